@@ -108,7 +108,20 @@ pub const DENYING: Node = Node {
     next_hop: NextHop::Away,
 };
 
+/// Methods that show a field.
+macro_rules! fields {
+    ($($method:ident: $type:ty = $field:ident;)*) => {$(
+        fn $method(&self) -> $type {
+            self.$field
+        }
+    )*};
+}
+
 impl Model for Node {
+    fields! {
+        mode: Mode = mode;
+        lease_is_valid: bool = fresh;
+    }
     fn suspect(&self, addr: &Addr) -> Option<u32> {
         (*addr == X).then_some(self.flags)
     }
@@ -118,14 +131,8 @@ impl Model for Node {
     fn denial(&self, key: &DenialKey) -> Option<Proof> {
         self.proof.filter(|_| *key == SHOP)
     }
-    fn mode(&self) -> Mode {
-        self.mode
-    }
     fn mode_of(&self, _: Reason) -> Mode {
         self.of_reason
-    }
-    fn lease_is_valid(&self) -> bool {
-        self.fresh
     }
 }
 
@@ -133,11 +140,13 @@ impl ActionModel for Node {
     type Frame = Octets;
     type Backend = Backend;
 
+    fields! {
+        own_action: Action = own;
+        is_to_many: bool = to_many;
+        has_room: bool = room;
+    }
     fn frame(&self) -> &Octets {
         &self.octets
-    }
-    fn own_action(&self) -> Action {
-        self.own
     }
     fn configured_action(&self, reason: Reason) -> Action {
         assert_eq!(reason, Reason::Reused);
@@ -152,32 +161,22 @@ impl ActionModel for Node {
     fn has_route(&self, _: &Packet, backend: &Backend) -> bool {
         self.route && *backend == LIVE
     }
-    fn is_to_many(&self) -> bool {
-        self.to_many
-    }
-    fn has_room(&self) -> bool {
-        self.room
-    }
 }
 
 impl EgressModel for Node {
+    fields! { is_copy: bool = copy; }
     fn is_redirected(&self, _: &Packet) -> bool {
         self.redirected
-    }
-    fn is_copy(&self) -> bool {
-        self.copy
     }
 }
 
 impl CallModel for Node {
-    fn own_action(&self) -> Action {
-        self.own
+    fields! {
+        own_action: Action = own;
+        packets_are_judged: bool = judged;
     }
     fn configured_action(&self, _: Reason) -> Action {
         self.configured
-    }
-    fn packets_are_judged(&self) -> bool {
-        self.judged
     }
     fn has_backend(&self, _: &Packet) -> bool {
         self.backend.is_some()
@@ -185,23 +184,15 @@ impl CallModel for Node {
 }
 
 impl TerminatedModel for Node {
+    fields! {
+        is_ours: bool = ours;
+        mode: Mode = mode;
+        mode_of_reason: Mode = of_reason;
+        bound: Mode = bound;
+        lease_is_valid: bool = fresh;
+    }
     fn lifted(&self, addr: &Addr) -> Option<bool> {
         self.lifted.filter(|_| *addr == X)
-    }
-    fn is_ours(&self) -> bool {
-        self.ours
-    }
-    fn mode(&self) -> Mode {
-        self.mode
-    }
-    fn mode_of_reason(&self) -> Mode {
-        self.of_reason
-    }
-    fn bound(&self) -> Mode {
-        self.bound
-    }
-    fn lease_is_valid(&self) -> bool {
-        self.fresh
     }
     fn next_hop(&self, _: &Packet) -> NextHop {
         self.next_hop

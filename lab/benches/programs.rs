@@ -1,4 +1,5 @@
 //! The programs in test runs, as the agent's tests make them.
+#![allow(dead_code, clippy::unwrap_used, reason = "the tests use the rest, and may panic")]
 
 #[path = "../../agent/tests/kernel/programs/counted.rs"]
 pub mod counted;
@@ -10,7 +11,6 @@ pub mod kernel;
 pub mod rig;
 #[path = "../../agent/tests/kernel/programs/tracked.rs"]
 pub mod tracked;
-#[allow(dead_code, reason = "the tests use the rest")]
 #[path = "../../agent/tests/kernel/programs/wire.rs"]
 pub mod wire;
 #[path = "../../agent/tests/kernel/programs/world.rs"]

@@ -103,7 +103,7 @@ fn changed<K: Ord + Copy, V: PartialEq + Copy>(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use epguard_common::{Action, Mode, Reason, Uid, UidState};
 
@@ -112,17 +112,19 @@ mod tests {
     const VIP: Vip = Vip { addr: Addr::v4([10, 96, 0, 1]), port: 80, protocol: 6, reserved: 0 };
     const TARGET: DenialKey = DenialKey::new(X, SHOP, 8080, 6);
 
+    pub(crate) const DENIAL: Denial = Denial {
+        dead_uid: Uid::NONE,
+        owner_uid: Uid::NONE,
+        boot_id: Uid::NONE,
+        reason: Reason::DeadBackend,
+        uid_state: UidState::Dead,
+        mode: Mode::Enforce,
+        held: 0,
+        action: Action::Unset,
+    };
+
     fn denying(reason: Reason) -> Tables {
-        let denial = Denial {
-            dead_uid: Uid::NONE,
-            owner_uid: Uid::NONE,
-            boot_id: Uid::NONE,
-            reason,
-            uid_state: UidState::Dead,
-            mode: Mode::Enforce,
-            held: 0,
-            action: Action::Unset,
-        };
+        let denial = Denial { reason, ..DENIAL };
         Tables {
             suspects: SortedMap::from_iter([(X, Suspect { flags: Suspect::DENIED, ..Suspect::default() })]),
             services: SortedMap::from_iter([(VIP, SHOP)]),
@@ -153,7 +155,7 @@ mod tests {
     /// As many denials from `first` on, all of them redirected.
     fn redirecting(first: u16, count: u16) -> Tables {
         let mut tables = denying(Reason::DeadBackend);
-        let denial = Denial { action: Action::Redirect, ..*tables.denied.get(&TARGET).unwrap() };
+        let denial = Denial { action: Action::Redirect, ..DENIAL };
         tables.denied.remove(&TARGET);
         for port in first..first + count {
             let target = DenialKey { port, ..TARGET };

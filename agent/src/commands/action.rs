@@ -49,33 +49,26 @@ pub fn run(args: &ActionArgs) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
+    use crate::shared::args::parsed;
     use epguard_common::{Action, ReasonActions};
-
-    #[derive(Parser)]
-    struct Switch {
-        #[command(flatten)]
-        switch: ActionArgs,
-    }
 
     #[test]
     fn the_action_command_switches_all_reasons_or_one() {
         let switch = |args: &[&str]| {
-            let parsed = Switch::try_parse_from(["action"].iter().chain(args)).ok().unwrap();
-            parsed.switch.choice().unwrap().applied_to(ReasonActions::default())
+            let switch: ActionArgs = parsed(args).unwrap();
+            switch.choice().unwrap().applied_to(ReasonActions::default())
         };
         let all = switch(&["reject"]);
         assert_eq!((all.terminated, all.dead_backend), (Action::Reject, Action::Reject));
         let one = switch(&["reject", "--reason", "reused"]);
         assert_eq!((one.reused, one.dead_backend), (Action::Reject, Action::Unset));
-        assert!(Switch::try_parse_from(["action", "drop", "--reason", "none"]).is_err());
+        assert!(parsed::<ActionArgs>(&["drop", "--reason", "none"]).is_err());
     }
 
     #[test]
     fn an_action_for_two_reasons_is_refused() {
-        let both = ["action", "reused=drop", "--reason", "terminated"];
-        let parsed = Switch::try_parse_from(both).ok().unwrap();
-        let error = parsed.switch.choice().unwrap_err().to_string();
+        let both: ActionArgs = parsed(&["reused=drop", "--reason", "terminated"]).unwrap();
+        let error = both.choice().unwrap_err().to_string();
         assert!(error.contains("--reason terminated contradicts reused=..."), "{error}");
     }
 }

@@ -193,13 +193,15 @@ pub(crate) fn json<T: serde::Serialize>(value: &T) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shared::testing::Scratch;
     use anyhow::anyhow;
     use std::io::Read as _;
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
     fn a_missing_part_is_named_and_the_archive_has_the_others() {
-        let path = std::env::temp_dir().join(format!("epguard-sysdump-{}.tar", std::process::id()));
+        let folder = Scratch::new();
+        let path = folder.join("sysdump.tar");
         let content =
             [("a.txt", Ok(b"here".to_vec())), ("b.txt", Err(anyhow!("no right"))), ("c.txt", Ok(vec![]))];
         let content = content.map(|(name, content)| (name.to_owned(), content)).into();
@@ -213,7 +215,6 @@ mod tests {
             entry.read_to_string(&mut content).unwrap();
             parts.push((name, content));
         }
-        fs::remove_file(path).unwrap();
         let part = |name: &str, content: &str| (format!("epguard-sysdump/{name}"), content.to_owned());
         assert_eq!(
             parts,
@@ -223,8 +224,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_archive_is_a_new_private_file_and_never_written_through_a_link_or_over_a_file() {
-        let folder = std::env::temp_dir().join(format!("epguard-sysdump-{}", fastrand::u64(..)));
-        fs::create_dir(&folder).unwrap();
+        let folder = Scratch::new();
         let path = |name: &str| folder.join(name);
         fs::write(path("kept"), "kept").unwrap();
         std::os::unix::fs::symlink(path("kept"), path("link")).unwrap();
@@ -245,6 +245,5 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(fs::read(path("kept")).unwrap(), b"kept");
         assert!(!path("absent").exists());
-        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -8,7 +8,7 @@ use crate::commands::audit::Report;
 use crate::commands::drops::table;
 use crate::commands::status::Condition;
 use crate::commands::why::Explanation;
-use crate::fuzz::harness::run;
+use crate::fuzz::harness::{run, words};
 use crate::shared::drops::Dropped;
 use crate::shared::plain::plain;
 use crate::shared::status::Status;
@@ -54,18 +54,8 @@ fn shown<T: DeserializeOwned>(answer: &[u8], shown: impl FnOnce(&T) -> String) {
 
 #[test]
 fn answers_of_nodes() {
-    let words = &[
-        "\\u001b[2J",
-        "\\n",
-        "\\r",
-        "\u{9b}",
-        "\u{202e}",
-        "\"form\":",
-        "null",
-        "\"unknown\"",
-        "18446744073709551615",
-    ];
-    run("answers", seeds(), words, |answer| {
+    let words = words("\\u001b[2J \\n \\r \u{9b} \u{202e} \"form\": null \"unknown\" 18446744073709551615");
+    run("answers", seeds(), &words, |answer| {
         shown::<Condition>(answer, Condition::text);
         shown::<Vec<Dropped>>(answer, |all| {
             table(&all.iter().map(|one| (one.clone(), String::new())).collect::<Vec<_>>(), false)

@@ -105,14 +105,3 @@ impl Plugin {
 pub fn is_plugin(program: Option<OsString>) -> bool {
     program.is_some_and(|program| Path::new(&program).file_name().is_some_and(|name| name == NAME))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::CommandFactory as _;
-
-    #[test]
-    fn the_definition_of_the_plugins_command_line_is_consistent() {
-        Plugin::command().debug_assert();
-    }
-}

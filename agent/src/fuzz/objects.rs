@@ -6,7 +6,7 @@ use epguard_common::{Config, Mode, Reason, ReasonModes};
 use epguard_core::facts::{
     self, Change, Fact, Ignored, Namespace, Node, Object, Pod, Presence, Service, Slice, Watched,
 };
-use epguard_core::state::{Ipam, Ranges, Settings, State};
+use epguard_core::state::{Settings, State};
 use std::time::Duration;
 
 const WORDS: &str = "null true {} [] \"\" metadata namespace annotations epguard.io/mode epguard.io/action enforce \
@@ -18,8 +18,7 @@ const WORDS: &str = "null true {} [] \"\" metadata namespace annotations epguard
 
 /// A state that has listed everything, and then was shown the corpus.
 fn state() -> State {
-    let mut state =
-        State::new(Settings { node: "node-a".into(), ipam: Ipam::Auto, ranges: Ranges::default() });
+    let mut state = State::new(Settings { node: "node-a".into(), ..Settings::default() });
     let now = Duration::from_secs(1);
     let lists = [
         Fact::Presence(Presence::Held(vec![])),
@@ -64,27 +63,11 @@ fn shown<O: Object + Clone>(target: &'static str, fact: fn(Change<O>) -> Fact) {
 }
 
 #[test]
-fn pods_and_their_annotations() {
+fn objects_and_their_annotations() {
     shown::<Pod>("pod", Fact::Pod);
-}
-
-#[test]
-fn endpoint_slices() {
     shown::<Slice>("slice", Fact::Slice);
-}
-
-#[test]
-fn services_and_their_annotations() {
     shown::<Service>("service", Fact::Service);
-}
-
-#[test]
-fn nodes() {
     shown::<Node>("node", Fact::Node);
-}
-
-#[test]
-fn namespaces_and_their_annotations() {
     shown::<Namespace>("namespace", Fact::Namespace);
 }
 

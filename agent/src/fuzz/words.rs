@@ -27,19 +27,8 @@ fn command_lines() {
 
 #[test]
 fn requests_at_the_status_socket() {
-    let words = &[
-        "\"release-breaker\"",
-        "\"history\":",
-        "figures",
-        "drops",
-        "shop/web",
-        "::",
-        " ",
-        "\n",
-        "\0",
-        "\u{2028}",
-    ];
-    run("request", corpus("request"), words, |input| {
+    let words = words("\"release-breaker\" \"history\": figures drops shop/web :: \n \0 \u{2028}");
+    run("request", corpus("request"), &words, |input| {
         // The socket's reader takes one line.
         let line = String::from_utf8_lossy(
             input.split_inclusive(|octet| *octet == b'\n').next().unwrap_or_default(),
@@ -54,10 +43,11 @@ fn requests_at_the_status_socket() {
 
 #[test]
 fn records_of_the_ring_buffer() {
-    let seeds = vec![vec![0; size_of::<Event>()], vec![0xff; size_of::<Event>()], (0..=255).collect()];
-    run("event", seeds, &[], |octets| {
-        if let Some(event) = ring_buffer::parse(octets) {
-            let _ = format!("{event:?}");
-        }
+    let size = size_of::<Event>();
+    let seeds = vec![vec![0; size], vec![0xff; size - 1], (0..=255).collect()];
+    run("event", seeds, &[], move |octets| {
+        let event = ring_buffer::parse(octets);
+        assert_eq!(event.is_some(), octets.len() == size);
+        let _ = format!("{event:?}");
     });
 }

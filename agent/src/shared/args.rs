@@ -86,6 +86,14 @@ pub fn service(text: &str) -> Result<String, &'static str> {
     named.ok_or("not a Service: NAMESPACE/NAME")
 }
 
+/// The words of a command line as these arguments.
+#[cfg(test)]
+pub fn parsed<A: Args>(words: &[&str]) -> Result<A, String> {
+    let command = A::augment_args(clap::Command::new("epguard").no_binary_name(true));
+    let matches = command.try_get_matches_from(words).map_err(|error| error.to_string())?;
+    A::from_arg_matches(&matches).map_err(|error| error.to_string())
+}
+
 /// Reads the name of a reason. Errors: the reasons that there are.
 pub fn reason(text: &str) -> Result<Reason, String> {
     Reason::parse(text).ok_or_else(|| format!("not a reason: {}", OneOf(Reason::TO_DENY)))

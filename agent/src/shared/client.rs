@@ -126,50 +126,42 @@ fn first_line(error: &dyn std::fmt::Display) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
-
-    /// A file with this content.
-    fn named(content: &str) -> PathBuf {
-        let path = std::env::temp_dir().join(format!("epguard-kubeconfig-{}", fastrand::u64(..)));
-        std::fs::write(&path, content).unwrap();
-        path
-    }
+    use crate::shared::testing::Scratch;
 
     #[tokio::test]
     async fn a_kubeconfig_that_cannot_be_used_is_named_with_its_cause_in_one_line_without_its_content() {
         for (content, cause) in [
-            (None, "/nonexistent/kc: cannot be read: No such file or directory (os error 2)"),
+            (None, "/kc: cannot be read: No such file or directory (os error 2)"),
             (Some("users:\n- name: a\n  user: {token: s3cret\n"), "is not valid YAML"),
             (Some("apiVersion: v1\nkind: Config\n"), "names no usable cluster"),
         ] {
-            let path = content.map_or_else(|| "/nonexistent/kc".into(), named);
+            let folder = Scratch::new();
+            let path = folder.join("kc");
+            if let Some(content) = content {
+                std::fs::write(&path, content).unwrap();
+            }
             let error = format!("{:#}", client(Some(&path), None).await.err().unwrap());
             assert!(error.starts_with("kubeconfig ") && error.contains(cause), "{error}");
             assert!(!error.contains('\n') && !error.contains("s3cret"), "{error}");
-            let _ = std::fs::remove_file(&path);
         }
     }
 
     #[tokio::test]
     async fn several_kubeconfigs_complete_each_other() {
-        let cluster = named("clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]");
-        let user = named(
-            "contexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\nusers: [{name: u}]",
-        );
-        let absent = Path::new("/nonexistent/kubeconfig");
-        let list = std::env::join_paths([&*cluster, absent, &user]).unwrap();
+        let folder = Scratch::new();
+        let [cluster, absent, user] = ["cluster", "absent", "user"].map(|name| folder.join(name));
+        std::fs::write(&cluster, "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]").unwrap();
+        let context = "contexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x";
+        std::fs::write(&user, format!("{context}\nusers: [{{name: u}}]")).unwrap();
+        let list = std::env::join_paths([&cluster, &absent, &user]).unwrap();
         let (both, one) = (from_files(Path::new(&list), None).await, from_files(&user, None).await);
-        for path in [cluster, user] {
-            std::fs::remove_file(path).unwrap();
-        }
         assert_eq!(both.unwrap().cluster_url, "http://127.0.0.1:1");
         assert!(one.is_err(), "its cluster stands in the other file");
     }
 
     #[test]
     fn the_service_accounts_token_is_known_under_every_name() {
-        let folder = std::env::temp_dir().join(format!("epguard-token-{}", fastrand::u64(..)));
-        std::fs::create_dir(&folder).unwrap();
+        let folder = Scratch::new();
         let path = |name: &str| folder.join(name);
         for name in ["own", "other"] {
             std::fs::write(path(name), "token").unwrap();
@@ -183,6 +175,5 @@ mod tests {
         };
         assert_eq!(["own", "link", "./own", "other", "none"].map(with), [true, true, true, false, false]);
         assert!(!uses(&Kubeconfig::default(), &path("own")));
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -10,3 +10,5 @@ pub mod pace;
 pub mod plain;
 pub mod run_dir;
 pub mod status;
+#[cfg(test)]
+pub(crate) mod testing;

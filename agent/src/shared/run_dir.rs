@@ -42,8 +42,7 @@ mod tests {
 
     #[test]
     fn nothing_is_left_but_what_is_not_ours_and_what_an_agent_uses() {
-        let dir = std::env::temp_dir().join(format!("epguard-run-{}", std::process::id()));
-        fs::create_dir_all(&dir).unwrap();
+        let dir = crate::shared::testing::Scratch::new();
         for name in [LOCK, NAMES, SOCKET, "mine"] {
             fs::write(dir.join(name), "").unwrap();
         }

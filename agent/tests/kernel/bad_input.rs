@@ -53,7 +53,6 @@ impl Scratch {
     }
 }
 
-/// Gives the command a network namespace of its own.
 fn isolate(command: &mut Command) {
     // SAFETY: unshare is async-signal-safe and touches only the child.
     unsafe { command.pre_exec(|| Ok(unshare(CloneFlags::CLONE_NEWNET)?)) };

@@ -12,7 +12,6 @@ pub const PAGED: usize = 4_500;
 
 const PACKET_VNET_HDR: libc::c_int = 15;
 
-/// A packet socket of an interface.
 pub struct Socket(File);
 
 impl Socket {

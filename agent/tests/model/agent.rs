@@ -25,7 +25,6 @@ thread_local! {
     static BEGAN: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// Starts the model's clock.
 pub fn begin() {
     BEGAN.set(Some(Instant::now()));
 }

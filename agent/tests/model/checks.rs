@@ -1,12 +1,7 @@
 //! What must hold at every moment, and what must have come true when all is quiet. By the ground truth alone.
 
-use crate::agent::{Denied, Kernel, MAX_VIEW_AGE, octets};
-use crate::cluster::{Ip, Kubelet, Pod};
-use crate::objects::{Container, NAMESPACES, NODE_NAMES, NODES, PODS, PodObject, SERVICES, SLICES, Service};
-use crate::world::{World, key};
+use super::*;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
-use tokio::time::Instant;
 
 /// How long the agent may act on what it was not sent yet, once it was shown that it lacks something.
 const KNOWN_BEHIND: Duration = Duration::from_millis(1_600);

@@ -60,7 +60,6 @@ pub enum Kubelet {
     Virtual,
 }
 
-/// A pod on its node.
 #[derive(Clone, Debug)]
 pub struct Pod {
     pub uid: String,
@@ -119,7 +118,6 @@ impl Cluster {
         }
     }
 
-    /// The pod that holds the IP.
     pub fn holder(&self, ip: Ip) -> Option<&Pod> {
         self.pods.iter().find(|pod| pod.holds(ip))
     }

@@ -1,7 +1,6 @@
 //! What may happen: the strategies, and a history as a value that shrinks.
 
-use crate::cluster::{Cluster, Ip, Ipam, Kubelet};
-use crate::writers::HANDS;
+use super::*;
 use proptest::prelude::*;
 
 /// One thing that happens. Numbers choose among what exists.

@@ -1,7 +1,6 @@
 //! Histories that ended in a wrong denial once, as the model made them small.
 
-use crate::cluster::{Ipam, Kubelet};
-use crate::history::{History, Op, Setup};
+use super::*;
 
 const SETUP: Setup = Setup {
     ipam: Ipam::Node,

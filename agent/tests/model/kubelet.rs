@@ -1,8 +1,6 @@
 //! What kubelets, PodGC and people do to pods: on the node first, in the API later.
 
-use crate::cluster::{Ip, Kubelet};
-use crate::objects::{Container, PODS, PodObject};
-use crate::world::{World, key};
+use super::*;
 
 type Id = (&'static str, String);
 

@@ -1,6 +1,6 @@
 //! The objects that the API stores, and how they look as JSON.
 
-use crate::cluster::{Cluster, Ip, Ipam, Kubelet};
+use super::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -29,7 +29,6 @@ pub enum Container {
     Ended(u64, u64),
 }
 
-/// A pod object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PodObject {
     pub uid: String,
@@ -113,7 +112,6 @@ impl PodObject {
     }
 }
 
-/// An endpoint of a slice.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Endpoint {
     pub ip: Ip,

@@ -1,7 +1,6 @@
 //! A restore of etcd: the API loses its later state, and kubelets and writers of slices start from the restored one.
 
-use crate::objects::{Container, PodObject};
-use crate::world::{APPS, World};
+use super::*;
 
 impl World {
     /// The API goes back to its backup. Pods that it does not know are stopped; kubelets write at once what runs.

@@ -1,15 +1,7 @@
 //! One history, from the first list to the quiet at its end.
 
-use crate::agent::{self, Agent, Kernel};
-use crate::checks::{self, Suspicions};
-use crate::cluster::Ip;
-use crate::history::{History, Op, Setup};
-use crate::objects::Service;
-use crate::server::until;
-use crate::world::World;
+use super::*;
 use std::collections::BTreeSet;
-use std::time::Duration;
-use tokio::time::Instant;
 
 /// Within which time of quiet everything provable is denied: a second list, which is asked for after half a second and
 /// within two, and the probe that proves it, of up to four.
@@ -157,7 +149,6 @@ impl Run {
         Err(format!("{before:?} is denied at the end, and {after:?} by an agent that starts then"))
     }
 
-    /// Lets time pass.
     async fn wait(&mut self, duration: Duration) -> Result<(), String> {
         let end = Instant::now() + duration;
         loop {

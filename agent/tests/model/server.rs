@@ -1,7 +1,6 @@
 //! The API server's answers over the store: lists, streams of changes, bookmarks, 410.
 
-use crate::selector::{Selector, param};
-use crate::store::{Event, Store};
+use super::*;
 use bytes::Bytes;
 use http_body_util::channel::{Channel, Sender};
 use hyper::{Request, Response, Uri};
@@ -9,7 +8,6 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 type Answer = Response<Channel<Bytes>>;
@@ -98,7 +96,6 @@ impl Api {
     }
 }
 
-/// One open watch.
 struct Stream {
     api: Api,
     kind: usize,
@@ -208,7 +205,6 @@ fn bookmark(version: u64, annotations: &Value) -> String {
     line("BOOKMARK", &json!({"metadata": metadata}).to_string())
 }
 
-/// A line of a watch.
 fn line(change: &str, object: &str) -> String {
     format!("{{\"type\":\"{change}\",\"object\":{object}}}\n")
 }

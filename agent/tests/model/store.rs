@@ -2,14 +2,11 @@
 //!
 //! Every change has a number of its own beside its resourceVersion, which a restore may repeat.
 
-use crate::objects::PATHS;
+use super::*;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
-/// One change of a kind.
 #[derive(Clone, Debug)]
 pub struct Event {
     pub number: u64,
@@ -27,7 +24,6 @@ pub struct Stored {
     pub json: String,
 }
 
-/// One collection.
 #[derive(Clone, Default, Debug)]
 pub struct Kind {
     pub objects: BTreeMap<String, Stored>,
@@ -44,8 +40,7 @@ pub struct Kind {
     pub shown_elsewhere: Option<(u64, Instant)>,
 }
 
-/// All collections.
-#[derive(Debug)]
+#[derive(Default, Debug)]
 pub struct Store {
     pub kinds: [Kind; 5],
     pub revision: u64,
@@ -64,16 +59,7 @@ const BUMP: u64 = 1_000_000;
 
 impl Store {
     pub fn new() -> Self {
-        Self {
-            kinds: Default::default(),
-            revision: 100,
-            compacted: 0,
-            up: true,
-            number: 0,
-            backup: None,
-            went_back: false,
-            changed: watch::Sender::new(0),
-        }
+        Self { revision: 100, up: true, ..Self::default() }
     }
 
     pub fn changes(&self) -> watch::Receiver<u64> {
@@ -129,7 +115,6 @@ impl Store {
         (number, json)
     }
 
-    /// Ends the streams of a kind.
     pub fn break_streams(&mut self, kind: usize) {
         self.kinds[kind].epoch += 1;
         self.wake();
@@ -139,7 +124,6 @@ impl Store {
         (0..self.kinds.len()).for_each(|kind| self.break_streams(kind));
     }
 
-    /// The history so far is gone.
     pub fn compact(&mut self) {
         // Other kinds are written all the time.
         self.revision += 1;

@@ -1,15 +1,7 @@
 //! The cluster and its API as one: what each operation of a history does to them.
 
-use crate::cluster::{Cluster, FAMILIES, Ip, Ipam, Kubelet, Pod, SECOND};
-use crate::history::{Op, Setup};
-use crate::objects::{
-    Container, NAMESPACES, NODE_NAMES, NODES, OWNERS, Objects, PODS, PodObject, SERVICES, Service, Writer,
-    namespace, node, services,
-};
-use crate::server::Api;
+use super::*;
 use std::collections::BTreeSet;
-use std::time::Duration;
-use tokio::time::Instant;
 
 pub const APPS: [(&str, &str); 3] = [("shop", "web"), ("other", "api"), ("shop", "pg")];
 pub const MODES: [Option<&str>; 3] = [None, Some("observe"), Some("off")];

@@ -1,7 +1,6 @@
 //! Writers of slices, and what a proxy may have read of them.
 
-use crate::objects::{Endpoint, PodObject, SLICES, Service, Slice, Writer};
-use crate::world::{World, key};
+use super::*;
 
 /// Whom a slice names that is written by hand.
 #[derive(Clone, Copy)]

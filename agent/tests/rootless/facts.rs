@@ -1,7 +1,7 @@
 //! What an object of the API comes down to, and which statuses prove a death.
 
 use epguard_common::{Addr, UidState};
-use epguard_core::facts::{Node, Object as _, Pod, PodName, Sandbox, Service, Slice};
+use epguard_core::facts::{ListedSlice, Node, Object as _, Pod, PodName, Sandbox, Service, Slice};
 use serde_json::{Value, json};
 use std::time::UNIX_EPOCH;
 
@@ -35,7 +35,6 @@ fn pod(object: &Value) -> Pod {
 /// Fields that a change may add; others have to be there.
 const ADDED: [&str; 3] = ["annotations", "ephemeralContainerStatuses", "initContainerStatuses"];
 
-/// The pod after these values were changed.
 pub fn changed(mut object: Value, changes: &[(&str, Value)]) -> Pod {
     for (pointer, value) in changes {
         let (parent, field) = pointer.rsplit_once('/').unwrap();
@@ -47,7 +46,6 @@ pub fn changed(mut object: Value, changes: &[(&str, Value)]) -> Pod {
     pod(&object)
 }
 
-/// The state of the UID after one change to the failed pod.
 fn uid_state(pointer: &str, value: Value) -> UidState {
     let pod = changed(failed(), &[(pointer, value)]);
     assert_eq!(pod.mirror, pointer == "/metadata/annotations");
@@ -138,7 +136,7 @@ fn a_slice_keeps_only_the_fields_that_match_packets() {
         "endpoints": [
             {"addresses": ["10.244.1.10"], "targetRef": {"kind": "Pod", "name": "pg-0", "uid": "a"}},
             {"addresses": ["10.244.1.11"], "targetRef": {"kind": "Pod", "namespace": "db", "name": "pg-0", "uid": ""}},
-            {"addresses": ["10.244.1.12"], "targetRef": {"kind": "Node", "name": "pg-0", "uid": "n"}},
+            {"addresses": ["10.244.1.12"], "targetRef": {"kind": "Node", "name": "pg-0", "uid": "n"}, "conditions": {"ready": false}},
             {"addresses": ["banana"]},
         ],
         "ports": [{"port": 8080, "protocol": "TCP"}, {"port": null}, {"port": 70000}, {"port": 0}, {"port": 9, "protocol": "QUIC"}],
@@ -149,11 +147,21 @@ fn a_slice_keeps_only_the_fields_that_match_packets() {
     let names: Vec<_> = parsed.endpoints.iter().map(|endpoint| endpoint.target_name).collect();
     let name = |namespace| Some(PodName::new(namespace, "pg-0"));
     assert_eq!(names, [name("shop"), name("db"), None]);
+    assert_eq!(
+        parsed.endpoints.iter().map(|endpoint| endpoint.ready).collect::<Vec<_>>(),
+        [true, true, false]
+    );
     assert_eq!(parsed.ports.len(), 1);
+    let listed = |slice: &Value| ListedSlice::parse(slice.to_string().as_bytes()).unwrap();
+    let target = |namespace: &str| Some((namespace.into(), "pg-0".into()));
+    let (facts, targets) = (parsed, vec![target("shop"), target("db"), None]);
+    assert_eq!(listed(&slice), ListedSlice { facts, managed_by: None, targets });
     let mut names = slice;
     names["metadata"]["labels"]["endpointslice.kubernetes.io/managed-by"] = json!(Slice::CONTROLLER);
     assert!(!Slice::parse(names.to_string().as_bytes()).unwrap().foreign);
+    assert_eq!(listed(&names).managed_by.as_deref(), Some(Slice::CONTROLLER));
     names["addressType"] = json!("FQDN");
+    assert_eq!(listed(&names).targets, []);
     let names_alone = Slice::parse(names.to_string().as_bytes()).unwrap();
     assert_eq!((names_alone.endpoints, names_alone.partial), (vec![], false));
     names["endpoints"] = Value::Null;

@@ -52,20 +52,15 @@ async fn silent_connections_to_either_address_keep_no_probe_and_no_reader_waitin
     let health = start(Pages::Health).await;
     let metrics = start(Pages::Metrics("/nonexistent".into())).await;
     let connections = (silent(metrics).await, silent(health).await);
+    let mut first = TcpStream::connect(health).await.unwrap();
     assert_eq!(get(health, "/healthz").await, "HTTP/1.1 200 OK");
     assert_eq!(get(health, "/readyz").await, "HTTP/1.1 503 Service Unavailable");
     // There are no maps to read, but the reader gets an answer.
     assert_eq!(get(metrics, "/metrics").await, "HTTP/1.1 500 Internal Server Error");
     drop(connections);
-}
-
-#[tokio::test]
-async fn a_connection_without_a_request_is_closed() {
-    let health = start(Pages::Health).await;
-    let mut silent = TcpStream::connect(health).await.unwrap();
     let mut answer = Vec::new();
-    let _ = silent.read_to_end(&mut answer).await;
-    assert_eq!(answer, b"");
+    let _ = first.read_to_end(&mut answer).await;
+    assert_eq!(answer, b"", "it is closed at last");
 }
 
 #[tokio::test]

@@ -28,7 +28,6 @@ fn disrupted(reason: &str) -> (&'static str, Value) {
     ("/status/conditions/2", condition)
 }
 
-/// The state of the UID after these values were changed.
 fn after(changes: &[(&str, Value)]) -> (UidState, Option<Doubt>) {
     let pod = super::facts::changed(failed(), changes);
     (pod.uid_state, pod.doubt.map(|doubt| *doubt))

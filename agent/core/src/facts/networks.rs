@@ -86,9 +86,9 @@ mod tests {
         Meta { annotations: OrDefault(BTreeMap::from([(key.into(), text.into())])), ..Meta::default() }
     }
 
-    fn ips(text: &str) -> (Vec<String>, Ignored) {
+    fn ips(key: &str, text: &str) -> (Vec<String>, Ignored) {
         let mut ignored = Ignored::new();
-        let (ips, _) = annotated("k8s.v1.cni.cncf.io/network-status", text).network_ips(&mut ignored);
+        let (ips, _) = annotated(key, text).network_ips(&mut ignored);
         (ips.iter().map(ToString::to_string).collect(), ignored)
     }
 
@@ -124,9 +124,7 @@ mod tests {
             (GKE, "0a:58:0a:f4:01:0a", &[]),
             ("example.com/gateway", "172.17.0.1", &[]),
         ] {
-            let mut ignored = Ignored::new();
-            let (ips, _) = annotated(key, text).network_ips(&mut ignored);
-            let ips: Vec<String> = ips.iter().map(ToString::to_string).collect();
+            let (ips, ignored) = ips(key, text);
             assert_eq!(ips, expected, "{key}: {text}");
             assert!(key == GKE || ignored.is_empty(), "{key}: {ignored:?}");
         }
@@ -136,14 +134,14 @@ mod tests {
     fn malformed_json_is_ignored_and_reported_and_a_malformed_address_only_itself() {
         for malformed in [r#"[{"ips": ["10.1.1.1""#, r#"{"ips": []}"#, r#"[{"ips": "10.1.1.1"}]"#, "nonsense"]
         {
-            let (ips, ignored) = ips(malformed);
+            let (ips, ignored) = ips(STATUS[0], malformed);
             assert!(ips.is_empty(), "{malformed}");
             assert!(
                 matches!(ignored.as_slice(), [what] if what.contains("k8s.v1.cni.cncf.io/network-status")),
                 "{ignored:?}"
             );
         }
-        let (ips, ignored) = ips(r#"[{"ips": ["banana", "192.168.7.20", "0.0.0.0"]}]"#);
+        let (ips, ignored) = ips(STATUS[0], r#"[{"ips": ["banana", "192.168.7.20", "0.0.0.0"]}]"#);
         assert_eq!(ips, ["192.168.7.20"]);
         assert_eq!(
             ignored,
@@ -159,7 +157,7 @@ mod tests {
         let long = format!(r#"[{{"ips": ["{}"]}}]"#, "a".repeat(250_000));
         let no_list = format!(r#"[{{"ips": "{}"}}]"#, "a".repeat(250_000));
         for text in [many, long, no_list] {
-            let (_, ignored) = ips(&text);
+            let (_, ignored) = ips(STATUS[0], &text);
             assert!(matches!(ignored.as_slice(), [line] if line.len() < 300), "{} lines", ignored.len());
         }
     }

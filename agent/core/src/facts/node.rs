@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_contains_the_addresses_of_its_own_family_in_it_and_no_other() {
+    fn a_range_contains_the_addresses_of_its_own_family_in_it_and_none_with_an_invalid_length_is_read() {
         for (range, contained, others) in [
             ("10.244.1.0/24", &["10.244.1.255"][..], &["10.244.2.0", "fd00::1"][..]),
             ("fd00:10:244:1::/64", &["fd00:10:244:1::a"], &["fd00:10:244:2::a"]),
@@ -154,10 +154,6 @@ mod tests {
         for text in ["10.244.1.0/24", "fd00:10:244:1::/64"] {
             assert_eq!(Cidr::parse(text).unwrap().to_string(), text);
         }
-    }
-
-    #[test]
-    fn a_range_with_an_invalid_prefix_length_is_refused() {
         for text in ["10.0.0.0/33", "fd00::/129", "10.0.0.0"] {
             assert_eq!(Cidr::parse(text), None, "{text}");
         }

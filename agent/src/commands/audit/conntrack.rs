@@ -87,7 +87,6 @@ mod fuzz;
 mod tests {
     use super::*;
     use crate::node::netlink::netfilter::attribute as nested;
-    use proptest::prelude::*;
 
     fn side(source: [u8; 4], destination: [u8; 4], ports: [u16; 2]) -> Vec<u8> {
         let addresses = [nested(1, &source), nested(2, &destination)].concat();
@@ -128,18 +127,5 @@ mod tests {
         let read = tuple(&octets).unwrap();
         assert_eq!((read.0.to_string(), read.2), ("[fd00::a]:53".into(), Protocol::Udp));
         assert_eq!(read.1.to_string(), "[fd00::b]:256");
-    }
-
-    proptest! {
-        #[test]
-        fn a_broken_conntrack_entry_never_panics(
-            cut in 0_usize..300, at in 0_usize..300, octet: u8
-        ) {
-            let mut entry = entry(3);
-            let at = at % entry.len();
-            entry[at] = octet;
-            entry.truncate(cut);
-            let _ = flow(&entry);
-        }
     }
 }

@@ -174,16 +174,15 @@ pub fn collect(pin_dir: &Path, run_dir: &Path) -> Result<Report> {
 mod tests {
     use super::*;
 
+    fn report() -> Report {
+        let (findings, not_looked_at) = (vec![], vec![]);
+        Report { node: "n".into(), endpoints: 1, flows: Some(4), findings, not_looked_at }
+    }
+
     #[test]
     fn only_stale_findings_fail_and_an_unread_table_is_never_called_clean() {
         let finding = |state| Finding { state, ..finding::tests::flow() };
-        let mut report = Report {
-            node: "n".into(),
-            endpoints: 0,
-            flows: Some(0),
-            findings: vec![finding(State::AllowedToEnd)],
-            not_looked_at: vec![],
-        };
+        let mut report = Report { findings: vec![finding(State::AllowedToEnd)], ..report() };
         assert_eq!(verdict(&report), 0);
         report.not_looked_at.push("conntrack".into());
         assert_eq!(verdict(&report), FAILED);
@@ -195,13 +194,7 @@ mod tests {
     fn each_finding_is_one_row_below_the_summary() {
         let stale = Finding { hit: Some("team-b/b".into()), count: 193, ..finding::tests::flow() };
         let ending = Finding { state: State::AllowedToEnd, connection: None, ..finding::tests::flow() };
-        let mut report = Report {
-            node: "n".into(),
-            endpoints: 1,
-            flows: Some(4),
-            findings: vec![],
-            not_looked_at: vec![],
-        };
+        let mut report = report();
         let clean = "n: nothing is stale; compared 4 flows with 1 endpoint whose pods have ended";
         assert_eq!(report.text(), clean);
         report.flows = None;

@@ -151,20 +151,12 @@ pub fn run(args: &DropsArgs) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser as _;
-
-    #[derive(clap::Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: DropsArgs,
-    }
+    use crate::shared::args::parsed;
 
     #[test]
     fn filters_show_only_the_matching_kinds() {
-        let wants = |arguments: &[&str], kind: &Kind| {
-            let line = Line::parse_from([&["drops"], arguments].concat());
-            line.args.filter.wants(kind)
-        };
+        let wants =
+            |arguments: &[&str], kind: &Kind| parsed::<DropsArgs>(arguments).unwrap().filter.wants(kind);
         let web = Kind::sample(Reason::Reused);
         for arguments in [&[][..], &["-n", "shop"], &["--service", "shop/web"], &["--reason", "reused"]] {
             assert!(wants(arguments, &web), "{arguments:?}");

@@ -10,6 +10,7 @@ use crate::kernel::datapath::Hooks;
 use crate::kernel::maps::open;
 use crate::shared::clock::boot;
 use crate::shared::status::Cause;
+use crate::shared::testing::Scratch;
 use crate::watch;
 use aya::maps::{HashMap, MapData};
 use clap::Parser as _;
@@ -18,19 +19,18 @@ use epguard_core::facts::{Change, Object as _, Pod};
 use epguard_core::state::Settings;
 use hyper::{Request, Response};
 use kube::client::Body;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 use tokio::sync::mpsc;
 
 /// A bpffs of the test's own.
-struct Bpffs(PathBuf);
+struct Bpffs(Scratch);
 
 impl Bpffs {
-    fn mount(test: &str) -> Self {
-        let folder = std::env::temp_dir().join(format!("epguard-{test}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let mounted = Command::new("mount").args(["-t", "bpf", "bpf"]).arg(&folder).status();
+    fn mount() -> Self {
+        let folder = Scratch::new();
+        let mounted = Command::new("mount").args(["-t", "bpf", "bpf"]).arg(&*folder).status();
         assert!(mounted.unwrap().success());
         Self(folder)
     }
@@ -38,8 +38,7 @@ impl Bpffs {
 
 impl Drop for Bpffs {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).status();
-        let _ = std::fs::remove_dir(&self.0);
+        let _ = Command::new("umount").arg(&*self.0).status();
     }
 }
 
@@ -78,7 +77,7 @@ fn said(facts: impl IntoIterator<Item = Fact>) -> Vec<Message> {
 #[tokio::test]
 #[ignore = "needs root: loads eBPF programs"]
 async fn facts_reach_the_maps_without_a_tick() {
-    let bpffs = Bpffs::mount("facts");
+    let bpffs = Bpffs::mount();
     let mut agent = agent(&bpffs.0);
     apply(&mut agent, [Fact::Presence(Presence::Held(vec![]))]);
     sync(&mut agent);
@@ -112,7 +111,7 @@ fn sync(agent: &mut Agent) {
 #[tokio::test]
 #[ignore = "needs root: loads eBPF programs"]
 async fn a_report_of_the_node_leaves_a_half_applied_list_as_it_is() {
-    let bpffs = Bpffs::mount("reports");
+    let bpffs = Bpffs::mount();
     let mut agent = agent(&bpffs.0);
     sync(&mut agent);
     let ips = vec![Addr::v4([10, 244, 1, 10])];
@@ -134,7 +133,7 @@ async fn a_report_of_the_node_leaves_a_half_applied_list_as_it_is() {
 #[tokio::test]
 #[ignore = "needs root: loads eBPF programs"]
 async fn the_history_of_an_ip_comes_with_the_causes_of_packets_without_a_service() {
-    let bpffs = Bpffs::mount("causes");
+    let bpffs = Bpffs::mount();
     let agent = agent(&bpffs.0);
     let answer = agent.history_of(std::net::Ipv4Addr::new(10, 244, 1, 10).into());
     let causes: Vec<Cause> = answer.translators.gaps.iter().map(|gap| gap.cause).collect();

@@ -127,45 +127,31 @@ impl ActionArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
-
-    #[derive(Debug, Parser)]
-    struct Line {
-        #[command(flatten)]
-        ranges: RangeArgs,
-        #[command(flatten)]
-        reasons: ReasonArgs,
-        #[command(flatten)]
-        actions: ActionArgs,
-    }
-
-    fn parsed(args: &[&str]) -> Result<Line, String> {
-        Line::try_parse_from(["epguard"].iter().chain(args)).map_err(|error| error.to_string())
-    }
+    use crate::shared::args::parsed;
 
     #[test]
     fn ranges_may_be_given_with_commas_and_repeatedly() {
         let args = ["--exclude-cidr", "10.1.0.0/16", "--exclude-cidr=fd00::/8,10.2.0.0/16"];
-        let ranges = parsed(&args).unwrap().ranges.ranges();
+        let ranges = parsed::<RangeArgs>(&args).unwrap().ranges();
         let written: Vec<String> = ranges.exclude.iter().map(ToString::to_string).collect();
         assert_eq!(written, ["10.1.0.0/16", "fd00::/8", "10.2.0.0/16"]);
         assert!(ranges.protect.is_empty());
     }
 
-    fn modes(args: &[&str]) -> Result<ReasonModes, String> {
-        Ok(parsed(args)?.reasons.modes())
+    fn modes(args: &[&str]) -> ReasonModes {
+        parsed::<ReasonArgs>(args).unwrap().modes()
     }
 
     #[test]
     fn reasons_are_set_one_by_one_and_the_others_keep_their_default() {
-        assert_eq!(modes(&[]).unwrap(), maps::default_modes());
-        let set = modes(&["--reason-mode", "terminated=observe,retired-backend=enforce"]).unwrap();
+        assert_eq!(modes(&[]), maps::default_modes());
+        let set = modes(&["--reason-mode", "terminated=observe,retired-backend=enforce"]);
         assert_eq!((set.terminated, set.retired_backend), (Mode::Observe, Mode::Enforce));
         assert_eq!((set.reused, set.dead_backend), (Mode::Enforce, Mode::Enforce));
     }
 
     fn actions(args: &[&str]) -> Result<ReasonActions, String> {
-        Ok(parsed(args)?.actions.actions())
+        Ok(parsed::<ActionArgs>(args)?.actions())
     }
 
     #[test]
@@ -184,16 +170,16 @@ mod tests {
 
     #[test]
     fn packets_are_redirected_to_an_interface_that_is_named() {
-        let parsed = parsed(&["--action", "drop,reused=capture=tap0"]).unwrap();
-        assert_eq!(parsed.actions.capture().unwrap(), Some("tap0"));
+        let one: ActionArgs = parsed(&["--action", "drop,reused=capture=tap0"]).unwrap();
+        assert_eq!(one.capture().unwrap(), Some("tap0"));
         let drop = ReasonActions::of_each(|_| Action::Drop);
         let expected = ReasonActions { reused: Action::Capture, ..drop };
-        assert_eq!(parsed.actions.actions(), expected);
+        assert_eq!(one.actions(), expected);
         for nameless in ["capture", "capture=", "reused=capture", "redirect", "drop=tap0"] {
             assert!(actions(&["--action", nameless]).is_err(), "{nameless}");
         }
-        let two = self::parsed(&["--action", "reused=capture=tap0,terminated=redirect=tap1"]).unwrap();
-        let error = two.actions.capture().unwrap_err().to_string();
+        let two: ActionArgs = parsed(&["--action", "reused=capture=tap0,terminated=redirect=tap1"]).unwrap();
+        let error = two.capture().unwrap_err().to_string();
         assert!(error.contains("to tap0 and to tap1"), "{error}");
     }
 }

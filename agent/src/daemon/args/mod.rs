@@ -164,23 +164,17 @@ impl ApiArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser as _;
-
-    #[derive(Debug, clap::Parser)]
-    struct Line {
-        #[command(flatten)]
-        api: ApiArgs,
-    }
+    use crate::shared::args::parsed;
 
     fn rate(options: &[&str], max_view_age: u64) -> Result<u32, String> {
-        let Line { api } = Line::parse_from([&["agent"], options].concat());
+        let api: ApiArgs = parsed(options)?;
         let rate = api.rate(5, Duration::from_secs(max_view_age));
         rate.map_err(|error| error.to_string())
     }
 
     #[test]
     fn the_default_rate_is_far_above_an_agents_need_and_rises_for_a_short_view() {
-        let Line { api } = Line::parse_from(["agent"]);
+        let api: ApiArgs = parsed(&[]).unwrap();
         assert_eq!((api.burst, api.events), (100, Announce::All));
         assert_eq!([300, 30, 8, 3].map(|age| rate(&[], age)), [5, 5, 5, 13].map(Ok));
         assert_eq!(rate(&["--api-rate", "100"], 3), Ok(100));

@@ -61,10 +61,7 @@ mod tests {
         let mut without_delay = Waiting::new(Duration::ZERO);
         without_delay.settled();
         assert!(!without_delay.has_to_wait(2) && without_delay.is_over(2));
-    }
-
-    #[test]
-    fn a_wait_begins_once_and_ends_with_its_interface() {
+        // A wait begins once, and ends with its interface.
         let mut waiting = Waiting::new(Duration::from_millis(20));
         waiting.settled();
         assert!(waiting.has_to_wait(2));

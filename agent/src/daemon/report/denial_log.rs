@@ -204,7 +204,7 @@ fn target(event: &Event) -> DenialKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use epguard_core::state::{Ipam, Ranges, Settings};
+    use epguard_core::state::Settings;
 
     #[test]
     fn only_observed_packets_are_logged_as_would_be_denied() {
@@ -216,7 +216,6 @@ mod tests {
 
     #[test]
     fn packets_to_an_ip_itself_show_no_service_port_or_protocol() {
-        let settings = Settings { node: "n".into(), ipam: Ipam::Auto, ranges: Ranges::default() };
         let denied = Denied {
             target: DenialKey::of_ip(Addr::v4([10, 244, 1, 10])),
             reason: Reason::Terminated,
@@ -224,7 +223,7 @@ mod tests {
             owner: Uid::NONE,
         };
         let names = Names::load(std::path::Path::new("/nonexistent")).unwrap();
-        let kind = kind(&names, &State::new(settings), &denied, Outcome::Dropped);
+        let kind = kind(&names, &State::new(Settings::default()), &denied, Outcome::Dropped);
         let shown = [kind.service.clone(), kind.endpoint(), kind.protocol];
         assert_eq!(shown, ["-", "10.244.1.10", "-"]);
     }

@@ -157,13 +157,8 @@ fn parse(text: &[u8]) -> Option<BTreeMap<Uid, Name>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shared::testing::Scratch;
     use std::process::Command;
-
-    fn directory(name: &str) -> std::path::PathBuf {
-        let path = std::env::temp_dir().join(format!("epguard-names-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        path
-    }
 
     fn name(pod: &str) -> Name {
         ("shop".into(), pod.into())
@@ -175,7 +170,7 @@ mod tests {
 
     #[test]
     fn stored_pod_names_are_read_by_the_next_process() {
-        let run_dir = directory("kept");
+        let run_dir = Scratch::new();
         let uid = Uid::parse("145c3e45-83c2-43e7-82af-16a616c6f5e0").unwrap();
         let mut names = Names::load(&run_dir).unwrap();
         assert!(names.known().is_empty());
@@ -186,12 +181,11 @@ mod tests {
         names.store(BTreeMap::new());
         drop(names);
         assert!(load(&run_dir).is_empty());
-        fs::remove_dir_all(run_dir).unwrap();
     }
 
     #[test]
     fn a_hung_disk_stops_only_the_writing_of_pod_names() {
-        let run_dir = directory("slow");
+        let run_dir = Scratch::new();
         // Opening a pipe for writing blocks until a reader opens it.
         let aside = run_dir.join("names.json.new");
         assert!(Command::new("mkfifo").arg(&aside).status().unwrap().success());
@@ -205,16 +199,14 @@ mod tests {
         names.store([(uid, name("c"))].into());
         drop(names);
         assert_eq!(load(&run_dir)[&uid], name("c"));
-        fs::remove_dir_all(run_dir).unwrap();
     }
 
     #[test]
     fn an_unreadable_file_of_pod_names_is_replaced() {
-        let run_dir = directory("broken");
+        let run_dir = Scratch::new();
         for text in ["", "{", "[]", r#"{"": ["shop", "a"]}"#] {
             fs::write(run_dir.join("names.json"), text).unwrap();
             assert!(load(&run_dir).is_empty(), "{text}");
         }
-        fs::remove_dir_all(run_dir).unwrap();
     }
 }

@@ -23,21 +23,8 @@ const FIXED: usize = 8 << 20;
 const PER_OCTET: usize = 256;
 
 /// Numbers at the edges of what parsers expect, and beyond; and what text formats nest by.
-const EDGES: [&str; 13] = [
-    "0",
-    "-1",
-    "65535",
-    "65536",
-    "4294967296",
-    "18446744073709551616",
-    "9223372036854775808",
-    "1e999",
-    "0.1",
-    "00000000000001",
-    "[",
-    "{\"a\":",
-    "- ",
-];
+const EDGES: &str =
+    "0 -1 65535 65536 4294967296 18446744073709551616 9223372036854775808 1e999 0.1 00000000000001 [ {\"a\":";
 
 /// At a place, so many octets are replaced.
 type Edit = (Index, usize, By);
@@ -74,15 +61,7 @@ pub fn words(text: &str) -> Vec<&str> {
 pub fn run(target: &str, seeds: impl AsRef<[Vec<u8>]>, words: &[&str], check: impl Fn(&[u8])) {
     let seeds = seeds.as_ref();
     assert!(!seeds.is_empty(), "{target} has no corpus");
-    let words: Vec<&str> = words.iter().copied().chain(EDGES).collect();
-    let longer = env::var_os("PROPTEST_CASES").is_some();
-    let asked = Config::default();
-    let config = Config {
-        cases: if longer { asked.cases } else { CASES },
-        rng_seed: if longer { asked.rng_seed } else { RngSeed::Fixed(1) },
-        failure_persistence: None,
-        ..asked
-    };
+    let words: Vec<&str> = words.iter().copied().chain(self::words(EDGES)).chain(["- "]).collect();
     let edit = (any::<Index>(), 0_usize..64, any_by());
     let edits = vec(edit, 1..8);
     let input = |from: &Index, edits: &[Edit]| {
@@ -97,7 +76,7 @@ pub fn run(target: &str, seeds: impl AsRef<[Vec<u8>]>, words: &[&str], check: im
         let allowed = FIXED + PER_OCTET * input.len();
         (held <= allowed).then_some(()).ok_or_else(|| TestCaseError::fail(format!("{held} octets held")))
     };
-    let mut runner = TestRunner::new(config);
+    let mut runner = TestRunner::new(config());
     for seed in seeds {
         attempt(seed).expect("a seed holds little memory");
     }
@@ -108,6 +87,18 @@ pub fn run(target: &str, seeds: impl AsRef<[Vec<u8>]>, words: &[&str], check: im
             panic!("{target} fails on \"{}\": {why}", input(&from, &edits).escape_ascii());
         }
         Err(error) => panic!("{target}: {error}"),
+    }
+}
+
+/// The same inputs each time, or as many others as are asked for.
+pub fn config() -> Config {
+    let longer = env::var_os("PROPTEST_CASES").is_some();
+    let asked = Config::default();
+    Config {
+        cases: if longer { asked.cases } else { CASES },
+        rng_seed: if longer { asked.rng_seed } else { RngSeed::Fixed(1) },
+        failure_persistence: None,
+        ..asked
     }
 }
 

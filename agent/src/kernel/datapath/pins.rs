@@ -161,14 +161,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_v_and_digits_name_a_version() {
+    fn only_a_v_and_digits_name_a_version_and_pins_of_interfaces_begin_with_their_number() {
         for (name, version) in [("v1", true), ("v12", true), ("v", false), ("vx", false), ("clsact", false)] {
             assert_eq!(is_version(Path::new(name)), version, "{name}");
         }
-    }
-
-    #[test]
-    fn pins_of_interfaces_begin_with_their_number() {
         let numbers = ["12-from", "7", "lb-34-epguard_after_connect4"].map(|name| number(Path::new(name)));
         assert_eq!(numbers, [Some(12), Some(7), None]);
     }

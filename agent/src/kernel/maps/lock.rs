@@ -58,17 +58,17 @@ pub fn hold_config(pin_dir: &Path) -> Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
+    use crate::shared::testing::Scratch;
 
-    fn scratch(name: &str) -> PathBuf {
-        let path = std::env::temp_dir().join(format!("epguard-lock-{name}-{}", std::process::id()));
-        fs::create_dir_all(directory(&path)).unwrap();
-        path
+    fn scratch() -> Scratch {
+        let pin_dir = Scratch::new();
+        fs::create_dir_all(directory(&pin_dir)).unwrap();
+        pin_dir
     }
 
     #[test]
     fn a_change_of_config_waits_for_another_one_for_a_bounded_time() {
-        let pin_dir = scratch("config");
+        let pin_dir = scratch();
         let held = hold_config(&pin_dir).unwrap();
         let refused = hold_config(&pin_dir).unwrap_err().to_string();
         assert!(refused.contains("another process holds the lock of"), "{refused}");
@@ -77,12 +77,11 @@ mod tests {
             drop(held);
             waiting.join().unwrap();
         });
-        fs::remove_dir_all(pin_dir).unwrap();
     }
 
     #[test]
     fn one_agent_has_a_pin_directory_and_changes_config_beside_that_lock() {
-        let pin_dir = scratch("agent");
+        let pin_dir = scratch();
         let only = only_agent(&pin_dir).unwrap();
         assert!(only.is_some());
         let refused = only_agent(&pin_dir).unwrap_err().to_string();
@@ -90,6 +89,5 @@ mod tests {
         drop(hold_config(&pin_dir).unwrap());
         drop(only);
         assert!(only_agent(&pin_dir).unwrap().is_some());
-        fs::remove_dir_all(pin_dir).unwrap();
     }
 }

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_route_shows_that_its_ip_is_held() {
+    fn a_host_route_shows_that_its_ip_is_held_and_ranges_refusing_and_learnt_routes_do_not() {
         let gateway = RouteAttribute::Gateway(RouteAddress::Inet(Ipv4Addr::new(10, 0, 0, 1)));
         let via = RouteAttribute::Via(RouteVia::Inet6("fe80::1".parse().unwrap()));
         let leads: [(RouteType, &[RouteAttribute]); 5] = [
@@ -134,10 +134,6 @@ mod tests {
         for (kind, more) in leads {
             assert_eq!(holder(&route(32, kind, more)), Some(X.into()), "{kind:?} {more:?}");
         }
-    }
-
-    #[test]
-    fn routes_to_ranges_refusing_routes_and_learnt_routes_show_no_holder() {
         let mut learnt = route(32, RouteType::Unicast, &[]);
         learnt.header.flags = RouteFlags::Cloned;
         let refuses = [RouteType::BlackHole, RouteType::Unreachable, RouteType::Prohibit, RouteType::Throw];

@@ -230,27 +230,22 @@ mod tests {
         assert_eq!(roles.number(3, |_| true), Some(Role::Stacked));
     }
 
+    /// Answers of other nodes enter at its port, not at the bridge or its VLAN.
     #[test]
-    fn a_vlan_of_a_bridge_hands_its_packets_to_the_ports_that_are_hooked() {
-        let mut roles = Roles::default();
-        roles.add(&interface(2, "bridge"));
-        roles.add(&Interface { master: Some(2), master_kind: "bridge".into(), ..interface(4, "") });
-        roles.add(&Interface { lower: Some(2), base_kind: Some("bridge".into()), ..interface(3, "vlan") });
-        assert_eq!(roles.number(3, |ifindex| ifindex == 3), None);
-        assert_eq!(roles.number(3, |_| true), Some(Role::Relay));
-    }
-
-    /// Answers of other nodes enter at its port, not at itself.
-    #[test]
-    fn a_bridge_is_a_relay_while_a_hooked_port_of_it_leads_out() {
+    fn a_bridge_and_a_vlan_of_it_are_relays_while_a_hooked_port_leads_out() {
         let mut roles = Roles::default();
         roles.add(&interface(3, "bridge"));
         for (ifindex, kind) in [(2, ""), (4, "veth")] {
-            let master = Some(3);
-            roles.add(&Interface { master, ..interface(ifindex, kind) });
+            roles.add(&Interface {
+                master: Some(3),
+                master_kind: "bridge".into(),
+                ..interface(ifindex, kind)
+            });
         }
+        roles.add(&Interface { lower: Some(3), base_kind: Some("bridge".into()), ..interface(5, "vlan") });
         assert_eq!(roles.number(3, |ifindex| ifindex == 4), Some(Role::Bridge));
-        assert_eq!(roles.number(3, |_| true), Some(Role::Relay));
+        assert_eq!(roles.number(5, |ifindex| ifindex == 5), None);
+        assert_eq!([3, 5].map(|ifindex| roles.number(ifindex, |_| true)), [Some(Role::Relay); 2]);
     }
 
     #[test]

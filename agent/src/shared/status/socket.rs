@@ -156,24 +156,9 @@ mod tests {
     use super::super::testing::ailing;
     use super::super::{Cause, Gap, LatencyFigures, ModeSource, Ranges, Translators, Watch};
     use super::*;
+    use crate::shared::testing::Scratch;
     use epguard_common::{Mode, Reason};
     use epguard_core::facts::Watched;
-
-    /// A directory of one test, removed with it.
-    struct Directory(PathBuf);
-
-    impl Directory {
-        fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("epguard-status-{name}-{}", std::process::id()));
-            Self(path)
-        }
-    }
-
-    impl Drop for Directory {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
 
     fn status() -> Status {
         let mut status = Status {
@@ -210,11 +195,11 @@ mod tests {
     #[tokio::test]
     async fn a_request_arrives_as_it_was_sent_and_any_other_line_asks_for_the_status() {
         use std::io::Write as _;
-        let dir = Directory::new("request");
+        let dir = Scratch::new();
         let (ask, mut questions) = mpsc::channel::<Question>(1);
-        let run_dir = dir.0.clone();
+        let run_dir = dir.to_owned();
         let server = tokio::spawn(async move { serve(&run_dir, ask).await });
-        while !socket(&dir.0).exists() {
+        while !socket(&dir).exists() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let requests = [
@@ -226,7 +211,7 @@ mod tests {
         let others = ["", "\n", "[{\n", "{\"history\": \"nonsense\"}\n"]
             .map(|line| (line.to_owned(), Request::Status));
         for (line, request) in lines.into_iter().zip(requests).chain(others) {
-            let mut stream = std::os::unix::net::UnixStream::connect(socket(&dir.0)).unwrap();
+            let mut stream = std::os::unix::net::UnixStream::connect(socket(&dir)).unwrap();
             stream.write_all(line.as_bytes()).unwrap();
             stream.shutdown(std::net::Shutdown::Write).unwrap();
             assert_eq!(questions.recv().await.unwrap().request, request, "{line:?}");
@@ -252,24 +237,23 @@ mod tests {
 
     #[tokio::test]
     async fn every_reader_gets_the_whole_current_status() {
-        let dir = Directory::new("round");
-        assert_eq!(serve_and_read(&dir.0, &status()).await.unwrap(), status());
+        let dir = Scratch::new();
+        assert_eq!(serve_and_read(&dir, &status()).await.unwrap(), status());
         let newer = Status { mode: Some(Mode::Enforce), ..status() };
-        assert_eq!(serve_and_read(&dir.0, &newer).await.unwrap(), newer);
+        assert_eq!(serve_and_read(&dir, &newer).await.unwrap(), newer);
     }
 
     #[tokio::test]
     async fn a_socket_that_a_dead_agent_left_is_replaced_and_only_the_owner_may_connect() {
-        let dir = Directory::new("stale");
-        fs::create_dir_all(&dir.0).unwrap();
-        drop(std::os::unix::net::UnixListener::bind(socket(&dir.0)).unwrap());
-        let error = format!("{:#}", current(&dir.0).unwrap_err());
+        let dir = Scratch::new();
+        drop(std::os::unix::net::UnixListener::bind(socket(&dir)).unwrap());
+        let error = format!("{:#}", current(&dir).unwrap_err());
         assert!(error.contains("no agent answers at") && error.contains("--run-dir"), "{error}");
 
-        assert_eq!(serve_and_read(&dir.0, &status()).await.unwrap(), status());
-        let mode = fs::metadata(socket(&dir.0)).unwrap().permissions().mode();
+        assert_eq!(serve_and_read(&dir, &status()).await.unwrap(), status());
+        let mode = fs::metadata(socket(&dir)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        assert_eq!(fs::read_dir(&dir.0).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(&*dir).unwrap().count(), 1);
     }
 
     #[tokio::test]
@@ -287,15 +271,5 @@ mod tests {
         document["form"] = 3.into();
         let error = serde_json::from_value::<Status>(document).unwrap_err();
         assert_eq!(error.to_string(), "its form is 3, and this epguard reads 2 at most");
-    }
-
-    #[test]
-    fn names_in_the_document_are_camel_case() {
-        let document = serde_json::to_value(status()).unwrap();
-        assert_eq!(document["leaseMs"], -5);
-        assert_eq!(document["watches"]["pods"]["provenBy"], "confirmation");
-        assert_eq!(document["latency"]["p99Us"], 2);
-        assert_eq!(document["watches"]["pods"]["error"], "403 Forbidden");
-        assert_eq!(document["interfaces"][1]["attached"], true);
     }
 }

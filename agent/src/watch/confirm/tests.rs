@@ -30,34 +30,6 @@ fn proven(confirmations: &mut Confirmations, shown: Shown) -> Option<Duration> {
 }
 
 #[test]
-fn a_silent_stream_behind_a_list_proves_nothing() {
-    let (mut confirmations, at) = asked(answer());
-    assert_eq!(proven(&mut confirmations, shown(12, 9)), None);
-    assert_eq!(confirmations.judge(shown(12, 9), at), Verdict::Wait(Some(at + MARKER)));
-    assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), Verdict::Probe);
-    assert_eq!(confirmations.judge(shown(12, 9), at + CATCH_UP * 9), Verdict::Wait(None));
-    assert_eq!(proven(&mut confirmations, shown(19, 9)), None);
-}
-
-#[test]
-fn a_marker_in_the_stream_itself_proves_the_moment_when_the_list_was_sent() {
-    let (mut confirmations, at) = asked(answer());
-    assert_eq!(proven(&mut confirmations, shown(20, 9)), Some(SENT));
-    assert_eq!(proven(&mut confirmations, shown(21, 9)), None, "once");
-    assert_eq!(confirmations.judge(shown(20, 9), at + MARKER), Verdict::Wait(None));
-}
-
-#[test]
-fn a_probe_proves_it_once_the_stream_has_shown_all_that_the_probe_got() {
-    let (mut confirmations, at) = asked(answer());
-    assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), Verdict::Probe);
-    let probe = Probe { last: 15, through: 22 };
-    confirmations.probed(Ok(probe), at).unwrap();
-    assert_eq!(proven(&mut confirmations, shown(12, 9)), None, "lacks 15");
-    assert_eq!(proven(&mut confirmations, shown(15, 9)), Some(SENT));
-}
-
-#[test]
 fn a_probe_that_shows_too_little_proves_only_older_answers() {
     let (mut confirmations, at) = asked(answer());
     let later = Answer { sent: SENT * 2, version: 30, ..answer() };

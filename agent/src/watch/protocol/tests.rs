@@ -44,19 +44,6 @@ fn each_end_of_a_request_leads_to_the_next_one() {
 }
 
 #[test]
-fn a_server_that_streams_no_lists_gets_requests_for_pages_from_then_on() {
-    let mut protocol = Protocol::default();
-    protocol.begin();
-    assert_eq!(protocol.end(End::Unsupported, Duration::ZERO), Duration::ZERO);
-    assert_eq!(protocol.begin(), Step::Pages);
-    protocol.listed(7, 1);
-    assert_eq!(protocol.end(End::Listed, Duration::ZERO), Duration::ZERO);
-    assert_eq!(protocol.begin(), Step::Watch(7));
-    protocol.end(End::Expired, LONG);
-    assert_eq!(protocol.begin(), Step::Pages);
-}
-
-#[test]
 fn waits_double_up_to_the_ceiling_and_start_over_after_a_stable_stream() {
     // A server that closes at once is not retried in a loop, and a silent one more often than one that refuses.
     for (end, longest) in
@@ -142,24 +129,16 @@ fn lists_after(outage: Duration, random: &mut fastrand::Rng) -> Duration {
     (answer + ceiling.mul_f64(random.f64())).saturating_sub(outage)
 }
 
-/// The median of five outages must not exceed 3 s by chance either.
-#[test]
-fn the_median_of_five_outages_of_a_minute_is_within_three_seconds() {
-    let mut random = fastrand::Rng::with_seed(1);
-    let mut passed = 0;
-    for _ in 0..1000 {
-        let mut lists = [(); 5].map(|()| lists_after(Duration::from_mins(1), &mut random));
-        lists.sort();
-        passed += u32::from(lists[2] < Duration::from_secs(3));
-    }
-    assert!(passed > 900, "{passed} of 1000");
-}
-
 #[test]
 fn after_an_outage_an_agent_lists_within_three_seconds_in_the_median_and_agents_are_spread() {
     let mut random = fastrand::Rng::with_seed(1);
     for outage in [2, 5, 15, 60, 300].map(Duration::from_secs) {
         let mut lists: Vec<Duration> = (0..1001).map(|_| lists_after(outage, &mut random)).collect();
+        // The median of five outages must not exceed 3 s by chance either.
+        let fives = lists.chunks_exact(5);
+        let is_quick = |at: &&Duration| **at < Duration::from_secs(3);
+        let quick = fives.filter(|five| five.iter().filter(is_quick).count() >= 3).count();
+        assert!(outage != Duration::from_mins(1) || quick > 180, "{quick} of 200");
         lists.sort();
         assert!(lists[500] < Duration::from_secs(3), "{:?} after {outage:?}", lists[500]);
         let second = Duration::from_secs(1);

@@ -54,15 +54,6 @@ async fn only_the_pods_of_a_node_may_take_many_octets() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_does_not_begin_is_asked_for_again_from_where_it_was() {
-    let (mut rig, stream) = Rig::streaming().await;
-    drop(stream);
-    let _unanswered = rig.called("watch 7").await;
-    assert!(rig.message().await.starts_with("down: cannot watch pods: no usable answer"));
-    rig.called("watch 7").await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_page_that_stalls_is_given_up_and_the_list_asked_for_again() {
     let mut rig = Rig::new();
     rig.server.call().await.refuse(422, "no").await;
@@ -74,14 +65,17 @@ async fn a_page_that_stalls_is_given_up_and_the_list_asked_for_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_narrow_lists_of_a_watch_are_under_way_at_a_time() {
+async fn two_narrow_lists_of_a_watch_are_under_way_at_a_time_and_come_as_they_are_answered() {
     let (mut rig, _stream, of_web) = asked().await;
     let on_node = ordered(&mut rig, Selection::OnNode("n".into())).await;
+    assert_eq!(on_node.param("fieldSelector"), Some("spec.nodeName%3Dn"));
     order(&rig, Selection::OnNode("m".into()));
     sleep(Duration::from_secs(1)).await;
     assert_eq!(rig.server.waiting(), 0);
+    on_node.page(7, "", &[]).await;
+    rig.says(&["part , but  later @7"]).await;
+    let on_other = rig.server.call().await;
+    assert_eq!(on_other.param("fieldSelector"), Some("spec.nodeName%3Dm"));
     of_web.page(7, "", &[pod("a", 3)]).await;
     rig.says(&["part a, but  later @7"]).await;
-    assert_eq!(rig.server.call().await.param("fieldSelector"), Some("spec.nodeName%3Dm"));
-    drop(on_node);
 }

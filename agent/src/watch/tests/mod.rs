@@ -151,12 +151,14 @@ async fn a_forbidden_watch_is_reported_with_its_remedy_and_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_connection_is_reported_and_resumed() {
+async fn a_broken_connection_and_a_watch_that_does_not_begin_are_reported_and_resumed() {
     let (mut rig, stream) = Rig::streaming().await;
     drop(stream);
-    drop(rig.server.call().await);
+    drop(rig.called("watch 7").await);
     rig.says(&["down: cannot watch pods: no usable answer from the API server (connection reset); retrying"])
         .await;
+    let _unanswered = rig.called("watch 7").await;
+    assert!(rig.message().await.starts_with("down: cannot watch pods: no usable answer"));
     let _stream = rig.called("watch 7").await.stream();
     rig.says(&["up"]).await;
 }

@@ -7,7 +7,7 @@ use epguard_core::freshness::Proof::{Confirmation, List};
 use std::time::Duration;
 use tokio::time::sleep;
 
-fn web() -> Selection {
+pub(super) fn web() -> Selection {
     Selection::Labelled {
         namespace: "ns".into(),
         selector: [("app", "web")].into_iter().collect(),
@@ -83,17 +83,6 @@ async fn a_narrow_list_that_fails_is_dropped_and_the_stream_goes_on() {
         ordered(&mut rig, web()).await.page(8, "", &[pod("a", 8)]).await;
         rig.says(&["part a, but  later @8"]).await;
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn two_narrow_lists_come_one_by_one() {
-    let (mut rig, _stream, of_web) = asked().await;
-    let on_node = ordered(&mut rig, Selection::OnNode("n".into())).await;
-    assert_eq!(on_node.param("fieldSelector"), Some("spec.nodeName%3Dn"));
-    on_node.page(7, "", &[]).await;
-    rig.says(&["part , but  later @7"]).await;
-    of_web.page(7, "", &[pod("a", 3)]).await;
-    rig.says(&["part a, but  later @7"]).await;
 }
 
 /// Two narrow lists, of which the one that is sent first shows a later version than the other.
@@ -201,18 +190,6 @@ async fn narrow_lists_ordered_while_the_watch_is_down_are_spread_once_it_is_up()
         after.push(up.elapsed().as_secs_f64());
     }
     assert!((2.0..8.0).contains(&after[15]) && after[29] <= 10.0, "{after:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_list_of_everything_satisfies_narrow_lists_ordered_before() {
-    let (mut rig, mut stream) = Rig::streaming().await;
-    stream.error(410, "too old resource version").await;
-    assert!(rig.message().await.starts_with("down: "));
-    order(&rig, web());
-    let _stream = rig.listed(&[], 9).await;
-    rig.says(&["reset  @9", "up"]).await;
-    sleep(Duration::from_secs(10)).await;
-    assert_eq!(rig.server.waiting(), 0);
 }
 
 #[tokio::test(start_paused = true)]

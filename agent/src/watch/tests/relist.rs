@@ -1,6 +1,7 @@
 //! Tests of a list of everything that the main loop orders.
 
 use super::mock::{Rig, pod};
+use super::narrow::web;
 use epguard_core::facts::Watched::Pods;
 use epguard_core::freshness::Proof::List;
 use std::time::Duration;
@@ -59,13 +60,15 @@ async fn an_ordered_list_that_fails_is_repeated() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_comes_anyway_satisfies_an_earlier_order() {
-    let (mut rig, mut stream) = Rig::streaming().await;
-    stream.error(410, "too old resource version").await;
-    assert!(rig.message().await.starts_with("down: "));
-    rig.watches.list(Pods, None, Duration::ZERO);
-    let _stream = rig.listed(&[], 12).await;
-    rig.says(&["reset  @12", "up"]).await;
-    sleep(Duration::from_secs(10)).await;
-    assert_eq!(rig.server.waiting(), 0);
+async fn a_list_of_everything_that_comes_anyway_satisfies_earlier_orders_of_whole_and_narrow_lists() {
+    for selection in [None, Some(web())] {
+        let (mut rig, mut stream) = Rig::streaming().await;
+        stream.error(410, "too old resource version").await;
+        assert!(rig.message().await.starts_with("down: "));
+        rig.watches.list(Pods, selection, Duration::ZERO);
+        let _stream = rig.listed(&[], 12).await;
+        rig.says(&["reset  @12", "up"]).await;
+        sleep(Duration::from_secs(10)).await;
+        assert_eq!(rig.server.waiting(), 0);
+    }
 }

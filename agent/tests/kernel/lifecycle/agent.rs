@@ -1,43 +1,13 @@
 //! The whole process: how it ends, and what the next one finds.
 
-use super::node::{Node, ifindex, link, run, until};
+use super::*;
 use crate::UNREACHABLE;
 use crate::launcher::{AgentProcess, Place};
 use aya::programs::{SchedClassifier, TcAttachType};
-use epguard::kernel::datapath::Hook;
 use epguard::shared::status::{self, Attachment, SocketLb, Status};
-use nix::libc;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
-
-#[test]
-#[ignore = "needs root: BPF and network namespaces"]
-fn the_next_agent_takes_over_the_hooks_of_a_killed_or_stopped_one() {
-    let node = Node::new();
-    let mut ids = Vec::new();
-    for signal in [libc::SIGKILL, libc::SIGTERM, libc::SIGTERM] {
-        let mut agent = Agent::start(&node, &[]);
-        let attached = agent.attached();
-        assert_eq!((attached.kernel_path.as_str(), attached.position), ("tcx", 1));
-        agent.end(signal);
-        ids.push(Hook::ALL.map(|hook| link(&node.pin(hook)).0));
-    }
-    assert!(ids.windows(2).all(|pair| pair[0] == pair[1]), "{ids:?}");
-}
-
-#[test]
-#[ignore = "needs root: BPF and network namespaces"]
-fn an_agent_with_detach_on_exit_removes_everything() {
-    let node = Node::new();
-    for hooks in ["tcx", "clsact"] {
-        let mut agent = Agent::start(&node, &["--detach-on-exit", "--hooks", hooks]);
-        assert_eq!(agent.attached().kernel_path, hooks);
-        agent.end(libc::SIGTERM);
-        assert!(!node.pins().exists());
-        assert!(!run("tc", &["qdisc", "show", "dev", "pod"]).contains("clsact"));
-    }
-}
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
@@ -46,13 +16,13 @@ fn a_running_agent_hooks_renamed_and_recreated_interfaces_and_drops_removed_ones
     let mut agent = Agent::start(&node, &[]);
     agent.attached();
     let (old, before) = (ifindex("pod"), link(&node.pin(Hook::Egress)));
-    run("ip", &["link", "set", "pod", "down"]);
-    run("ip", &["link", "set", "pod", "name", "pod7"]);
-    let attached = agent.wait("pod7");
+    ip("link set pod down");
+    ip("link set pod name pod7");
+    let attached = agent.wait_for("pod7", |at| at.attached);
     let pin = node.pins().join(format!("v3/links/{old}-to"));
     assert_eq!((attached.ifindex, link(&pin)), (old, before));
-    run("ip", &["link", "del", "pod7"]);
-    run("ip", &["link", "add", "pod7", "type", "veth", "peer", "name", "x"]);
+    ip("link del pod7");
+    ip("link add pod7 type veth peer name x");
     let made = Instant::now();
     until("not hooked again", || agent.is_attached("pod7", ifindex("pod7")));
     println!("hooked {:?} after `ip link add` ended", made.elapsed());
@@ -75,30 +45,25 @@ fn a_running_agent_attaches_again_after_a_foreign_detach() {
     until("not attached again", || programs() > 0);
 }
 
-/// An agent that no API server talks to: hooks come without one. Dropped in this order.
+/// An agent that no API server talks to: hooks come without one.
 pub struct Agent {
     process: AgentProcess,
-    run_dir: RunDir,
+    run_dir: PathBuf,
 }
 
 impl Agent {
-    /// With these options.
     pub fn start(node: &Node, options: &[&str]) -> Self {
-        let run_dir = std::env::temp_dir().join(format!("{}-run", node.dir.file_name().unwrap().display()));
+        let run_dir = node.run_dir();
         std::fs::create_dir_all(&run_dir).unwrap();
         let place = Place { node: "n", kubeconfig: UNREACHABLE, run_dir: &run_dir, pin_dir: &node.pins() };
         let mut command = Command::new(env!("CARGO_BIN_EXE_epguard"));
         command.args(place.arguments().unwrap());
         command.args(["--pod-interfaces", "pod*"]).args(options);
-        Self { process: AgentProcess::start(command, &run_dir).unwrap(), run_dir: RunDir(run_dir) }
+        Self { process: AgentProcess::start(command, &run_dir).unwrap(), run_dir }
     }
 
     fn attached(&mut self) -> Attachment {
-        self.wait("pod")
-    }
-
-    fn wait(&mut self, name: &str) -> Attachment {
-        self.wait_for(name, |at| at.attached)
+        self.wait_for("pod", |at| at.attached)
     }
 
     /// Waits until the status shows the interface so.
@@ -122,7 +87,7 @@ impl Agent {
     }
 
     fn is_attached(&self, name: &str, ifindex: u32) -> bool {
-        let status = status::current(&self.run_dir.0).unwrap_or_default();
+        let status = status::current(&self.run_dir).unwrap_or_default();
         let wanted = |at: &Attachment| at.name == name && at.ifindex == ifindex && at.attached;
         status.interfaces.iter().any(wanted)
     }
@@ -135,13 +100,5 @@ impl Agent {
     pub fn complaint(mut self) -> String {
         assert!(!self.process.await_end().unwrap().success());
         self.process.log()
-    }
-}
-
-struct RunDir(PathBuf);
-
-impl Drop for RunDir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,16 +1,15 @@
 //! Who else is at the hooks, interfaces that cannot be hooked, and those that are left to the CNI for a while.
 
 use super::agent::Agent;
-use super::node::{Node, filter, foreign, ifindex, run, tc};
+use super::*;
 use aya::programs::tc::TcAttachOptions;
 use aya::programs::{LinkOrder, TcAttachType};
-use epguard::kernel::datapath::{Chain, Hooks};
 use std::time::{Duration, Instant};
 
 const DELAY: Duration = Duration::from_secs(3);
 
 fn add(name: &str) {
-    run("ip", &["link", "add", name, "type", "veth", "peer", "name", &format!("x{name}")]);
+    ip(&format!("link add {name} type veth peer name x{name}"));
 }
 
 #[test]

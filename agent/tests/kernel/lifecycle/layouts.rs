@@ -1,7 +1,6 @@
 //! The layouts of pinned maps: frozen, because an agent of another release finds them.
 
-use super::node::{Node, json, run};
-use epguard::kernel::datapath::Hooks;
+use super::*;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;

@@ -1,17 +1,9 @@
 //! What an earlier process wrote stands until the next one knows better.
 
-use super::node::{Node, ifindex, run};
-use crate::programs::world::denial;
+use super::*;
 use aya::maps::{Array, HashMap, MapData, PerCpuArray, PerCpuValues};
-use epguard::kernel::datapath::Hooks;
 use epguard::kernel::maps::{self, Writer};
-use epguard::shared::clock::boot_ns;
-use epguard_common::{
-    Action, Addr, Backends, Count, Denial, DenialKey, Keyed, Mode, Outcome, Owner, RawDenial, Reason,
-    ServiceNumber, Suspect, Uid, UidState, View, Vip, capacity, counter,
-};
 use epguard_core::sorted_map::SortedMap;
-use epguard_core::state::Tables;
 use std::collections::BTreeSet;
 
 const X: Addr = Addr::v4([10, 9, 0, 9]);
@@ -97,7 +89,7 @@ fn a_denial_with_invalid_numbers_is_removed() {
 
 #[test]
 #[ignore = "needs root: BPF"]
-fn a_pinned_map_of_another_layout_is_replaced_and_the_others_stay() {
+fn a_map_that_is_missing_or_of_another_layout_is_made_and_the_others_stay_as_one_of_a_later_agent_does() {
     let node = Node::new();
     write(&node, |writer| assert!(writer.install(&denying()).unwrap()));
     replace(&node, "SUSPECTS", "type hash key 16 value 8 entries 4");
@@ -106,13 +98,6 @@ fn a_pinned_map_of_another_layout_is_replaced_and_the_others_stay() {
         assert_eq!(writer.restored().denied, denying().denied);
         assert!(writer.install(&denying()).unwrap());
     });
-}
-
-#[test]
-#[ignore = "needs root: BPF"]
-fn a_map_that_is_missing_is_made_and_one_that_a_later_agent_made_stays() {
-    let node = Node::new();
-    write(&node, |writer| assert!(writer.install(&denying()).unwrap()));
     let (missing, later) = (node.pins().join("v3/CLIENTS"), node.pins().join("v3/LATER"));
     std::fs::rename(&missing, &later).unwrap();
     write(&node, |writer| assert_eq!(writer.restored(), &denying()));
@@ -240,16 +225,13 @@ fn denying() -> Tables {
     }
 }
 
-fn counters(node: &Node) -> PerCpuArray<aya::maps::MapData, Count> {
-    maps::open(&node.pins(), "COUNTERS").unwrap()
-}
-
 fn count(node: &Node, packets: u64) {
     let mut values = vec![Count::default(); aya::util::nr_cpus().unwrap()];
     values[0].packets = packets;
     let values = PerCpuValues::try_from(values).unwrap();
     let index = counter(Reason::Reused, Outcome::Draining);
-    counters(node).set(index, values, 0).unwrap();
+    let mut counters: PerCpuArray<MapData, Count> = maps::open(&node.pins(), "COUNTERS").unwrap();
+    counters.set(index, values, 0).unwrap();
 }
 
 fn counted(node: &Node) -> u64 {

@@ -16,3 +16,11 @@ mod traffic;
 mod tunnel;
 mod uplink;
 mod xdp;
+
+use crate::programs::kernel::ip;
+use crate::programs::world::denial;
+use epguard::kernel::datapath::*;
+use epguard::shared::clock::boot_ns;
+use epguard_common::*;
+use epguard_core::state::{OrphanIp, Tables};
+use node::*;

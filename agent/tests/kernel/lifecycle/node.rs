@@ -1,19 +1,17 @@
 //! A node of two interfaces' ends: `pod` here, its peer in another network namespace.
 
+use super::*;
 use aya::programs::SchedClassifier;
 use aya::programs::tc::{NlOptions, TcAttachOptions, TcHandle};
 use epguard::kernel::conntrack::nfct_at;
-use epguard::kernel::datapath::{Datapath, Hook, Hooks};
 use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, setns, unshare};
-use nix::unistd::gettid;
 use std::fs::{self, File};
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// The calling thread's network namespace from now on, and a bpffs.
@@ -35,41 +33,33 @@ impl Node {
         let dir = std::env::temp_dir().join(format!("epguard-life-{}-{serial}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         run("mount", &["-t", "bpf", "bpf", dir.to_str().unwrap()]);
-        unshare(CloneFlags::CLONE_NEWNET).expect("making a network namespace needs root");
-        run("ip", &["link", "set", "lo", "up"]);
-        run("ip", &["link", "add", "pod", "type", "veth", "peer", "name", "eth0"]);
-        let (tell, told) = mpsc::channel();
-        let (moved, wait) = mpsc::channel();
-        let peer = std::thread::spawn(move || {
-            unshare(CloneFlags::CLONE_NEWNET).expect("making a network namespace needs root");
-            tell.send(gettid()).unwrap();
-            wait.recv().unwrap();
-            run("ip", &["address", "add", &format!("{PEER}/24"), "dev", "eth0"]);
-            run("ip", &["link", "set", "eth0", "up"]);
-            let netns = File::open("/proc/thread-self/ns/net").unwrap();
-            (UdpSocket::bind((PEER, 9)).unwrap(), netns)
+        let alone = || unshare(CloneFlags::CLONE_NEWNET).expect("making a network namespace needs root");
+        let peer_netns = std::thread::spawn(move || {
+            alone();
+            File::open("/proc/thread-self/ns/net").unwrap()
         });
-        let namespace = told.recv().unwrap().to_string();
-        run("ip", &["link", "set", "eth0", "netns", &namespace]);
-        run("ip", &["address", "add", &format!("{OWN}/24"), "dev", "pod"]);
-        run("ip", &["link", "set", "pod", "up"]);
-        moved.send(()).unwrap();
-        let (peer, peer_netns) = peer.join().unwrap();
+        let peer_netns = peer_netns.join().unwrap();
+        alone();
+        ip("link set lo up");
+        ip(&format!("link add pod type veth peer name eth0 netns {}", path_of(&peer_netns)));
+        ip(&format!("address add {OWN}/24 dev pod"));
+        ip("link set pod up");
+        let peer = within(&peer_netns, || {
+            ip(&format!("address add {PEER}/24 dev eth0"));
+            ip("link set eth0 up");
+            UdpSocket::bind((PEER, 9)).unwrap()
+        });
         Self { dir, peer, peer_netns }
     }
 
     /// In the peer's network namespace, on a thread of its own.
     pub fn in_peer<T: Send>(&self, act: impl FnOnce() -> T + Send) -> T {
-        let enter = || {
-            setns(&self.peer_netns, CloneFlags::CLONE_NEWNET).unwrap();
-            act()
-        };
-        std::thread::scope(|scope| scope.spawn(enter).join()).unwrap()
+        within(&self.peer_netns, act)
     }
 
     /// The path of the peer's network namespace.
     pub fn peer_netns(&self) -> String {
-        format!("/proc/{}/fd/{}", std::process::id(), self.peer_netns.as_raw_fd())
+        path_of(&self.peer_netns)
     }
 
     /// As an agent that starts here.
@@ -89,6 +79,11 @@ impl Node {
         self.dir.join("epguard")
     }
 
+    /// `--run-dir`.
+    pub fn run_dir(&self) -> PathBuf {
+        self.dir.with_extension("run")
+    }
+
     /// The pin of a hook's link.
     pub fn pin(&self, hook: Hook) -> PathBuf {
         self.pins().join(format!("v3/links/{}-{}", ifindex("pod"), hook.as_str()))
@@ -100,6 +95,18 @@ impl Node {
     }
 }
 
+fn within<T: Send>(netns: &File, act: impl FnOnce() -> T + Send) -> T {
+    let enter = || {
+        setns(netns, CloneFlags::CLONE_NEWNET).unwrap();
+        act()
+    };
+    std::thread::scope(|scope| scope.spawn(enter).join()).unwrap()
+}
+
+fn path_of(netns: &File) -> String {
+    format!("/proc/{}/fd/{}", std::process::id(), netns.as_raw_fd())
+}
+
 /// `ip link show` of `pod`.
 pub fn shown() -> String {
     run("ip", &["link", "show", "dev", "pod"])
@@ -109,13 +116,7 @@ impl Drop for Node {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg("-l").arg(&self.dir).status();
         let _ = fs::remove_dir(&self.dir);
-    }
-}
-
-/// `ip` commands in the calling thread's network namespace.
-pub fn ip(commands: &[String]) {
-    for command in commands {
-        run("ip", &command.split(' ').collect::<Vec<_>>());
+        let _ = fs::remove_dir_all(self.run_dir());
     }
 }
 
@@ -148,7 +149,6 @@ pub fn foreign(datapath: &mut Datapath) -> &mut SchedClassifier {
     program
 }
 
-/// A filter of this priority.
 pub fn filter(priority: u16) -> TcAttachOptions {
     TcAttachOptions::Netlink(NlOptions { priority, handle: TcHandle::new(0, 1), classid: None })
 }

@@ -1,11 +1,7 @@
 //! An orphan IP of the node, and packets to it.
 
-use super::node::{Node, OWN, ip};
-use epguard::kernel::datapath::Datapath;
+use super::*;
 use epguard::kernel::maps::{self, Writer};
-use epguard::shared::clock::boot_ns;
-use epguard_common::{Addr, Mode, Outcome, Reason, Uid};
-use epguard_core::state::{OrphanIp, Tables};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
@@ -22,8 +18,8 @@ pub fn orphan(ip: Addr, mode: Mode, lifted: Option<Duration>) -> Tables {
 /// The node forwards, leads X nowhere and denies it; the peer's way to X is the node.
 pub fn vacate(node: &Node, datapath: &mut Datapath) -> Writer {
     std::fs::write("/proc/sys/net/ipv4/conf/all/forwarding", "1").unwrap();
-    ip(&[format!("route add blackhole {X}/32")]);
-    node.in_peer(|| ip(&[format!("route add {X}/32 via {OWN}")]));
+    ip(&format!("route add blackhole {X}/32"));
+    node.in_peer(|| ip(&format!("route add {X}/32 via {OWN}")));
     let mut writer = Writer::new(&mut datapath.ebpf).unwrap();
     writer.config.configure(Mode::Enforce, maps::default_modes(), false).unwrap();
     writer.install(&orphan(Addr::v4(X.octets()), Mode::Enforce, None)).unwrap();

@@ -1,9 +1,7 @@
 //! What the operator switches while the datapath runs.
 
-use super::node::{Node, run};
-use epguard::kernel::datapath::Hooks;
+use super::*;
 use epguard::kernel::maps::{self, Writer};
-use epguard_common::{Action, AnswerLimits, Config, Mode, Reason, ReasonActions};
 use std::fs::File;
 use std::process::Command;
 use std::thread::sleep;
@@ -15,10 +13,10 @@ fn config(node: &Node) -> Config {
     maps::configuration(&node.pins()).unwrap()
 }
 
-fn epguard(node: &Node, args: &[&str]) {
+fn epguard(node: &Node, args: &[&str]) -> String {
     let pins = node.pins();
     let pins = ["--pin-dir", pins.to_str().unwrap()];
-    run(env!("CARGO_BIN_EXE_epguard"), &[args, &pins].concat());
+    run(env!("CARGO_BIN_EXE_epguard"), &[args, &pins].concat())
 }
 
 #[test]
@@ -37,9 +35,8 @@ fn action_and_mode_are_switched_independently_and_at_once() {
     let config = config(&node);
     assert_eq!((config.mode, config.actions, config.limits), (Mode::Enforce, expected, LIMITS));
     assert_eq!(config.reasons.retired_backend, Mode::Observe);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_epguard"));
-    let shown = command.args(["mode", "--pin-dir"]).arg(node.pins()).output().unwrap();
-    assert!(shown.stdout.starts_with(b"enforce\n  dead-backend enforce\n"), "{shown:?}");
+    let shown = epguard(&node, &["mode"]);
+    assert!(shown.starts_with("enforce\n  dead-backend enforce\n"), "{shown}");
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! Links: pinned, taken over, left behind. `agent` has those that are severed, and interfaces that are renamed.
 
-use super::node::{Node, ifindex, ip, link, tc, until};
+use super::*;
 use aya::programs::links::PinnedLink;
-use epguard::kernel::datapath::{Hook, Hooks};
 use std::fs;
 
 #[test]
@@ -63,9 +62,12 @@ fn an_interface_made_again_with_the_number_of_one_that_is_gone_or_left_the_names
         let index = ifindex("pod");
         node.hooked(Hooks::Tcx);
         let (before, _) = link(&node.pin(Hook::Egress));
-        let leaves =
-            if is_gone { "link del pod".into() } else { format!("link set pod netns {}", node.peer_netns()) };
-        ip(&[leaves, format!("link add pod index {index} type veth peer name other")]);
+        if is_gone {
+            ip("link del pod");
+        } else {
+            ip(&format!("link set pod netns {}", node.peer_netns()));
+        }
+        ip(&format!("link add pod index {index} type veth peer name other"));
         let mut datapath = node.load(Hooks::Tcx);
         assert_eq!(datapath.hook(index, "pod").unwrap().position, 1);
         assert!(datapath.find(index).unwrap().is_some());

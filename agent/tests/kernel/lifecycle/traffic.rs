@@ -1,10 +1,7 @@
 //! A takeover under traffic: every packet arrives, and every packet meets exactly one program.
 
-use super::node::{Node, OWN, PEER, ifindex};
-use epguard::kernel::datapath::{Datapath, Hooks};
+use super::*;
 use epguard::kernel::maps::{self, Writer};
-use epguard_common::{Addr, Mode, Outcome, Reason, Suspect};
-use epguard_core::state::Tables;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -1,12 +1,10 @@
 //! Devices over others, as tunnels and VLANs: a packet is judged where it comes out, and once.
 
 use super::maps::{view, write};
-use super::node::{Node, OWN, PEER, ifindex, ip, mac};
 use super::orphan_ip::{X, denied_of, denied_while, vacate};
+use super::*;
 use crate::packet_socket::Socket;
 use crate::programs::frames::{UDP, packet, tagged, udp};
-use epguard::kernel::datapath::{Hooks, Xdp};
-use epguard_common::{Addr, Role};
 use std::net::Ipv4Addr;
 
 /// Octets of the header.
@@ -17,13 +15,11 @@ const ETHERNET: u16 = 14;
 fn a_packet_inside_a_tunnel_is_denied_at_the_tunnel_device_and_only_if_it_is_addressed_to_the_node() {
     let node = Node::new();
     let vxlan = |local, remote| {
-        [
-            format!("link add vx type vxlan id 1 local {local} remote {remote} dstport 8472"),
-            "link set vx up".to_owned(),
-        ]
+        ip(&format!("link add vx type vxlan id 1 local {local} remote {remote} dstport 8472"));
+        ip("link set vx up");
     };
-    ip(&vxlan(OWN, PEER));
-    node.in_peer(|| ip(&vxlan(PEER, OWN)));
+    vxlan(OWN, PEER);
+    node.in_peer(|| vxlan(PEER, OWN));
     for xdp in [Xdp::Off, Xdp::Driver] {
         let mut datapath = node.load(Hooks::Auto).with_xdp(xdp).unwrap();
         let _writer = (xdp == Xdp::Off).then(|| vacate(&node, &mut datapath));
@@ -32,11 +28,10 @@ fn a_packet_inside_a_tunnel_is_denied_at_the_tunnel_device_and_only_if_it_is_add
         }
         datapath.hook_xdp(ifindex("pod"), "pod").unwrap();
         for (station, denied) in [(mac("vx"), 50), ("02:00:00:00:00:99".into(), 0)] {
-            let route = [
-                format!("route replace {X}/32 dev vx src {PEER}"),
-                format!("neighbour replace {X} lladdr {station} dev vx nud permanent"),
-            ];
-            node.in_peer(|| ip(&route));
+            node.in_peer(|| {
+                ip(&format!("route replace {X}/32 dev vx src {PEER}"));
+                ip(&format!("neighbour replace {X} lladdr {station} dev vx nud permanent"));
+            });
             assert_eq!(denied_of(&node, 50), denied, "to {station}, {xdp:?}");
         }
     }

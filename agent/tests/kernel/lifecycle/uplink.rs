@@ -1,27 +1,32 @@
 //! The whole process and XDP: `pod` carries the default route here, so it is an uplink.
 
 use super::agent::Agent;
-use super::node::{Node, ip, link, run, shown, until};
+use super::*;
 use aya::programs::{Xdp as Program, XdpMode};
-use epguard::kernel::datapath::Hooks;
 use nix::libc;
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn an_agent_takes_the_xdp_link_over_and_detaches_it_with_detach_on_exit() {
+fn the_next_agent_takes_over_the_links_of_a_killed_or_stopped_one_and_detach_on_exit_removes_everything() {
     let node = uplink();
     let mut ids = Vec::new();
-    for signal in [libc::SIGKILL, libc::SIGTERM] {
+    for signal in [libc::SIGKILL, libc::SIGTERM, libc::SIGTERM] {
         let mut agent = Agent::start(&node, &["--xdp", "driver"]);
-        agent.wait_for("pod", |at| at.xdp.as_deref() == Some("driver"));
+        let hooked = agent.wait_for("pod", |at| at.xdp.as_deref() == Some("driver") && at.attached);
+        assert_eq!((hooked.kernel_path.as_str(), hooked.position), ("tcx", 1));
         agent.end(signal);
-        ids.push(link(&node.xdp_pin()).0);
+        let pins = Hook::ALL.map(|hook| node.pin(hook)).into_iter().chain([node.xdp_pin()]);
+        ids.push(pins.map(|pin| link(&pin).0).collect::<Vec<_>>());
     }
-    assert_eq!(ids[0], ids[1]);
-    let mut agent = Agent::start(&node, &["--xdp", "driver", "--detach-on-exit"]);
-    agent.wait_for("pod", |at| at.xdp.is_some());
-    agent.end(libc::SIGTERM);
-    assert!(!node.pins().exists() && !attached());
+    assert!(ids.windows(2).all(|pair| pair[0] == pair[1]), "{ids:?}");
+    for hooks in ["tcx", "clsact"] {
+        let mut agent = Agent::start(&node, &["--xdp", "driver", "--detach-on-exit", "--hooks", hooks]);
+        let hooked = agent.wait_for("pod", |at| at.xdp.is_some() && at.attached);
+        assert_eq!(hooked.kernel_path, hooks);
+        agent.end(libc::SIGTERM);
+        assert!(!node.pins().exists() && !attached());
+        assert!(!tc("qdisc show dev pod").contains("clsact"));
+    }
 }
 
 #[test]
@@ -33,7 +38,7 @@ fn a_running_agent_attaches_xdp_again_and_detaches_it_with_the_default_route() {
     let severed = link(&node.xdp_pin()).0;
     run("bpftool", &["link", "detach", "id", &severed.to_string()]);
     until("not attached again", attached);
-    ip(&["route del default dev pod".into()]);
+    ip("route del default dev pod");
     agent.wait_for("pod", |at| at.xdp.is_none());
     until("still attached", || !attached());
 }
@@ -67,7 +72,7 @@ fn where_xdp_is_optional_the_status_has_the_reason_why_it_is_missing_and_by_defa
 
 fn uplink() -> Node {
     let node = Node::new();
-    ip(&["route add default dev pod".into()]);
+    ip("route add default dev pod");
     node
 }
 

@@ -1,10 +1,9 @@
 //! XDP at an uplink: attached, taken over, refused, removed.
 
 use super::detach::detach;
-use super::node::{Node, ifindex, link, run, shown};
 use super::orphan_ip::{denied_of, vacate};
+use super::*;
 use aya::programs::{Xdp as Program, XdpMode as Mode};
-use epguard::kernel::datapath::{Datapath, Hooks, Xdp, XdpMode};
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
@@ -76,29 +75,21 @@ fn a_foreign_xdp_program_stays_attached_and_is_named_until_it_goes() {
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn by_default_epguard_attaches_xdp_to_hardware_only() {
+fn an_interface_where_xdp_gains_nothing_or_cannot_be_is_refused_and_a_bridge_takes_generic_mode() {
+    const NOT_BY_DRIVER: &str = "takes no program in driver mode: bpf_link_create: Operation not supported";
     let node = Node::new();
-    let mut datapath = node.load(Hooks::Auto).with_xdp(Xdp::Auto).unwrap();
-    let error = datapath.hook_xdp(ifindex("pod"), "pod").unwrap_err();
-    assert!(format!("{error:#}").contains("gains little on a veth"), "{error:#}");
-    assert!(!node.xdp_pin().exists());
-    let error = node.load(Hooks::Auto).with_xdp(Xdp::Generic).unwrap().hook_xdp(ifindex("lo"), "lo");
-    assert!(error.is_err_and(|error| error.to_string().contains("no Ethernet device")));
-}
-
-#[test]
-#[ignore = "needs root: BPF and network namespaces"]
-fn a_driver_without_xdp_is_reported_and_uses_generic_mode() {
-    let node = Node::new();
-    run("ip", &["link", "add", "cni0", "type", "bridge"]);
-    let mut datapath = node.load(Hooks::Auto).with_xdp(Xdp::Driver).unwrap();
-    let mut refusal = || datapath.hook_xdp(ifindex("cni0"), "cni0").unwrap_err();
-    for error in [refusal(), refusal()] {
-        let error = format!("{error:#}");
-        assert!(
-            error.contains("takes no program in driver mode: bpf_link_create: Operation not supported"),
-            "{error}"
-        );
+    ip("link add cni0 type bridge");
+    for (wanted, name, expected) in [
+        (Xdp::Auto, "pod", "gains little on a veth"),
+        (Xdp::Generic, "lo", "no Ethernet device"),
+        (Xdp::Driver, "cni0", NOT_BY_DRIVER),
+    ] {
+        let mut datapath = node.load(Hooks::Auto).with_xdp(wanted).unwrap();
+        for _ in 0..2 {
+            let error = format!("{:#}", datapath.hook_xdp(ifindex(name), name).unwrap_err());
+            assert!(error.contains(expected), "{error}");
+        }
+        assert!(!node.xdp_pin().exists());
     }
     let mut datapath = node.load(Hooks::Auto).with_xdp(Xdp::Generic).unwrap();
     let mode = datapath.hook_xdp(ifindex("cni0"), "cni0").unwrap();
@@ -107,7 +98,7 @@ fn a_driver_without_xdp_is_reported_and_uses_generic_mode() {
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn an_xdp_link_of_another_version_gives_way() {
+fn an_xdp_link_of_another_version_gives_way_and_detach_removes_it_after_a_crash() {
     let node = Node::new();
     drop(attach(&node, Xdp::Driver));
     let (pinned, other) = (node.xdp_pin(), node.pins().join("v2"));
@@ -115,6 +106,9 @@ fn an_xdp_link_of_another_version_gives_way() {
     let (before, _) = link(&other.join(pinned.strip_prefix(node.pins().join("v3")).unwrap()));
     attach(&node, Xdp::Driver);
     assert!(shown().contains("xdp") && link(&pinned).0 != before);
+    let said = detach(&node);
+    assert!(said.contains(&format!("removed link {}\n", pinned.display())), "{said}");
+    assert!(!shown().contains("xdp") && !node.pins().exists());
 }
 
 #[test]
@@ -128,24 +122,11 @@ fn a_severed_xdp_link_is_attached_again() {
     datapath.hook_xdp(ifindex("pod"), "pod").unwrap();
     assert!(shown().contains("xdp") && link(&node.xdp_pin()).0 != severed);
     // An interface made again with the same number is another one.
-    let number = ifindex("pod").to_string();
-    run("ip", &["link", "del", "pod"]);
-    let again = ["link", "add", "pod", "index", &number, "type", "veth", "peer", "name", "other"];
-    run("ip", &again);
+    let number = ifindex("pod");
+    ip("link del pod");
+    ip(&format!("link add pod index {number} type veth peer name other"));
     datapath.hook_xdp(ifindex("pod"), "pod").unwrap();
     assert!(shown().contains("xdp"));
-}
-
-#[test]
-#[ignore = "needs root: BPF and network namespaces"]
-fn detach_removes_the_xdp_link_after_a_crash() {
-    let node = Node::new();
-    drop(attach(&node, Xdp::Driver));
-    assert!(shown().contains("xdp"));
-    let said = detach(&node);
-    assert!(said.contains(&format!("removed link {}\n", node.xdp_pin().display())), "{said}");
-    assert!(!shown().contains("xdp"));
-    assert!(!node.pins().exists());
 }
 
 /// As an agent that finds its uplink.

@@ -1,9 +1,4 @@
 //! What the programs have counted and reported.
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    reason = "tests and the benchmark use their own parts, and may panic"
-)]
 
 use super::rig::Rig;
 use aya::maps::{PerCpuArray, PerCpuValues, RingBuf};
@@ -30,7 +25,6 @@ impl Rig {
         sums.filter(|(_, sum)| *sum != Count::default()).collect()
     }
 
-    /// Sets all counters to 0.
     pub fn forget_counters(&mut self) {
         let cpus = aya::util::nr_cpus().unwrap();
         let mut map: PerCpuArray<_, Count> = self.map("COUNTERS").try_into().unwrap();

@@ -4,11 +4,7 @@
 mod answered_early;
 mod forged;
 
-use super::frames::{SYN, TCP, arp, of_type, packet, tagged, tcp};
-use super::kernel::ip;
-use super::rig::{DROP, PASS, Rig, XDP_DROP, XDP_PASS};
-use super::world::{DEAD_UID, ENFORCE, FRESH, PORT};
-use epguard_common::{Addr, Config, Mac, Mode, Reason, Terminated, Uid, Verdict, View};
+use super::*;
 use nix::sched::{CloneFlags, unshare};
 
 const X: Addr = Addr::v4([10, 244, 1, 77]);
@@ -53,20 +49,6 @@ const OWN: [u8; 6] = [0; 6];
 
 fn syn(dst: Addr) -> Vec<u8> {
     packet(dst, TCP, &tcp(PORT, SYN))
-}
-
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
-fn xdp_leaves_observed_packets_to_tc() {
-    let mut rig = rig();
-    let frame = to(OWN, tagged(&[], &syn(X)));
-    let observe = Config { mode: Mode::Observe, ..ENFORCE };
-    rig.configure(observe);
-    rig.forget_counters();
-    assert_eq!(rig.run_xdp(&frame), XDP_PASS);
-    assert_eq!((rig.counters(), rig.events()), ([].into(), vec![]));
-    let observed = Verdict::Deny { reason: Reason::Terminated, enforce: false };
-    rig.expect("observe", &frame, observed);
 }
 
 #[test]

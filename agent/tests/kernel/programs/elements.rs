@@ -1,10 +1,7 @@
 //! Elements that became another key's between the lookup and the read: the value shows it, and nothing is denied on it.
 
-use super::frames::TCP;
-use super::rig::Rig;
-use super::world::{DENIED, MOVED, PORT, REUSED, SHOP, denial, suspect, syn, target, vip};
-use epguard_common::Verdict::{Clear, Pass};
-use epguard_common::{Keyed, Outcome, RawDenial, Reason, ServiceNumber, Suspect, UidState};
+use super::*;
+use Verdict::{Clear, Pass};
 
 /// A Service that nothing is denied to.
 const OTHER: ServiceNumber = ServiceNumber { number: 77 };
@@ -32,7 +29,7 @@ fn a_denial_of_another_key_denies_nothing() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn the_service_of_another_vip_is_none() {
+fn the_service_of_another_vip_and_the_suspect_at_another_address_are_none() {
     let mut rig = Rig::new();
     let key = vip(REUSED, PORT, TCP);
     let value = SHOP;
@@ -43,12 +40,6 @@ fn the_service_of_another_vip_is_none() {
     }
     rig.affect(&key, SHOP);
     rig.expect("its own", &syn(REUSED), DENIED);
-}
-
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
-fn the_suspect_at_another_address_is_none() {
-    let mut rig = Rig::new();
     let (key, value) = (MOVED, suspect(Suspect::DENIED));
     rig.put("SUSPECTS", &REUSED, Keyed { key, value });
     rig.expect("another address", &syn(REUSED), Clear);

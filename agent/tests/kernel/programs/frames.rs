@@ -1,9 +1,4 @@
 //! Frames by hand, from the inside out: transport, network, link.
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    reason = "tests and the benchmark use their own parts, and may panic"
-)]
 
 use epguard_common::Addr;
 
@@ -90,7 +85,6 @@ pub fn v6_with(dst: Addr, extensions: &[(u8, &[u8])], protocol: u8, body: &[u8])
     packet(dst, first, &chain)
 }
 
-/// An Ethernet frame of an IP packet.
 pub fn frame(packet: &[u8]) -> Vec<u8> {
     tagged(&[], packet)
 }
@@ -113,7 +107,6 @@ pub fn arp(operation: u8, sender: Addr, target: Addr) -> Vec<u8> {
     message
 }
 
-/// A frame of anything.
 pub fn of_type(tags: &[u16], ether_type: u16, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2];
     for tag in tags {

@@ -1,9 +1,6 @@
 //! The gate ends packets that need no verdict, and no others: `differential` has frames of all kinds.
 
-use super::frames::SRC_V4;
-use super::rig::{BOTH, Rig};
-use super::world::{DENIED, FRESH, REUSED, syn};
-use epguard_common::{Addr, Gate, View};
+use super::*;
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]

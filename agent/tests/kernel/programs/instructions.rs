@@ -1,6 +1,6 @@
 //! How many instructions the verifier follows, per program and kernel, and which memory programs share.
 
-use super::kernel;
+use super::*;
 use crate::series;
 use aya::maps::{MapInfo, MapType};
 use aya::programs::{Program, ProgramError};

@@ -1,9 +1,4 @@
 //! The real object in the real kernel, in a mount namespace of its own.
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    reason = "tests and the benchmark use their own parts, and may panic"
-)]
 
 use epguard::kernel::conntrack::nfct_at;
 use epguard::kernel::datapath::{Datapath, Hooks};
@@ -35,7 +30,6 @@ pub fn fresh_bpffs() {
     mount(nothing, "/sys/fs/bpf", Some("bpf"), MsFlags::empty(), nothing).unwrap();
 }
 
-/// Runs `ip` with these words.
 pub fn ip(arguments: &str) {
     let mut ip = Command::new("ip");
     ip.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").args(arguments.split_whitespace());

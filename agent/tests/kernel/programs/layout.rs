@@ -1,14 +1,9 @@
 //! What `bpftool` shows of the maps: names for every field.
 
-use super::kernel;
-use super::world::denial;
+use super::*;
 use crate::lifecycle::node;
 use aya::maps::{Array, HashMap};
 use epguard::kernel::maps;
-use epguard_common::{
-    Action, Addr, AnswerLimits, Config, Denial, DenialKey, Keyed, Mode, PER_REASON, PerReason, RawConfig,
-    RawDenial, Reason, ServiceNumber, Uid, UidState,
-};
 use serde_json::{Value, json};
 use std::path::Path;
 

@@ -1,10 +1,9 @@
 //! What the maps cost.
 
-use super::kernel;
 use super::layout::bpftool;
+use super::*;
 use aya::maps::HashMap;
 use epguard::kernel::maps;
-use epguard_common::{Addr, Owner, capacity};
 
 /// Everything that the programs can ever lock, with OWNERS full.
 const BUDGET_BYTES: u64 = 64 << 20;

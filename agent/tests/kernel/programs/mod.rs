@@ -7,17 +7,27 @@ mod counted;
 mod differential;
 mod direct;
 mod elements;
+#[allow(dead_code, reason = "the benchmark uses the rest")]
 pub(crate) mod frames;
 mod gate;
 mod instructions;
-mod kernel;
+pub(crate) mod kernel;
 mod layout;
 mod memory;
 mod modes;
 mod once;
 mod redirected;
+#[allow(dead_code, reason = "the benchmark uses the rest")]
 mod rig;
 mod telemetry;
 mod tracked;
 mod wire;
 pub(crate) mod world;
+
+use self::kernel::*;
+use epguard_common::*;
+use frames::*;
+use rig::*;
+use tracked::Tracked;
+use wire::*;
+use world::*;

@@ -1,12 +1,9 @@
 //! What switches denials off: the lease, all-zero maps, numbers that no epguard wrote. `differential` has the modes.
 
-use super::frames::TCP;
-use super::rig::Rig;
-use super::world::{self, DENIED, ENFORCE, FRESH, REUSED, target};
+use super::*;
+use Mode::Observe;
+use Verdict::{Clear, Deny, Pass};
 use epguard::shared::clock::boot_ns;
-use epguard_common::Mode::{self, Observe};
-use epguard_common::Verdict::{self, Clear, Deny, Pass};
-use epguard_common::{Config, DenialKey, Keyed, Outcome, RawConfig, RawDenial, Reason, UidState, View};
 
 const WOULD_BE_DENIED: Verdict = Verdict::Deny { reason: Reason::Reused, enforce: false };
 const SWITCHED_OFF: Verdict = Pass(Reason::Reused, Outcome::Off);
@@ -55,7 +52,7 @@ fn settings(mode: u32, reused: u32, others: u32, rest: u32) -> [u32; CONFIG] {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn numbers_that_are_no_mode_are_off() {
+fn numbers_that_are_no_mode_are_off_and_those_that_are_no_action_drop() {
     let mut rig = Rig::new();
     for garbage in [5, 77, 0x100, 0x0200_0000, u32::MAX] {
         let (off, on) = (garbage, Mode::Enforce as u32);

@@ -1,10 +1,6 @@
 //! A packet is judged once on its way through the node.
 
-use super::frames::{ACK, TCP, frame, packet, tcp};
-use super::kernel::ip;
-use super::rig::{BOTH, DROP, PASS, Rig};
-use super::world::{ENFORCE, FRESH, PORT, REUSED, of, syn};
-use epguard_common::{Config, Mode, Outcome, RawRole, Reason, Role, View};
+use super::*;
 use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, unshare};
 use std::ops::Range;

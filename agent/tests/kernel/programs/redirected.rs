@@ -1,11 +1,6 @@
 //! Flows that were redirected before: which packets belong to them.
 
-use super::frames::{ACK, SRC_V4, SYN, TCP, UDP, frame, packet, tcp, udp, v4_with};
-use super::rig::{BOTH, PASS, Rig};
-use super::world::{DEAD_UID, ENFORCE, FRESH, INNOCENT, OWNER_UID, PORT, REUSED, vip};
-use epguard_common::{
-    Addr, Backend, Config, Flow, Keyed, Mode, Outcome, Owner, Reason, Redirected, Return, View, capacity,
-};
+use super::*;
 
 const LIVE: Backend = Backend { addr: Addr::v4([10, 244, 1, 99]), uid: OWNER_UID, port: PORT, reserved: 0 };
 
@@ -190,14 +185,10 @@ fn a_flow_beyond_its_clients_share_stays_in_the_evictable_table_and_is_counted_o
     rig.run(BOTH, &ack);
     assert!(is_in(&mut rig, "FLOWS") && !is_in(&mut rig, "OPENING"));
     assert_eq!(rig.get("CLIENTS", &flow(TCP).client), Some(capacity::FLOWS_PER_CLIENT));
-}
-
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
-fn a_client_at_its_share_takes_no_room_from_others() {
+    // Another client at its share takes no room from this one.
     let mut rig = rig_with_an_opening_flow();
     rig.put("CLIENTS", &INNOCENT, capacity::FLOWS_PER_CLIENT);
-    rig.run(BOTH, &frame(&packet(REUSED, TCP, &tcp(PORT, ACK))));
+    rig.run(BOTH, &ack);
     assert!(is_in(&mut rig, "FLOWS") && !is_in(&mut rig, "OPENING"));
     assert_eq!(rig.get("CLIENTS", &flow(TCP).client), Some(1_u32));
     assert_eq!(rig.get("CLIENTS", &INNOCENT), Some(capacity::FLOWS_PER_CLIENT));

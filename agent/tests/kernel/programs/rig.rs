@@ -1,9 +1,4 @@
 //! The loaded programs with maps filled by hand, and what a packet leaves behind.
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    reason = "tests and the benchmark use their own parts, and may panic"
-)]
 
 use super::kernel;
 use super::tracked::Tracked;
@@ -62,7 +57,6 @@ impl Rig {
         rig
     }
 
-    /// With empty maps.
     pub fn bare() -> Self {
         Self::of(kernel::load())
     }
@@ -86,7 +80,6 @@ impl Rig {
         program.attach(device, tc::TcAttachType::Ingress).unwrap();
     }
 
-    /// Runs a program on a frame once.
     pub fn run(&mut self, program: &str, frame: &[u8]) -> Ran {
         self.repeat(program, frame, [0; 192], 1)
     }
@@ -127,10 +120,8 @@ impl Rig {
 
     /// The same, with the frame as the program left it.
     pub fn turn_xdp(&mut self, frame: &[u8]) -> (u32, Vec<u8>) {
+        self.program("epguard_xdp");
         let program: &mut Xdp = self.datapath.ebpf.program_mut("epguard_xdp").unwrap().try_into().unwrap();
-        if program.fd().is_err() {
-            program.load().unwrap();
-        }
         let mut data_out = vec![0; frame.len()];
         let options = TestRunOptions {
             data_in: Some(frame),

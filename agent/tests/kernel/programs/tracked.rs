@@ -1,5 +1,4 @@
 //! The conntrack entry that a packet has in a test run.
-#![allow(dead_code, reason = "tests and the benchmark use their own parts")]
 
 use epguard_common::{Addr, Entry, Tuple};
 

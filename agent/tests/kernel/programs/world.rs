@@ -1,9 +1,4 @@
 //! Who is suspect, which Services are affected, and what is denied; `fill` writes it into the maps.
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    reason = "tests and the benchmark use their own parts, and may panic"
-)]
 
 use super::frames::{SRC_V4, SRC_V6, SYN, TCP, frame, packet, tcp};
 use super::rig::Rig;

@@ -1,14 +1,6 @@
 //! What the API holds, and which facts the watches make of a step.
 
-use super::draw::service;
-use super::step::{EndpointStep, PodChange, Shown, SliceStep, Step, Variant};
-use super::step::{list, node_name, part, plain_node, pod_uid, pool, some};
-use super::world::namespace;
-use epguard_common::{Addr, Mode, Uid, UidState};
-use epguard_core::facts::{
-    Change, Fact, Name, Namespace, Node, Pod, PodName, Presence, Selection, Selector, Service, Slice,
-    SliceEndpoint, Text, Watched, Workload,
-};
+use super::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
@@ -49,34 +41,22 @@ impl Cluster {
             Step::Delete(number, deleting) => self.delete_pod(*number, *deleting),
             Step::Slice(step) => {
                 let slice = self.slice(step);
-                self.slices.insert(slice.name.clone(), slice.clone());
-                vec![Fact::Slice(Change::Applied(slice))]
+                vec![Fact::Slice(put(&mut self.slices, slice.name.clone(), slice))]
             }
-            Step::DeleteSlice(number) => {
-                deleted(&mut self.slices, *number).map(Fact::Slice).into_iter().collect()
-            }
+            Step::DeleteSlice(number) => deleted(&mut self.slices, *number, Fact::Slice),
             Step::Service(service) => {
-                self.services.insert(service.name.clone(), service.clone());
-                vec![Fact::Service(Change::Applied(service.clone()))]
+                vec![Fact::Service(put(&mut self.services, service.name.clone(), service.clone()))]
             }
-            Step::DeleteService(number) => {
-                deleted(&mut self.services, *number).map(Fact::Service).into_iter().collect()
-            }
-            Step::Node(node) => {
-                self.nodes.insert(node.name.clone(), node.clone());
-                vec![Fact::Node(Change::Applied(node.clone()))]
-            }
-            Step::DeleteNode(number) => {
-                deleted(&mut self.nodes, *number).map(Fact::Node).into_iter().collect()
-            }
+            Step::DeleteService(number) => deleted(&mut self.services, *number, Fact::Service),
+            Step::Node(node) => vec![Fact::Node(put(&mut self.nodes, node.name.clone(), node.clone()))],
+            Step::DeleteNode(number) => deleted(&mut self.nodes, *number, Fact::Node),
             Step::Local(addresses) => {
                 self.local.clone_from(addresses);
                 vec![Fact::LocalAddresses(addresses.clone())]
             }
             Step::Namespace(name, bound) => {
                 let shown = namespace(name, *bound);
-                self.namespaces.insert(shown.name.clone(), shown.clone());
-                vec![Fact::Namespace(Change::Applied(shown))]
+                vec![Fact::Namespace(put(&mut self.namespaces, shown.name.clone(), shown))]
             }
             Step::Held(ips) => vec![Fact::Presence(Presence::Held(ips.clone()))],
             Step::Unknown => vec![Fact::Presence(Presence::Unknown)],
@@ -126,8 +106,7 @@ impl Cluster {
         } else if self.dead.contains(&after.uid) {
             after.uid_state = UidState::Dead;
         }
-        self.pods.insert(after.uid, after.clone());
-        vec![Fact::Pod(Change::Applied(after))]
+        vec![Fact::Pod(put(&mut self.pods, after.uid, after))]
     }
 
     fn delete_pod(&mut self, number: usize, deleting: bool) -> Vec<Fact> {
@@ -220,9 +199,19 @@ pub fn set_variant(pod: &mut Pod, variant: Variant) {
     };
 }
 
-fn deleted<K: Ord + Clone, T>(objects: &mut BTreeMap<K, T>, number: usize) -> Option<Change<T>> {
-    let key = objects.keys().nth(number % objects.len().max(1)).cloned()?;
-    objects.remove(&key).map(Change::Deleted)
+fn put<K: Ord, T: Clone>(objects: &mut BTreeMap<K, T>, key: K, object: T) -> Change<T> {
+    objects.insert(key, object.clone());
+    Change::Applied(object)
+}
+
+fn deleted<K: Ord + Clone, T>(
+    objects: &mut BTreeMap<K, T>,
+    number: usize,
+    fact: fn(Change<T>) -> Fact,
+) -> Vec<Fact> {
+    let key = objects.keys().nth(number % objects.len().max(1)).cloned();
+    let last = key.and_then(|key| objects.remove(&key));
+    last.map(|last| fact(Change::Deleted(last))).into_iter().collect()
 }
 
 fn nth<K, T>(objects: &BTreeMap<K, T>, number: usize) -> Option<&T> {

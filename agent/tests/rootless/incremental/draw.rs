@@ -1,12 +1,6 @@
 //! Draws what happens, one step after another.
 
-use super::cluster::{ips_of, service_name, set_sandbox, set_variant};
-use super::step::*;
-use super::world::{NODE, pod, uid, web};
-use epguard_common::{Action, Addr, Mode, UidState};
-use epguard_core::facts::{
-    Node, OnDenial, Pod, PortName, Protocol, Sandbox, Service, ServicePort, SlicePort, Watched,
-};
+use super::*;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
@@ -26,7 +20,6 @@ pub fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What changes in the API.
 fn any_change_of_the_api() -> impl Strategy<Value = Step> {
     prop_oneof![
         16 => any_pod(),
@@ -47,7 +40,6 @@ pub fn lists() -> Vec<Step> {
     Watched::ALWAYS.map(|kind| Step::Relist(kind, 0)).into()
 }
 
-/// What the node reports, at any time.
 pub fn any_node_fact() -> impl Strategy<Value = Step> {
     prop_oneof![
         1 => rarely_a_pods(vec![NODE]).prop_map(Step::Local),

@@ -1,9 +1,7 @@
 //! While a list is applied in parts, denials cease to be in force, but none begins and none gets stricter: an object further down the
 //! list may contradict it.
 
-use epguard_common::{Denial, DenialKey, Mode, Reason, ServiceNumber, UidState};
-use epguard_core::facts::{Change, Fact, Name};
-use epguard_core::state::{OrphanIp, State, Tables};
+use super::*;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 

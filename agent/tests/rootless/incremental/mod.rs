@@ -8,19 +8,16 @@ mod half;
 mod restart;
 mod step;
 
-use super::state::world::{self, World};
-use cluster::Cluster;
-use draw::{any_node_fact, any_step, lists};
-use epguard_common::{Addr, ServiceNumber, UidState};
-use epguard_core::facts::{Fact, Name, Pod, PodName, Presence, Protocol};
-use epguard_core::state::{Endpoint, Ipam, Ranges, Settings, State};
+use super::state::*;
+use cluster::*;
+use draw::service;
+use draw::*;
 use half::Before;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 use restart::Maps;
 use std::collections::BTreeMap;
-use std::time::Duration;
-use step::{PODS, Step, pod_uid};
+use step::*;
 
 proptest! {
     #![proptest_config(config())]
@@ -92,7 +89,6 @@ impl Run {
         Ok(())
     }
 
-    /// The facts that the agent receives of a step.
     fn facts(&mut self, step: &Step) -> Vec<Fact> {
         match step {
             Step::Speaks(ip) => vec![Fact::Presence(Presence::Spoke(*ip, self.world.now))],

@@ -1,11 +1,7 @@
 //! A new process that takes over the maps, and lists everything.
 
-use super::Run;
-use super::step::Step;
-use epguard_common::{Addr, Owner, ServiceNumber};
-use epguard_core::facts::{Fact, Name, Presence};
+use super::*;
 use epguard_core::plan::{self, Op};
-use epguard_core::state::{Numbers, Settings, State, Tables};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,10 +1,7 @@
 //! What may happen in a cluster, drawn from pools so small that IPs, UIDs and VIPs collide all the time.
-use super::world::{X, Y, node, uid};
-use epguard_common::{Addr, Mode, Uid, UidState};
-use epguard_core::facts::{Change, Cidr, Node, Part, Pod, Sandbox, Selection, Service, SlicePort, Watched};
-use std::collections::{BTreeMap, BTreeSet};
+use super::*;
+use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
-use std::time::Duration;
 
 /// How many pods there are at most at a time; a UID comes back only by mistake.
 pub const PODS: usize = 8;
@@ -23,14 +20,12 @@ pub enum Step {
     DeleteService(usize),
     Node(Node),
     DeleteNode(usize),
-    /// A Namespace is annotated.
     Namespace(&'static str, Mode),
     Local(Vec<Addr>),
     /// The IPs that the node's routes and neighbours lead to.
     Held(Vec<Addr>),
     /// The node does not say any more.
     Unknown,
-    /// A packet from the IP is seen.
     Speaks(Addr),
     /// A watch starts over with a list; objects whose bit is set vanished in the gap.
     Relist(Watched, u8),
@@ -54,7 +49,6 @@ pub enum Variant {
     StaticIp,
     /// More addresses than are read.
     Partial,
-    /// An address of another network.
     Network(Addr),
     /// Of a workload whose pods stand in for each other.
     Replica(&'static str),
@@ -140,11 +134,6 @@ pub fn some<K: Ord, T: Clone>(
     objects.values().filter(|object| is_asked(object)).cloned().collect()
 }
 
-pub fn part<T>(selection: Selection, objects: Vec<T>) -> Part<T> {
-    Part { selection, sent: Duration::MAX, objects, later: BTreeSet::new() }
-}
-
-/// Whether the next object vanished.
 fn vanish(gone: u8) -> impl FnMut() -> bool {
     let mut bits = gone;
     move || {

@@ -2,14 +2,9 @@
 
 mod orphan_ip;
 
-use super::state::world::{World, X, Y, a, dead, gone, on, pending, pod, shown, terminal};
-use epguard_common::Reason::{self, DeadBackend, RetiredBackend, Reused, Terminated};
-use epguard_common::{Addr, Event, ServiceNumber, Uid};
-use epguard_core::facts::{Fact, Pod, Presence, Protocol};
-use epguard_core::state::{Endpoint, Evidence, OPEN};
-use std::time::Duration;
+use super::state::*;
+use Reason::Terminated;
 
-/// A packet that is denied now.
 fn denied(world: &mut World, reason: Reason, meant: Uid) {
     world.now += Duration::from_secs(1);
     denied_at(world, world.now, reason, meant);

@@ -1,10 +1,6 @@
 //! Assumptions of the agent about its cluster: without proof, and not made once they are disproved.
 
-use super::world::{FAR, World, X, dead, node, on, pod, settings};
-use epguard_common::Addr;
-use epguard_core::facts::{Change, Fact, Node, Pod};
-use epguard_core::state::{Ipam, Settings};
-use std::time::Duration;
+use super::*;
 
 const OUTSIDE: Addr = Addr::v4([10, 99, 0, 1]);
 const INSIDE: Addr = Addr::v4([10, 244, 1, 77]);
@@ -50,22 +46,10 @@ fn what_disproved_the_range_counts_when_nodes_are_listed_anew_and_when_the_api_g
     world.tell(Fact::Node(Change::Reset(vec![node("node-a", 1), node("node-b", 2)])));
     assert!(!world.is_orphan(X));
     world.state.start_over(world.now);
-    let mut anew = World::cluster();
-    let fresh = std::mem::replace(&mut anew.state, world.state);
-    drop(fresh);
-    for fact in [
-        Fact::Node(Change::Reset(vec![node("node-a", 1), node("node-b", 2)])),
-        Fact::Service(Change::Reset(vec![])),
-        Fact::Slice(Change::Reset(vec![])),
-        Fact::Pod(Change::Reset(vec![])),
-        Fact::Namespace(Change::Reset(vec![super::world::namespace("other", epguard_common::Mode::Enforce)])),
-    ] {
-        anew.tell(fact);
-    }
+    world.list_all_but_pods();
     let a = pod("other", "a2", "a", &[X]);
-    anew.pod(&a);
-    anew.pod(&dead(&a));
-    assert!(!anew.is_orphan(X));
+    world.list(&[]).pod(&a).pod(&dead(&a));
+    assert!(!world.is_orphan(X));
 }
 
 #[test]

@@ -1,10 +1,7 @@
 //! Who may ask to be spared, and what comes of it: annotations, ranges, and IPs that outlive their pods.
 
-use super::world::{World, X, Y, b, dead, namespace, pod, settings, shown_namespace, terminal, web};
-use epguard_common::Mode::{self, Enforce, Observe, Off};
-use epguard_common::Reason;
-use epguard_core::facts::{Change, Cidr, Fact, Pod, Service};
-use epguard_core::state::{Ranges, Settings};
+use super::*;
+use Mode::{Enforce, Observe, Off};
 
 /// The bound of the only denial.
 fn bound(world: &World) -> Option<Mode> {
@@ -16,7 +13,7 @@ fn bound(world: &World) -> Option<Mode> {
 }
 
 /// B of another namespace has the IP of A, which is dead; each of the five is bounded.
-fn reused(shop: Mode, service: Mode, meant: Mode, other: Mode, hit: Mode) -> Option<Mode> {
+fn reused([shop, service, meant, other, hit]: [Mode; 5]) -> Option<Mode> {
     let (mut world, a) = World::cluster().with_a();
     world.tell(shown_namespace("shop", shop)).tell(shown_namespace("other", other));
     world.tell(Fact::Service(Change::Applied(Service { bound: service, ..web() })));
@@ -27,19 +24,16 @@ fn reused(shop: Mode, service: Mode, meant: Mode, other: Mode, hit: Mode) -> Opt
 
 #[test]
 fn the_lowest_mode_of_namespaces_service_and_pods_applies() {
-    assert_eq!(reused(Enforce, Enforce, Enforce, Enforce, Enforce), Some(Enforce));
-    let who = |number: usize, mode: Mode| {
+    assert_eq!(reused([Enforce; 5]), Some(Enforce));
+    for (number, (mode, lowest)) in
+        (0..5).flat_map(|n| [(Observe, Some(Observe)), (Off, None)].map(|m| (n, m)))
+    {
         let mut all = [Enforce; 5];
         all[number] = mode;
-        let [shop, service, meant, other, hit] = all;
-        reused(shop, service, meant, other, hit)
-    };
-    for number in 0..5 {
-        assert_eq!(who(number, Observe), Some(Observe), "{number}");
-        assert_eq!(who(number, Off), None, "{number}");
+        assert_eq!(reused(all), lowest, "{number}");
     }
-    assert_eq!(reused(Observe, Enforce, Enforce, Enforce, Off), None);
-    assert_eq!(reused(Observe, Enforce, Off, Enforce, Observe), None);
+    assert_eq!(reused([Observe, Enforce, Enforce, Enforce, Off]), None);
+    assert_eq!(reused([Observe, Enforce, Off, Enforce, Observe]), None);
 }
 
 #[test]
@@ -94,6 +88,7 @@ fn endpoints_outside_of_the_operators_ranges_are_left_alone() {
     };
     assert!(denied(&[], &[]));
     assert!(denied(&["10.244.0.0/16"], &["10.244.1.128/25"]));
+    assert!(!denied(&["10.244.0.0/16"], &["10.244.1.0/24"]), "an excluded range comes first");
     assert!(!denied(&[], &["10.244.1.10/32"]));
     assert!(!denied(&["10.244.2.0/24", "fd00::/8"], &[]));
 }

@@ -1,15 +1,7 @@
 //! Pending denials: only one list shows them, or they are too many at once. One story each.
 
-use super::world::{
-    World, X, Y, a, backend, dead, endpoints, gone, list_of, namespace, node, pending, pod, settings, shown,
-    terminal, web,
-};
-use epguard_common::Mode;
-use epguard_common::Reason::Reused;
-use epguard_core::facts::{Change, Fact, Pod, Watched};
-use epguard_core::state::{State, Why};
+use super::*;
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 const PODS: Watched = Watched::Pods;
 

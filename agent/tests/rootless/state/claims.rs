@@ -1,9 +1,6 @@
 //! Claims to an IP that only an annotation makes, and what they can end for others. One story each.
 
-use super::world::{World, X, Y, dead, pod, terminal};
-use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused};
-use epguard_common::{Addr, Mode};
-use epguard_core::facts::{Fact, Ips, Pod, Presence, Sandbox};
+use super::*;
 
 /// A pod that no node takes: it shows the IP in Multus' annotation, and wants to be left alone.
 fn unbound(name: &str) -> Pod {
@@ -22,8 +19,6 @@ fn running(name: &str, node: &str, ip: Addr) -> Pod {
     Pod { node: Some(node.into()), ips: [ip].into(), sandbox: Sandbox::Published, ..unbound(name) }
 }
 
-const FAR: Addr = Addr::v4([10, 244, 2, 9]);
-
 #[test]
 fn a_pod_that_no_node_takes_ends_no_denial_of_others() {
     let (mut world, _) = World::where_a_died();
@@ -34,9 +29,8 @@ fn a_pod_that_no_node_takes_ends_no_denial_of_others() {
         assert_eq!(proven(&world), (vec![DeadBackend], true, vec![X]), "{name}");
         assert_eq!(world.state.owners().count(), 0, "{name}");
     }
-    let b = pod("other", "b", "b", &[X]);
-    world.pod(&b);
-    assert_eq!((world.reasons(), world.denials()[0].4), (vec![Reused], Some(b.uid)));
+    world.pod(&b());
+    assert_eq!((world.reasons(), world.denials()[0].4), (vec![Reused], Some(b().uid)));
 }
 
 #[test]

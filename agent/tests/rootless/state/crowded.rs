@@ -1,8 +1,6 @@
 //! Small objects that stand for very many endpoints or VIPs: they are left out, and nothing is denied because of that.
 
-use super::world::{World, X, dead, endpoint, endpoints, shown_slice, slice, tcp, uid, web};
-use epguard_common::{Addr, Reason};
-use epguard_core::facts::{Change, Fact, Protocol, Service, ServicePort, Slice};
+use super::*;
 use std::collections::BTreeMap;
 
 const VIP: Addr = Addr::v4([10, 96, 0, 1]);
@@ -89,13 +87,15 @@ fn a_service_with_too_many_vips_is_left_out_and_its_possible_vips_are_ambiguous(
 }
 
 #[test]
-fn a_service_that_is_read_in_part_has_no_denials_and_is_named() {
+fn a_service_that_is_read_in_part_has_no_denials_and_is_named_and_a_pod_is_named_too() {
     let (mut world, _) = World::where_a_died();
     for (partial, reasons) in [(true, &[][..]), (false, &[Reason::DeadBackend])] {
         world.tell(Fact::Service(Change::Applied(Service { partial, ..web() }))).denies(reasons);
         let (count, first) = world.state.partial();
         assert_eq!((count, first.concat().contains("Service shop/web")), (usize::from(partial), partial));
     }
+    world.pod(&Pod { partial: true, ..pod("shop", "c", "web", &[Y]) });
+    assert_eq!(world.state.partial(), (1, vec!["Pod shop/c".to_owned()]));
 }
 
 #[test]

@@ -1,9 +1,6 @@
 //! What a list shows after a gap (410, reconnect, restart): mark and sweep, and nothing is proven by what is missing.
 
-use super::world::{World, X, Y, dead, endpoints, namespace, node, pending, pod, slice, web};
-use epguard_common::Reason::DeadBackend;
-use epguard_common::{Addr, Mode};
-use epguard_core::facts::{Change, Fact, Pod};
+use super::*;
 
 #[test]
 fn when_the_api_went_back_in_time_nothing_is_denied_and_a_restored_pod_may_live_again() {

@@ -1,9 +1,7 @@
 //! What lint finds in small clusters; `lab/tests/rootless/lint` has real ones.
 
-use super::world::{endpoint, node, pod, web};
+use super::*;
 use epguard::commands::lint::{Listed, Problem, Severity, findings};
-use epguard_common::Addr;
-use epguard_core::facts::{ListedSlice, Pod, PodName, Service, Slice, SliceEndpoint};
 
 const ENDPOINTSLICE: &str = "endpointslice-controller.k8s.io";
 const MIRRORING: &str = "endpointslicemirroring-controller.k8s.io";
@@ -27,7 +25,7 @@ fn slice(name: &str, managed_by: Option<&str>, pods: &[&Pod]) -> ListedSlice {
             endpoints: endpoints.collect(),
             foreign: managed_by != Some(Slice::CONTROLLER),
             ports: vec![],
-            ..super::world::slice(name, &[])
+            ..super::slice(name, &[])
         },
         managed_by: managed_by.map(str::to_owned),
         targets: pods.iter().map(|pod| Some(pod.name.clone())).collect(),
@@ -58,11 +56,11 @@ fn each_error_is_found_once_and_what_is_right_is_not() {
     let by = |managed_by, pod: &Pod| vec![slice("web-1", managed_by, &[pod])];
     let (a, b, c) = (backend("a", 10), backend("b", 11), backend("c", 12));
     let (same, moved) = (backend("b", 10), backend("a", 11));
-    let finished = super::world::dead(&backend("c", 10));
+    let finished = super::dead(&backend("c", 10));
     let stray = Pod { ips: [Addr::v4([10, 244, 2, 10])].into(), ..backend("stray", 10) };
     let machine = |name: &str| Pod { static_ip: true, ..backend(name, 10) };
     let (source, target) = (machine("vm-1"), machine("vm-2"));
-    let (ended, next) = (super::world::dead(&source), target.clone());
+    let (ended, next) = (super::dead(&source), target.clone());
     let mut of_others = by(Some(MIRRORING), &a);
     of_others[0].facts.endpoints = vec![endpoint(Addr::v4([192, 0, 2, 7]), None)];
     of_others[0].targets = vec![None];
@@ -174,7 +172,7 @@ fn traffic_that_reaches_the_services_own_is_no_error() {
         found.map(|finding| (finding.problem, finding.severity)).collect::<Vec<_>>()
     };
     let mut next = next;
-    next.uid = super::world::uid("next");
+    next.uid = super::uid("next");
     // A writer re-used the targetRef: the pod of that name has the address.
     assert_eq!(severities(selector_less(), vec![next]), [(Problem::ForeignUid, Severity::Warning)]);
     // The Service selects the pod that has the address now.

@@ -23,3 +23,12 @@ mod stand_ins;
 mod successors;
 mod touched;
 pub mod world;
+
+pub use Reason::{DeadBackend, RetiredBackend, Reused};
+pub use epguard_common::*;
+pub use epguard_core::facts::*;
+pub use epguard_core::state::View;
+pub use epguard_core::state::*;
+pub use objects::*;
+pub use std::time::Duration;
+pub use world::{World, judge, settings};

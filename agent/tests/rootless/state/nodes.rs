@@ -1,11 +1,6 @@
 //! Nodes that the agent has not seen yet, or that are gone, and addresses that are no pod's: absence proves nothing.
 
-use super::world::{World, X, Y, dead, node, on, pending, pod, uid, web};
-use epguard_common::Addr;
-use epguard_common::Reason::{DeadBackend, Reused};
-use epguard_core::facts::{Change, Fact, Node, Pod, Service};
-use epguard_core::state::NotProven;
-use std::time::Duration;
+use super::*;
 
 const ON_C: Addr = Addr::v4([10, 244, 3, 10]);
 const TEN_MINUTES: Duration = Duration::from_mins(10);

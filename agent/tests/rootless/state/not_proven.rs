@@ -1,27 +1,12 @@
 //! The first step of the proof that fails, with the pods that it is about.
 
-use super::world::{
-    NODE, World, X, a, b, dead, gone, list_of, pending, pod, service, shown, sliced, terminal, uid, web,
-};
-use epguard_common::Mode;
-use epguard_core::facts::{Pod, Service};
-use epguard_core::state::{Exemption, NotProven, NotStale};
+use super::*;
 
 /// Why Service `shop/web` is not denied at X; none if it is.
 fn why(world: &World) -> Option<NotProven> {
     let view = world.state.view(X);
     let endpoint = &view.services[0].endpoints[0];
     endpoint.not_proven.clone().filter(|_| endpoint.denial.is_none())
-}
-
-fn with_dead_a() -> (World, Pod) {
-    let (world, a) = World::where_a_died();
-    assert_eq!(world.state.view(X).services[0].endpoints[0].not_proven, None);
-    (world, a)
-}
-
-fn named(name: &str) -> String {
-    name.to_owned()
 }
 
 fn target(why: NotStale, listed: bool) -> NotProven {
@@ -44,8 +29,8 @@ fn the_first_step_that_fails_is_named_with_its_pods() {
     let own = shown(pod("shop", "d", "web", &[X]));
     let at_once = list_of(&[terminal(&a()), b()]);
     for (sentence, facts, expected) in [
-        ("the pod lives", vec![], target(NotStale::Live(named("shop/a")), true)),
-        ("it is terminating", vec![deleting], target(NotStale::Terminating(named("shop/a")), true)),
+        ("the pod lives", vec![], target(NotStale::Live("shop/a".into()), true)),
+        ("it is terminating", vec![deleting], target(NotStale::Terminating("shop/a".into()), true)),
         ("no pod is listed", vec![sliced(&[(X, None)])], target(NotStale::NoPod, true)),
         ("an unknown one is", vec![gone(&a()), listed_b.clone()], unknown(true)),
         ("an unknown one was", vec![gone(&a()), listed_b, sliced(&[])], unknown(false)),
@@ -57,14 +42,14 @@ fn the_first_step_that_fails_is_named_with_its_pods() {
         ),
         ("opted out", vec![is_dead.clone(), web(|web| web.bound = Mode::Off)], NotProven::ServiceOptedOut),
         ("not listed by hand", vec![is_dead.clone(), by_hand, sliced(&[])], NotProven::NotListed),
-        ("its owner opted out", vec![is_dead.clone(), opted_out], NotProven::OwnerOptedOut(named("other/b"))),
+        ("its owner opted out", vec![is_dead.clone(), opted_out], NotProven::OwnerOptedOut("other/b".into())),
         (
             "a possible holder",
             vec![is_dead.clone(), shown(pending("shop", "d", "web"))],
-            NotProven::PossibleHolder(named("shop/d")),
+            NotProven::PossibleHolder("shop/d".into()),
         ),
-        ("a pod of the Service", vec![is_dead, own], NotProven::OwnPod(named("shop/d"))),
-        ("not provably later", vec![at_once], NotProven::NotLater(named("other/b"))),
+        ("a pod of the Service", vec![is_dead, own], NotProven::OwnPod("shop/d".into())),
+        ("not provably later", vec![at_once], NotProven::NotLater("other/b".into())),
     ] {
         let (mut world, _) = World::cluster().with_a();
         world.tell_all(facts);
@@ -74,7 +59,8 @@ fn the_first_step_that_fails_is_named_with_its_pods() {
 
 #[test]
 fn several_owners_a_nodes_address_and_a_missing_sync_are_named() {
-    let (mut world, _) = with_dead_a();
+    let (mut world, _) = World::where_a_died();
+    assert_eq!(world.state.view(X).services[0].endpoints[0].not_proven, None);
     world.pod(&b()).pod(&pod("other", "c", "c", &[X]));
     let Some(NotProven::SeveralOwners(one, other)) = why(&world) else { panic!("{:?}", why(&world)) };
     assert_eq!([one, other].map(|name| name.starts_with("other/")), [true; 2]);
@@ -94,7 +80,7 @@ fn a_pod_whose_end_proves_nothing_is_named_with_the_cause() {
         (Pod { static_ip: true, ..a }, Exemption::StaticIp),
     ] {
         world.pod(&dead(&change));
-        let expected = target(NotStale::Exempt(named("shop/a"), exemption), true);
+        let expected = target(NotStale::Exempt("shop/a".into(), exemption), true);
         assert_eq!(why(&world), Some(expected));
     }
 }

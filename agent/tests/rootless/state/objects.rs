@@ -1,10 +1,7 @@
 //! Pods, slices, Services and nodes of the small world, and the facts that show them.
 
-use epguard_common::{Addr, Mode, Uid, UidState};
-use epguard_core::facts::{
-    Change, Cidr, Fact, Namespace, Node, OnDenial, Pod, PortName, Protocol, Sandbox, Service, ServicePort,
-    Slice, SliceEndpoint, SlicePort,
-};
+use super::*;
+use std::collections::BTreeSet;
 
 pub const X: Addr = Addr::v4([10, 244, 1, 10]);
 pub const Y: Addr = Addr::v4([10, 244, 1, 11]);
@@ -27,6 +24,11 @@ pub fn list_of(pods: &[Pod]) -> Fact {
 
 pub fn sliced(endpoints: &[(Addr, Option<Uid>)]) -> Fact {
     Fact::Slice(Change::Applied(slice("web", endpoints)))
+}
+
+/// What a narrow list shows.
+pub fn part<T>(selection: Selection, objects: Vec<T>) -> Part<T> {
+    Part { selection, sent: Duration::MAX, objects, later: BTreeSet::new() }
 }
 
 pub fn shown_slice(slice: Slice) -> Fact {
@@ -72,6 +74,11 @@ pub fn b() -> Pod {
     pod("other", "b", "b", &[X])
 }
 
+/// A pod of a Deployment.
+pub fn replica(name: &str, deployment: &str, ips: &[Addr]) -> Pod {
+    Pod { workload: Some(Workload::new("shop", ("Deployment", deployment))), ..pod("shop", name, "pg", ips) }
+}
+
 /// The pod on a node.
 pub fn on(node: &str, pod: Pod) -> Pod {
     Pod { node: Some(node.into()), ..pod }
@@ -114,7 +121,6 @@ pub fn endpoint(ip: Addr, target: Option<Uid>) -> SliceEndpoint {
     SliceEndpoint { ip, target, target_name: None, ready: true }
 }
 
-/// A port of a slice.
 pub fn tcp(name: &str, port: u16) -> SlicePort {
     SlicePort { name: PortName::new(name), port, protocol: Protocol::Tcp }
 }

@@ -2,16 +2,9 @@
 
 mod needs;
 
-use super::world::{
-    World, X, Y, a, backend, dead, endpoints, list_of, node, pod, shown, slice, terminal, web,
-};
-use epguard_common::{Addr, Uid};
-use epguard_core::facts::{Change, Fact, Name, Node, Part, Pod, Selection, Service};
-use epguard_core::state::Opinion;
+use super::*;
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-/// The opinions that are requested after a time.
 fn requested(world: &mut World, after: Duration) -> Vec<Selection> {
     world.now += after;
     let opinions = world.state.take_opinions(world.now).into_iter();
@@ -42,10 +35,6 @@ fn on_node_a() -> Selection {
 
 fn named(name: &str) -> Selection {
     Selection::Named(("shop".into(), name.into()))
-}
-
-fn part<T>(selection: Selection, objects: Vec<T>) -> Part<T> {
-    Part { selection, sent: Duration::MAX, objects, later: BTreeSet::new() }
 }
 
 fn of_pods(part: Part<Pod>) -> Fact {
@@ -239,7 +228,7 @@ fn the_slices_of_many_services_of_a_namespace_are_one_list() {
 
 #[test]
 fn agents_of_a_large_cluster_spread_their_lists_over_more_time_and_those_of_a_start_over_alike() {
-    let seconds = |nodes| epguard_core::state::spread(nodes).as_secs();
+    let seconds = |nodes| spread(nodes).as_secs();
     assert_eq!([1, 400, 1_000, 5_000].map(seconds), [2, 2, 5, 25]);
     let mut world = World::cluster();
     let nodes = (0..5_000).map(|number| Node {
@@ -249,7 +238,7 @@ fn agents_of_a_large_cluster_spread_their_lists_over_more_time_and_those_of_a_st
     });
     world.tell(Fact::Node(Change::Reset(nodes.collect())));
     // The two nodes that are gone count, too.
-    let spread = epguard_core::state::spread(5_002);
+    let spread = spread(5_002);
     assert_eq!(world.state.spread(), spread);
     world.state.start_over(world.now);
     assert_eq!(world.state.spread(), spread);

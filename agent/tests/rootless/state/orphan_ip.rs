@@ -1,11 +1,6 @@
 //! Evidence for orphan IPs of this node, and cases without it. One story each.
 
-use super::world::{
-    World, X, Y, a, b, dead, far, gone, node, on, pending, pod, settings, shown, sliced, terminal,
-};
-use epguard_common::{Addr, Mode, Uid};
-use epguard_core::facts::{Change, Cidr, Fact, Node, Pod, Presence, Protocol};
-use epguard_core::state::{Endpoint, IpState, MEMORY, State};
+use super::*;
 
 fn entries(world: &World, lifted: bool) -> Vec<(Addr, Uid)> {
     let terminated = world.state.tables().terminated.iter();
@@ -108,7 +103,7 @@ fn an_ip_stays_an_orphan_for_a_while_after_its_pod_object_and_while_clients_send
     assert_eq!(orphan_ip(&world), [(X, a.uid)]);
     let (port, protocol) = (5432, Protocol::Tcp);
     let socket = Endpoint { ip: X, port, protocol };
-    world.state.hit(world.now, epguard_common::ServiceNumber::NONE, &socket);
+    world.state.hit(world.now, ServiceNumber::NONE, &socket);
     world.later(MEMORY / 2);
     assert_eq!(orphan_ip(&world), [(X, a.uid)]);
     world.later(MEMORY);

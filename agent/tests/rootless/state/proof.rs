@@ -1,15 +1,8 @@
 //! Which facts prove a denial, and which don't: tables of what is told after A ran on X behind the Service.
 
-use super::world::{
-    NODE, World, X, Y, a, b, dead, gone, judge, list_of, node, pending, pod, service, shown, slice, sliced,
-    terminal, uid, web,
-};
-use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused, Terminated};
-use epguard_common::UidState::{Dead, Retired};
-use epguard_common::{Addr, Mode, Owner, Reason};
-use epguard_core::facts::{Change, Fact, Pod, Sandbox, Service};
-use epguard_core::state::{MEMORY, State};
-use std::time::Duration;
+use super::*;
+use Reason::Terminated;
+use UidState::{Dead, Retired};
 
 /// A pod of the Service.
 fn own(ips: &[Addr]) -> Pod {
@@ -163,7 +156,7 @@ fn a_late_delete_of_the_old_pod_leaves_the_new_owner_untouched() {
 
 #[test]
 fn nothing_is_denied_before_every_kind_was_listed() {
-    let mut world = World { state: State::new(super::world::settings()), now: Duration::ZERO };
+    let mut world = World { state: State::new(settings()), now: Duration::ZERO };
     world.tell(Fact::Service(Change::Reset(vec![web()]))).list_slices(&[(X, Some(a().uid))]);
     world.list(&[dead(&a())]).denies(&[]);
     world.tell(Fact::Node(Change::Reset(vec![node("node-a", 1)]))).denies(&[]);
@@ -178,13 +171,6 @@ fn two_live_claimants_are_a_conflict_and_pass() {
     assert_eq!(world.state.live_claimants(X).count(), 2);
     let (owners, _) = world.state.take_owners(usize::MAX);
     assert_eq!(owners.get(&X).map(|owner| owner.flags), Some(Owner::CONFLICT));
-}
-
-#[test]
-fn a_pod_with_more_addresses_than_are_read_is_named() {
-    let (mut world, _) = World::cluster().with_a();
-    world.pod(&Pod { partial: true, ..own(&[Y]) });
-    assert_eq!(world.state.partial(), (1, vec!["Pod shop/c".to_owned()]));
 }
 
 #[test]

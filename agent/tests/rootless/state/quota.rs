@@ -1,8 +1,6 @@
 //! One namespace with more denials than a map holds, beside another one with a single denial.
 
-use super::world::{World, X, dead, endpoints, namespace, pod, service, shown_slice, slice, tcp, uid, web};
-use epguard_common::{Addr, DenialKey, Mode, capacity};
-use epguard_core::facts::{Change, Fact, Namespace, Pod, Service, Slice, SlicePort};
+use super::*;
 
 /// More than DENIED holds.
 const PORTS: u16 = 20_000;

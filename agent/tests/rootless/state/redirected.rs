@@ -1,10 +1,6 @@
 //! Endpoints to which new flows of a denied endpoint are redirected. One story each.
 
-use super::world::{
-    FAR, World, X, Y, a, dead, far, node, pod, service, shown, shown_node, shown_slice, slice, sliced, web,
-};
-use epguard_common::{Action, Addr, Uid};
-use epguard_core::facts::{Fact, Node, OnDenial, Pod, PortName, Service, Slice, SlicePort};
+use super::*;
 
 /// The Service asks for redirect, A is dead, Y and FAR are ready.
 fn redirecting(on_denial: OnDenial) -> World {

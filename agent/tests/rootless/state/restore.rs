@@ -1,11 +1,6 @@
 //! What a new process takes over of what an earlier one proved. One story each.
 
-use super::world::{World, X, Y, dead, endpoints, pending, pod, settings, slice, terminal, uid, web};
-use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused};
-use epguard_common::{Addr, Denial, DenialKey, ServiceNumber, UidState, Vip};
-use epguard_core::facts::{Change, Fact, Ips, Pod, Presence, Service, ServicePort, Slice, Workload};
-use epguard_core::state::{Numbers, State, Tables};
-use std::time::Duration;
+use super::*;
 
 /// What the earlier process left: A is dead, and was gone from the API before the new process began.
 fn left_behind() -> (Tables, Pod) {
@@ -47,17 +42,13 @@ fn restarted(tables: &Tables, pods: Vec<Pod>, services: Vec<Service>, slices: Ve
 #[test]
 fn a_next_replica_is_not_denied_for_a_death_of_which_only_the_ip_is_known() {
     let (tables, a) = left_behind();
-    let replica = |labels, ips| Pod {
-        workload: Some(Workload::new("shop", ("Deployment", "web"))),
-        ..pod("shop", "b", labels, ips)
-    };
     let y = pod("shop", "y", "web", &[Y]);
     for (others, expected) in [(vec![], &[][..]), (vec![y], &[Reused])] {
         let endpoints: Vec<_> =
             [(X, Some(a.uid))].into_iter().chain(others.iter().map(|y| (Y, Some(y.uid)))).collect();
         let mut world = restarted(&tables, others, vec![web()], vec![slice("web", &endpoints)]);
         assert_eq!(world.reasons(), [DeadBackend]);
-        world.pod(&replica("api", &[X])).denies(expected);
+        world.pod(&replica("b", "web", &[X])).denies(expected);
     }
 }
 
@@ -133,7 +124,7 @@ fn an_ip_that_an_earlier_process_lifted_is_no_orphan_for_the_next_one() {
         let mut world = restarted(&tables, listed.clone(), vec![web()], vec![]);
         world.list(&listed);
         world.pod(&pending("other", "c", "c"));
-        world.pod(&pod("other", "c", "c", &[super::world::Y]));
+        world.pod(&pod("other", "c", "c", &[Y]));
         let entry = world.state.tables().terminated.get(&X).unwrap();
         assert_eq!(entry.lifted, Some(Duration::from_millis(1)), "{listed:?}");
     }
@@ -158,7 +149,7 @@ fn of_two_dead_pods_one_that_the_api_shows_alive_again_ends_only_its_own_denial(
 /// Another Service with an endpoint that dies; returns its number.
 fn number_of_another(world: &mut World) -> u32 {
     let name = ("other".into(), "web".into());
-    let vip = epguard_common::Addr::v4([10, 96, 0, 2]);
+    let vip = Addr::v4([10, 96, 0, 2]);
     world.tell(Fact::Service(Change::Applied(Service { name: name.clone(), vips: vec![vip], ..web() })));
     let pod = pod("other", "a2", "web", &[Y]);
     world.pod(&pod);

@@ -1,11 +1,7 @@
 //! Pods whose containers do not start, such as in `ImagePullBackOff`: for how long they may hold an IP that they do not show.
 
-use super::world::{World, X, Y, dead, pending, pod};
-use epguard_common::Addr;
-use epguard_common::Reason::DeadBackend;
-use epguard_core::facts::{Pod, Sandbox};
+use super::*;
 use std::num::NonZeroU32;
-use std::time::Duration;
 
 const Z: Addr = Addr::v4([10, 244, 1, 12]);
 

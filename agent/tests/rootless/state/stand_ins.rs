@@ -1,8 +1,6 @@
 //! Pods that stand in for the pod that was meant, where the Service's selector proves nothing. One story each.
 
-use super::world::{World, X, Y, dead, pending, pod, slice, web};
-use epguard_common::Reason::{DeadBackend, Reused};
-use epguard_core::facts::{Change, Fact, Pod, PodName, Selector, Service, Slice, Workload};
+use super::*;
 
 /// `shop/web` has this selector, and its slice lists a dead pod of a Deployment.
 fn listing_a(selector: Option<Selector>) -> (World, Pod) {
@@ -13,10 +11,6 @@ fn listing_a(selector: Option<Selector>) -> (World, Pod) {
     world.slice(&[(X, Some(a.uid))]);
     world.pod(&dead(&a)).denies(&[DeadBackend]);
     (world, a)
-}
-
-fn replica(name: &str, deployment: &str, ips: &[epguard_common::Addr]) -> Pod {
-    Pod { workload: Some(Workload::new("shop", ("Deployment", deployment))), ..pod("shop", name, "pg", ips) }
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! A Service without a selector whose slice names a pod that another pod of the same name replaced. One story each.
 
-use super::world::{World, X, Y, dead, pending, pod, service, shown, slice, sliced, terminal, uid, web};
-use epguard_common::Reason::{DeadBackend, RetiredBackend, Reused};
-use epguard_core::facts::{Change, Fact, Pod, PodName, Service, Slice};
+use super::*;
 
 /// `shop/web` has no selector, and its slice lists the pod `shop/pg-0` with the UID `first` on X.
 fn patroni() -> (World, Pod) {
@@ -15,7 +13,7 @@ fn patroni() -> (World, Pod) {
 }
 
 /// A pod `shop/pg-0`.
-fn incarnation(of: &str, ips: &[epguard_common::Addr]) -> Pod {
+fn incarnation(of: &str, ips: &[Addr]) -> Pod {
     Pod { uid: uid(of), ..pod("shop", "pg-0", "pg", ips) }
 }
 

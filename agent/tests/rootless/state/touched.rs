@@ -1,11 +1,7 @@
 //! Facts that change more than their own object. One story each; `incremental` searches for more.
 
-use super::world::{World, X, Y, dead, node, pod, shown_namespace, shown_node};
-use epguard_common::Reason::DeadBackend;
-use epguard_common::{Addr, Mode};
-use epguard_core::facts::{Node, Pod, Protocol};
+use super::*;
 use epguard_core::history::History;
-use epguard_core::state::{Endpoint, MEMORY, View};
 
 fn suspects(world: &World) -> Vec<Addr> {
     world.state.tables().suspects.keys().copied().collect()

@@ -1,10 +1,6 @@
 //! A small world for tests of the state machine: one Service `shop/web` on 10.96.0.1:80 -> 8080, two nodes.
 
-pub use super::objects::*;
-use epguard_common::{Addr, Mode, Reason, Uid, UidState};
-use epguard_core::facts::{Change, Fact, Pod, Presence};
-use epguard_core::state::{Ipam, Ranges, Settings, State};
-use std::time::Duration;
+use super::*;
 
 pub struct World {
     pub state: State,
@@ -17,7 +13,6 @@ impl World {
         Self::with(settings())
     }
 
-    /// The same with other settings.
     pub fn with(settings: Settings) -> Self {
         let mut world = Self::blind(settings);
         world.tell(Fact::Presence(Presence::Held(vec![])));
@@ -76,7 +71,6 @@ impl World {
         self.tell(sliced(endpoints))
     }
 
-    /// Checks the reasons of all denials.
     #[track_caller]
     pub fn denies(&mut self, reasons: &[Reason]) -> &mut Self {
         self.denies_as("", reasons)

@@ -74,10 +74,10 @@ pub fn allowance(ready: usize) -> usize {
 mod tests {
     use super::*;
     use crate::facts::{Protocol, listing};
+    use crate::plan::tests::DENIAL;
+    use crate::state::Settings;
     use crate::state::denials::pending::Denied;
     use crate::state::index::endpoints::Endpoint;
-    use crate::state::{Ipam, Ranges, Settings};
-    use epguard_common::{Action, Denial, Mode, Reason, Uid, UidState};
 
     const NOW: Duration = Duration::from_secs(1);
 
@@ -91,18 +91,8 @@ mod tests {
 
     fn taking(endpoints: &[Endpoint]) -> OfService {
         let mut known = OfService::default();
-        let proven = Denial {
-            reason: Reason::DeadBackend,
-            uid_state: UidState::Dead,
-            mode: Mode::Enforce,
-            dead_uid: Uid::NONE,
-            owner_uid: Uid::NONE,
-            boot_id: Uid::NONE,
-            held: 0,
-            action: Action::Unset,
-        };
         for endpoint in endpoints {
-            known.denied.insert(*endpoint, Denied::new(&proven, None));
+            known.denied.insert(*endpoint, Denied::new(&DENIAL, None));
             known.set_room(endpoint, true);
         }
         known
@@ -110,8 +100,7 @@ mod tests {
 
     /// The Service has four endpoints, of which the first is not ready.
     fn cluster(service: &Name) -> ClusterIndex {
-        let mut cluster =
-            ClusterIndex::new(Settings { node: "node".into(), ipam: Ipam::Auto, ranges: Ranges::default() });
+        let mut cluster = ClusterIndex::new(Settings::default());
         let mut slice = listing(service, (1..=4).map(ip));
         slice.endpoints[0].ready = false;
         cluster.endpoint_index.set(NOW, service, Some(slice));

@@ -56,8 +56,7 @@ mod tests {
 
     #[test]
     fn after_a_start_over_a_node_answers_at_its_own_addresses_before_any_list_shows_its_node() {
-        let settings = Settings { node: "n".into(), ipam: Ipam::Auto, ranges: Ranges::default() };
-        let (mut cluster, own) = (ClusterIndex::new(settings), Addr::v4([192, 0, 2, 1]));
+        let (mut cluster, own) = (ClusterIndex::new(Settings::default()), Addr::v4([192, 0, 2, 1]));
         cluster.set_local(vec![own]);
         cluster.start_over(Duration::ZERO);
         assert!(cluster.vips.own.contains(&own));

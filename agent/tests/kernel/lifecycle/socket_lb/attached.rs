@@ -1,11 +1,7 @@
 //! Where the hooks are: only beside a load balancer, and around it.
 
-use super::balancer::{Balancer, Root};
-use super::rig::{OTHER_VIP, Rig, VIP, follow};
-use crate::lifecycle::agent::Agent;
-use crate::lifecycle::node::{Node, link, output};
+use super::*;
 use aya_obj::generated::{BPF_F_QUERY_EFFECTIVE, bpf_attach_type};
-use epguard::kernel::datapath::Hooks;
 use epguard::kernel::datapath::bpf::{Target, query};
 use std::fs;
 use std::os::fd::AsFd as _;
@@ -62,19 +58,6 @@ fn is_foreign(id: u32) -> bool {
 
 #[test]
 #[ignore = "needs root: BPF and cgroups of its own"]
-fn without_a_load_balancer_nothing_is_attached() {
-    let (node, root) = (Node::new(), Root::new());
-    let mut datapath = node.load(Hooks::Auto).with_cgroup(Some(root.path.clone()));
-    let before: Vec<_> = HOOKS.map(|hook| effective(&root.pod, hook)).into();
-    assert!(!datapath.follow_socket_lb().unwrap());
-    assert_eq!(HOOKS.map(|hook| effective(&root.pod, hook)).to_vec(), before);
-    assert_eq!(links(&node), Vec::<PathBuf>::new());
-    let shown = datapath.socket_lb();
-    assert!(shown.programs.is_empty() && !shown.in_force && shown.problem.is_none());
-}
-
-#[test]
-#[ignore = "needs root: BPF and cgroups of its own"]
 fn ours_run_before_and_after_the_load_balancer_in_cgroups_old_and_new() {
     let mut rig = Rig::new(VIP);
     let late = rig.root.child("late");
@@ -107,22 +90,20 @@ fn the_order_is_restored_when_the_load_balancer_attaches_anew() {
 
 #[test]
 #[ignore = "needs root: BPF and cgroups of its own"]
-fn hooks_that_the_load_balancer_does_not_use_stay_empty() {
+fn hooks_that_the_load_balancer_does_not_use_stay_empty_and_one_that_it_leaves_ends_what_was_known() {
     let (node, root) = (Node::new(), Root::new());
-    let balancer = Balancer::attach_v4(&root.path, VIP, OTHER_VIP);
     let mut datapath = node.load(Hooks::Auto).with_cgroup(Some(root.path.clone()));
+    assert!(!datapath.follow_socket_lb().unwrap());
+    assert_eq!(links(&node), Vec::<PathBuf>::new());
+    let shown = datapath.socket_lb();
+    assert!(shown.programs.is_empty() && !shown.in_force && shown.problem.is_none());
+    let attach = || Balancer::attach(&root.path, VIP, OTHER_VIP);
+    let mut of_ipv6 = attach();
+    of_ipv6.leave_v4();
     follow(&mut datapath);
-    let orders = HOOKS.map(|hook| order(&root.pod, &node, hook));
-    assert_eq!(orders, ["bLa", "", "bLa", ""]);
-    drop(balancer);
-}
-
-#[test]
-#[ignore = "needs root: BPF and cgroups of its own"]
-fn a_hook_that_the_load_balancer_leaves_ends_what_was_known_of_connections() {
-    let (node, root) = (Node::new(), Root::new());
-    let mut balancer = Balancer::attach(&root.path, VIP, OTHER_VIP);
-    let mut datapath = node.load(Hooks::Auto).with_cgroup(Some(root.path.clone()));
+    assert_eq!(HOOKS.map(|hook| order(&root.pod, &node, hook)), ["", "bLa", "", "bLa"]);
+    drop(of_ipv6);
+    let mut balancer = attach();
     follow(&mut datapath);
     balancer.leave_v4();
     let in_force = [(); 2].map(|()| datapath.follow_socket_lb().unwrap());

@@ -1,7 +1,7 @@
 //! A hierarchy of cgroups of a test's own, and a socket load balancer of one Service there: programs that replace one destination by
 //! another, as Cilium's do it.
 
-use aya_obj::generated::{bpf_attach_type, bpf_cmd, bpf_prog_type};
+use aya_obj::generated::{bpf_attach_type, bpf_attr, bpf_cmd, bpf_prog_type};
 use epguard::kernel::datapath::bpf::{bpf, descriptor};
 use epguard::kernel::datapath::find_cgroup2;
 use nix::libc;
@@ -31,13 +31,7 @@ pub struct Balancer {
 impl Balancer {
     /// Attaches programs that send calls for `vip` to `endpoint`.
     pub fn attach(cgroup: &Path, vip: SocketAddrV4, endpoint: SocketAddrV4) -> Self {
-        Self::attach_at(cgroup, &HOOKS, |hook, at| replacement(hook, at, vip, endpoint))
-    }
-
-    /// Attaches programs that know IPv4 only.
-    pub fn attach_v4(cgroup: &Path, vip: SocketAddrV4, endpoint: SocketAddrV4) -> Self {
-        let [connect, _, sendmsg, _] = HOOKS;
-        Self::attach_at(cgroup, &[connect, sendmsg], |hook, at| replacement(hook, at, vip, endpoint))
+        Self::attach_at(cgroup, |hook, at| replacement(hook, at, vip, endpoint))
     }
 
     /// Attaches programs that let every call fail with `EACCES`.
@@ -50,16 +44,12 @@ impl Balancer {
             instruction(0xb7, 0x00, 0, 0),
             instruction(0x95, 0x00, 0, 0),
         ];
-        Self::attach_at(cgroup, &HOOKS, |hook, _| load(hook, &instructions))
+        Self::attach_at(cgroup, |hook, _| load(hook, &instructions))
     }
 
-    fn attach_at(
-        cgroup: &Path,
-        hooks: &[(bpf_attach_type, u16)],
-        load: impl Fn(bpf_attach_type, u16) -> io::Result<OwnedFd>,
-    ) -> Self {
-        let load = |(hook, at): &(bpf_attach_type, u16)| (*hook, load(*hook, *at).unwrap());
-        let balancer = Self { cgroup: cgroup.to_owned(), programs: hooks.iter().map(load).collect() };
+    fn attach_at(cgroup: &Path, load: impl Fn(bpf_attach_type, u16) -> io::Result<OwnedFd>) -> Self {
+        let programs = HOOKS.map(|(hook, at)| (hook, load(hook, at).unwrap()));
+        let balancer = Self { cgroup: cgroup.to_owned(), programs: programs.into() };
         balancer.again();
         balancer
     }
@@ -153,32 +143,16 @@ fn replacement(
 }
 
 fn load(hook: bpf_attach_type, instructions: &[u64]) -> io::Result<OwnedFd> {
-    #[repr(C)]
-    struct Attr {
-        kind: u32,
-        count: u32,
-        instructions: u64,
-        license: u64,
-        log: [u64; 2],
-        kernel_version: u32,
-        flags: u32,
-        name: [u8; 16],
-        ifindex: u32,
-        attach_type: u32,
-    }
-    let mut attr = Attr {
-        kind: bpf_prog_type::BPF_PROG_TYPE_CGROUP_SOCK_ADDR as u32,
-        count: u32::try_from(instructions.len()).unwrap(),
-        instructions: instructions.as_ptr().addr() as u64,
-        license: c"GPL".as_ptr().addr() as u64,
-        log: [0; 2],
-        kernel_version: 0,
-        flags: 0,
-        name: *b"cil_sock_connec\0",
-        ifindex: 0,
-        attach_type: hook as u32,
-    };
-    // SAFETY: laid out as the kernel's; the pointers in it lead to what lives, and the command makes a descriptor for us.
+    // SAFETY: every field may be zero.
+    let mut attr: bpf_attr = unsafe { std::mem::zeroed() };
+    attr.__bindgen_anon_3.prog_type = bpf_prog_type::BPF_PROG_TYPE_CGROUP_SOCK_ADDR as u32;
+    attr.__bindgen_anon_3.expected_attach_type = hook as u32;
+    attr.__bindgen_anon_3.insn_cnt = u32::try_from(instructions.len()).unwrap();
+    attr.__bindgen_anon_3.insns = instructions.as_ptr().addr() as u64;
+    attr.__bindgen_anon_3.license = c"GPL".as_ptr().addr() as u64;
+    // SAFETY: sixteen octets with the last one.
+    attr.__bindgen_anon_3.prog_name = unsafe { c"cil_sock_connec".as_ptr().cast::<[_; 16]>().read() };
+    // SAFETY: the pointers in it lead to what lives, and the command makes a descriptor for us.
     unsafe { descriptor(bpf(bpf_cmd::BPF_PROG_LOAD, &mut attr)?) }
 }
 

@@ -1,10 +1,7 @@
 //! Calls that are refused, redirected, or let pass.
 
-use super::balancer::{Balancer, inside};
-use super::rig::{OTHER_VIP, Rig, VIP, follow};
-use crate::lifecycle::node::{Node, OWN};
+use super::*;
 use crate::series;
-use epguard_common::{Action, Outcome, Reason, UidState};
 use std::io::ErrorKind;
 use std::net::{
     Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, TcpListener, TcpStream, UdpSocket,
@@ -29,12 +26,10 @@ impl Stranger {
         }
     }
 
-    /// How many connections wait.
     pub fn connections(&self) -> usize {
         std::iter::from_fn(|| self.tcp.accept().ok()).count()
     }
 
-    /// How many datagrams wait.
     pub fn datagrams(&self) -> usize {
         std::iter::from_fn(|| self.udp.recv(&mut [0; 64]).ok()).count()
     }
@@ -122,18 +117,8 @@ fn a_call_goes_to_the_live_endpoint_and_a_datagram_is_refused() {
 
 #[test]
 #[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
-fn a_dropped_call_is_refused_where_not_all_interfaces_are_hooked() {
+fn a_dropped_connect_of_udp_and_any_call_where_not_all_interfaces_are_hooked_are_refused() {
     let (stranger, _, mut rig) = denying(Action::Drop);
-    rig.writer.view.judge_by_socket(true, false).unwrap();
-    assert!(refused(rig.in_pod(|| TcpStream::connect(VIP))));
-    assert_eq!(stranger.connections(), 0);
-    assert_eq!(rig.count(Reason::Nothing, Outcome::RefusedUnseen).packets, 1);
-}
-
-#[test]
-#[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
-fn a_dropped_connect_of_udp_is_refused_also_to_a_v4_mapped_address() {
-    let (stranger, _, rig) = denying(Action::Drop);
     rig.in_pod(|| {
         let socket = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap();
         assert!(refused(socket.connect(mapped_of(VIP))));
@@ -145,6 +130,10 @@ fn a_dropped_connect_of_udp_is_refused_also_to_a_v4_mapped_address() {
     assert_eq!(stranger.datagrams(), 1, "only that to the other Service");
     assert_eq!(rig.count(Reason::Nothing, Outcome::RefusedUnseen).packets, 2);
     assert_eq!(rig.count(Reason::Reused, Outcome::Rejected).packets, 2);
+    rig.writer.view.judge_by_socket(true, false).unwrap();
+    assert!(refused(rig.in_pod(|| TcpStream::connect(VIP))));
+    assert_eq!(stranger.connections(), 0);
+    assert_eq!(rig.count(Reason::Nothing, Outcome::RefusedUnseen).packets, 3);
 }
 
 #[test]

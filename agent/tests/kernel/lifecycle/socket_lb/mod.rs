@@ -5,3 +5,8 @@ mod balancer;
 mod calls;
 mod packets;
 mod rig;
+
+use super::agent::Agent;
+use super::*;
+use balancer::*;
+use rig::*;

@@ -1,9 +1,7 @@
 //! Packets of sockets that were connected before the denial, and of calls that wait.
 
-use super::super::node::until;
 use super::calls::rig;
-use super::rig::{OTHER_VIP, VIP};
-use epguard_common::{Action, Outcome, Reason, UidState};
+use super::*;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream, UdpSocket};
 use std::time::Duration;

@@ -1,15 +1,7 @@
 //! A pod's network namespace, a load balancer that sends it to a stranger, and the programs beside it.
 
-use super::balancer::{Balancer, Root, inside};
-use crate::lifecycle::node::{Node, OWN, ifindex, run};
-use crate::programs::world::denial;
-use epguard::kernel::datapath::{Datapath, Hooks};
+use super::*;
 use epguard::kernel::maps::{self, Writer};
-use epguard_common::{
-    Action, Addr, AnswerLimits, Backend, Backends, Config, Count, DenialKey, Mode, Outcome, Owner, PerReason,
-    Reason, ServiceNumber, Suspect, Uid, UidState, Vip,
-};
-use epguard_core::state::Tables;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 
@@ -90,7 +82,7 @@ impl Rig {
     pub fn in_pod<T: Send>(&self, act: impl FnOnce() -> T + Send) -> T {
         let root = &self.root;
         self.node.in_peer(|| {
-            run("ip", &["route", "replace", "default", "via", OWN]);
+            ip(&format!("route replace default via {OWN}"));
             inside(root, act)
         })
     }

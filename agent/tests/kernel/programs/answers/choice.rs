@@ -1,23 +1,6 @@
 //! Who is answered: what CONFIG and the denial say. `differential` counts which packets may be answered at all.
 
-use super::{ANSWERED, answer, rejecting};
-use crate::programs::frames::{SYN, TCP, tagged, tcp, v6_with};
-use crate::programs::rig::{BOTH, DROP, Rig};
-use crate::programs::world::{ENFORCE, PORT, REUSED, REUSED_V6, denial, syn, target};
-use epguard_common::{
-    Action, AnswerLimits, Config, Denial, Mode, Outcome, PerReason, RawConfig, Reason, ReasonActions,
-    UidState,
-};
-
-/// Runs a frame that is stopped, and only that.
-#[track_caller]
-fn dropped(rig: &mut Rig, name: &str, request: &[u8]) {
-    rig.forget_counters();
-    let ran = rig.run(BOTH, request);
-    assert_eq!((ran.action, ran.frame.as_slice()), (DROP, request), "{name}");
-    let counted = [((Reason::Reused, Outcome::Dropped), (1, request.len() as u64))];
-    assert_eq!(rig.counters(), counted.into(), "{name}");
-}
+use super::*;
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
@@ -38,27 +21,6 @@ fn each_reason_has_its_own_action_and_a_denial_may_override_it() {
         let action = rig.run(BOTH, &syn(REUSED)).action;
         let expected = if answered { ANSWERED } else { DROP };
         assert_eq!(action, expected, "{reason:?}, {own:?}");
-    }
-}
-
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
-fn numbers_that_are_no_action_drop() {
-    let mut rig = rejecting();
-    for garbage in [5, 77, u32::MAX] {
-        let on = PerReason::all(Mode::Enforce as u32);
-        let config = RawConfig {
-            mode: Mode::Enforce as u32,
-            reasons: on,
-            configured: on,
-            actions: PerReason::all(garbage),
-            limits: AnswerLimits { per_suspect: 1_000, per_node: 1_000 },
-            debug: 1_000,
-            from_config_map: 1_000,
-            capture: 0,
-        };
-        rig.set("CONFIG", config);
-        dropped(&mut rig, &format!("{garbage}"), &syn(REUSED));
     }
 }
 

@@ -1,12 +1,6 @@
 //! The octets of the answers, with checksums by another way than the programs'.
 
-use super::{answer, rejecting};
-use crate::programs::frames::{
-    ACK, ICMP, ICMPV6, SCTP, SRC_V4, SRC_V6, SYN, TCP, UDP, frame, packet, sctp, tagged, tcp, udp, v4_with,
-    v6_with,
-};
-use crate::programs::world::{PORT, REUSED, REUSED_V6};
-use epguard_common::{Addr, MAX_QUOTE};
+use super::*;
 
 const FIN: u8 = 0x01;
 const RST_ACK: u8 = 0x14;

@@ -1,9 +1,6 @@
 //! How many answers there are.
 
-use super::{ANSWERED, REJECTING, rejecting};
-use crate::programs::rig::{BOTH, DROP, Rig};
-use crate::programs::world::{REUSED, REUSED_V6, put_suspects, syn};
-use epguard_common::{Addr, AnswerLimits, Config, Outcome, Reason};
+use super::*;
 use std::time::Instant;
 
 /// Answers to so many SYNs, all the others being dropped.
@@ -46,18 +43,12 @@ fn beyond_a_suspects_share_packets_are_dropped() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
-fn beyond_the_nodes_share_packets_to_every_suspect_are_dropped() {
+fn beyond_the_nodes_share_and_with_a_rate_of_0_packets_to_every_suspect_are_dropped() {
     let mut rig = rejecting();
     limit(&mut rig, 10_000, 20);
     let start = Instant::now();
     let both = answered(&mut rig, REUSED, 100) + answered(&mut rig, REUSED_V6, 100);
     assert!((20..=at_most(20, start)).contains(&both), "{both}");
-}
-
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
-fn with_a_rate_of_0_no_packet_is_answered() {
-    let mut rig = rejecting();
     for (per_suspect, per_node) in [(0, 10), (10, 0), (0, 0)] {
         limit(&mut rig, per_suspect, per_node);
         put_suspects(&mut rig);

@@ -4,12 +4,10 @@ mod choice;
 mod frames;
 mod limits;
 
-use crate::programs::rig::{BOTH, Rig};
-use crate::programs::world::ENFORCE;
-use epguard_common::{Action, Config, Outcome, Reason, ReasonActions};
+use super::*;
 
 /// `TC_ACT_REDIRECT`: an answer is on its way.
-const ANSWERED: i32 = 7;
+pub const ANSWERED: i32 = 7;
 
 const REJECT: ReasonActions = ReasonActions::all(Action::Reject);
 

@@ -2,13 +2,9 @@
 
 mod rig;
 
-use super::frames::{TCP, UDP};
-use super::world::{CLIENT_PORT, FRESH, NO_PORT, OTHER_PORT, PORT, REUSED};
-use epguard_common::Role;
-use rig::{
-    Beside, DENIED, HASH, IN, LATER, LRU, NO_RECORD, NO_SERVICE, ON_DEMAND, OUT, PER_CPU, REVERSAL, SERVICE,
-    SHAPES, Verdicts, connect, each, globals, number, pin, unpin,
-};
+use super::*;
+use rig::DENIED;
+use rig::*;
 use std::time::{Duration, Instant};
 
 /// Of the client and of the endpoint.

@@ -1,17 +1,12 @@
 //! Maps of Cilium's shapes, whose entries are written by hand.
 
-use super::super::frames::{SRC_V4, SRC_V6, SYN, TCP, UDP, frame, packet, tcp, udp};
-use super::super::kernel::{PIN_DIR, fresh_bpffs};
-use super::super::rig::Rig;
-use super::super::tracked::Tracked;
-use super::super::world::{self, CLIENT_PORT, FRESH, PORT, REUSED, REUSED_V6, client, vip};
+use super::*;
+use Verdict::Pass;
 use aya::Pod;
 use aya::maps::{HashMap, Map, MapData};
 use epguard::kernel::cilium::{Cilium, prepare};
 use epguard::kernel::conntrack::nfct_at;
 use epguard::kernel::datapath::{Datapath, Hooks, Pins};
-use epguard_common::Verdict::{self, Pass};
-use epguard_common::{Addr, Outcome, RawRole, Reason, Role, View};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -1,11 +1,6 @@
 //! The conntrack entry of the packets: of a connection to an endpoint, or one that contradicts them.
 
-use super::node::HOSTS;
-use super::tables::{PORTS, TRANSPORTS, Tables};
-use crate::programs::tracked::Tracked;
-use crate::programs::world::{CLIENT_PORT, vip};
-use epguard_common::Addr;
-use fastrand::Rng;
+use super::*;
 
 impl Tables {
     /// Draws conntrack's entry of the packets: mostly of a connection to an endpoint that is denied.

@@ -1,6 +1,6 @@
 //! Damage to frames: truncation, flipped bits, octets that decide, octets too many or too few.
 
-use super::generate::Generator;
+use super::*;
 
 impl Generator<'_> {
     /// Frames that run one after the other: different ones, or one at so many lengths.

@@ -1,12 +1,7 @@
 //! Frames of all kinds, whole: from the transport header out to the link layer.
 
-use super::node::HOSTS;
-use super::tables::{PORTS, TRANSPORTS, Tables};
-use crate::programs::frames;
-use epguard_common::Addr;
-use fastrand::Rng;
+use super::*;
 
-/// Where a packet goes.
 #[derive(Clone, Copy)]
 struct Aim {
     src: Addr,

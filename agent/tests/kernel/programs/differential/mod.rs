@@ -13,13 +13,16 @@ mod oracle;
 mod tables;
 mod trial;
 
+use super::*;
+use damage::least;
 use fastrand::Rng;
 use generate::Generator;
-use oracle::Counts;
+use node::*;
+use oracle::*;
 use std::collections::BTreeSet;
 use std::str::FromStr;
-use tables::Tables;
-use trial::Trial;
+use tables::*;
+use trial::*;
 
 /// Frames that run between two looks at the counters.
 const BATCH: usize = 32;
@@ -46,7 +49,7 @@ fn programs_and_oracle_agree_on_every_frame() {
         match trial.run(&tables, &frames) {
             Ok(counts) => trial::add(&mut counted, &counts),
             Err(difference) => {
-                let report = trial.explain(&tables, &frames, difference);
+                let report = trial.explain(&tables, &frames, &difference);
                 panic!("{tables:#?}\nSEED={seed} BATCH={batch} FRAMES={BATCH}: {report}");
             }
         }
@@ -59,7 +62,6 @@ fn programs_and_oracle_agree_on_every_frame() {
     assert!(outcomes.is_superset(&trial::REACHED.into()), "only {outcomes:?} occurred");
 }
 
-/// A number from the environment.
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| u64::from_str(&text).expect(name))
 }

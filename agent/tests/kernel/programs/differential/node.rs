@@ -1,10 +1,6 @@
 //! A node whose routes lead everywhere: into a blackhole, off the node, to a pod, into a bridge.
 
-use crate::programs::direct;
-use crate::programs::kernel::ip;
-use crate::programs::rig::Rig;
-use crate::programs::wire::Ip;
-use epguard_common::{Addr, Mac, RawRole, Role};
+use super::*;
 use nix::net::if_::if_nametoindex;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::LazyLock;

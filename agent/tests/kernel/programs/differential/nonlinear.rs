@@ -1,15 +1,8 @@
 //! The same for packets whose headers lie in pages, and for packets that the device is to cut: test runs of programs have none.
 //! They come in through a veth.
 
-use super::draw;
-use super::generate::Generator;
-use super::oracle::{Oracle, Program};
-use super::tables::Tables;
-use super::trial::{Trial, hex};
+use super::*;
 use crate::packet_socket::{PAGED, Socket};
-use crate::programs::kernel::ip;
-use crate::programs::rig::BOTH;
-use crate::programs::wire::read;
 use nix::sched::{CpuSet, sched_getcpu, sched_setaffinity};
 use nix::unistd::Pid;
 use std::time::{Duration, Instant};

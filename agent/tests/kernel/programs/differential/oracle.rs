@@ -1,10 +1,6 @@
 //! What the programs have to do with a frame, written from the documents and not from their code.
 
-use super::node::{Leads, leads};
-use super::tables::Tables;
-use crate::programs::tracked::Tracked;
-use crate::programs::wire::{Ip, Wire, read};
-use epguard_common::{Action, Addr, Count, Denial, Mode, Outcome, Reason, Suspect, Tuple, UidState, Vip};
+use super::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -133,8 +129,8 @@ impl<'a> Oracle<'a> {
     fn denial(&self, ip: &Ip, tracked: &Tracked) -> Result<&'a Denial, Outcome> {
         const FIRST_OF_REPLIES: u64 = 3;
         let (original, reply) = (&tracked.entry.original, &tracked.entry.reply);
-        let (address, info) = (tracked.reference & !7, tracked.reference & 7);
-        if address == 0 || original.family == 0 {
+        let info = tracked.reference & 7;
+        if tracked.reference & !7 == 0 || original.family == 0 {
             return Err(Outcome::NoConnection);
         }
         if info >= FIRST_OF_REPLIES {
@@ -144,12 +140,13 @@ impl<'a> Oracle<'a> {
         // A later fragment shows the header that follows: another extension, for a datagram that has one there.
         let hides = ip.dst.is_ipv6() && matches!(ip.protocol, 0 | 43 | 44 | 51 | 60);
         let protocol = if hides { original.protocol } else { ip.protocol };
+        let vip = address(original.family, original.dst);
         let agrees = reply.protocol == original.protocol
             && (quotes || protocol == original.protocol)
-            && source(reply) == Some(ip.dst)
-            && destination(original).is_some_and(|vip| vip.is_ipv4() == ip.dst.is_ipv4())
+            && address(reply.family, reply.src) == Some(ip.dst)
+            && vip.is_some_and(|vip| vip.is_ipv4() == ip.dst.is_ipv4())
             && ip.ports.is_none_or(|ports| ports.dst.to_be() == reply.src_port);
-        let Some(vip) = destination(original).filter(|_| agrees) else {
+        let Some(vip) = vip.filter(|_| agrees) else {
             return Err(Outcome::UnreadableConnection);
         };
         if vip == ip.dst || !quotes && !matches!(protocol, 6 | 17 | 132) {
@@ -203,14 +200,6 @@ impl<'a> Oracle<'a> {
 fn quotes_a_packet(ip: &Ip, protocol: u8, info: u64) -> bool {
     let icmp = if ip.dst.is_ipv4() { 1 } else { 58 };
     info == 1 && ip.protocol == icmp && protocol != icmp
-}
-
-fn source(tuple: &Tuple) -> Option<IpAddr> {
-    address(tuple.family, tuple.src)
-}
-
-fn destination(tuple: &Tuple) -> Option<IpAddr> {
-    address(tuple.family, tuple.dst)
 }
 
 fn address(family: u16, words: [u32; 4]) -> Option<IpAddr> {

@@ -1,14 +1,6 @@
 //! Random tables: what the oracle reads, and what the maps hold.
 
-use super::node::HOSTS;
-use crate::programs::rig::Rig;
-use crate::programs::tracked::Tracked;
-use crate::programs::world::{ENFORCE, FRESH, denial, suspect, vip};
-use epguard_common::{
-    Action, Addr, AnswerLimits, Config, Denial, DenialKey, Gate, Keyed, Mode, RawDenial, Reason,
-    ReasonActions, ReasonModes, ServiceNumber, Suspect, Terminated, UidState, View, Vip,
-};
-use fastrand::Rng;
+use super::*;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -31,7 +23,6 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Nothing in them.
     pub fn empty() -> Self {
         Self {
             suspects: BTreeMap::new(),
@@ -122,7 +113,6 @@ impl Tables {
         };
     }
 
-    /// With a lease.
     pub fn leased(mut self) -> Self {
         self.view.lease_deadline_ns = u64::MAX;
         self
@@ -147,7 +137,6 @@ impl Tables {
         self.denied.get(&DenialKey { addr: ip.into(), service, port, protocol, reserved: 0 })
     }
 
-    /// Takes the entries out of the maps.
     pub fn remove(&self, rig: &mut Rig) {
         self.suspects.keys().for_each(|key| rig.remove::<_, Keyed<Addr, Suspect>>("SUSPECTS", key));
         self.services.keys().for_each(|key| rig.remove::<_, Keyed<Vip, ServiceNumber>>("SERVICES", key));
@@ -156,7 +145,6 @@ impl Tables {
         rig.close_gate();
     }
 
-    /// Puts the entries into empty maps.
     pub fn install(&self, rig: &mut Rig) {
         self.suspects.iter().for_each(|(addr, flags)| rig.put_keyed("SUSPECTS", addr, suspect(*flags)));
         self.services.iter().for_each(|(vip, service)| rig.affect(vip, *service));

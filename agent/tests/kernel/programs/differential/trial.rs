@@ -1,11 +1,6 @@
 //! Runs frames through programs and oracle, and compares.
 
-use super::damage::least;
-use super::node;
-use super::oracle::{Counts, Oracle, Program};
-use super::tables::Tables;
-use crate::programs::rig::{BOTH, Context, DROP, PASS, Rig, XDP_DROP, XDP_PASS};
-use epguard_common::{Addr, Count, Outcome, Terminated};
+use super::*;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -35,7 +30,6 @@ pub const REACHED: [Outcome; 13] = [
     Outcome::AnswerSuppressed,
 ];
 
-/// The loaded programs.
 pub struct Trial {
     pub rig: Rig,
     counted: Counts,
@@ -133,24 +127,15 @@ impl Trial {
         tables.terminated.keys().filter(is_lifted).copied().collect()
     }
 
-    /// The smallest frame that shows the difference.
-    pub fn explain(&mut self, tables: &Tables, frames: &[Vec<u8>], difference: String) -> String {
-        let mut differs = |frame: &Vec<u8>| self.run(tables, std::slice::from_ref(frame)).err();
-        let Some(found) = frames.iter().find(|frame| differs(frame).is_some()) else {
+    /// The difference, and the frame that shows it, cut as far as it still does.
+    pub fn explain(&mut self, tables: &Tables, frames: &[Vec<u8>], difference: &str) -> String {
+        let mut differs = |frame: &[u8]| self.run(tables, &[frame.to_vec()]).is_err();
+        let Some(found) = frames.iter().find(|frame| differs(frame)) else {
             return format!("only one after the other: {difference}\n{}", hex(frames));
         };
-        let (mut small, shortest) = (found.clone(), least(found));
-        while small.len() > shortest && differs(&small[..small.len() - 1].to_vec()).is_some() {
-            small.pop();
-        }
-        for at in 0..small.len() {
-            let octet = std::mem::take(&mut small[at]);
-            if least(&small) > small.len() || differs(&small).is_none() {
-                small[at] = octet;
-            }
-        }
-        let difference = differs(&small).unwrap_or(difference);
-        format!("{difference}frame {}shrunk {}", hex(std::slice::from_ref(found)), hex(&[small]))
+        let mut lengths = least(found)..=found.len();
+        let shortest = lengths.find(|length| differs(&found[..*length])).unwrap_or(found.len());
+        format!("{difference}frame {}", hex(&[found[..shortest].to_vec()]))
     }
 }
 
@@ -162,7 +147,6 @@ pub fn hex(frames: &[Vec<u8>]) -> String {
     frames.iter().map(octets).collect()
 }
 
-/// Adds counts to others.
 pub fn add(sum: &mut Counts, counts: &Counts) {
     for (of, count) in counts {
         let all = sum.entry(*of).or_default();

@@ -1,14 +1,9 @@
 //! XDP answers where the device sends for it, as TC would have; the rest it leaves to TC.
 
-use super::{LOOPBACK, OWN, X, X6, rig, to};
-use crate::programs::frames::{ACK, SYN, TCP, UDP, packet, tagged, tcp, udp, v4_with};
-use crate::programs::rig::{BOTH, Rig, XDP_DROP, XDP_PASS};
-use crate::programs::world::{ENFORCE, PORT};
-use epguard_common::{Action, AnswerLimits, Config, Mac, Outcome, Reason, ReasonActions};
+use super::*;
+use crate::programs::answers::ANSWERED;
 
 const XDP_TX: u32 = 3;
-/// `TC_ACT_REDIRECT`.
-const ANSWERED: i32 = 7;
 
 const REJECTING: Config =
     Config { actions: ReasonActions { terminated: Action::Reject, ..ENFORCE.actions }, ..ENFORCE };

@@ -1,11 +1,6 @@
 //! Packets from an orphan IP: each ends the denial, few prove it wrong.
 
-use super::{OWN, VIEW, X, nobody, rig, to};
-use crate::programs::frames::{SYN, TCP, arp, of_type, packet, tagged, tcp};
-use crate::programs::kernel::ip;
-use crate::programs::rig::{PASS, Rig};
-use crate::programs::world::PORT;
-use epguard_common::{Addr, RawRole, Role, Terminated};
+use super::*;
 use std::time::Duration;
 
 /// The node routes it to loopback, which stands for a pod's interface.

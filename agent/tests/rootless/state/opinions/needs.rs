@@ -1,9 +1,6 @@
 //! Which lists a pending denial waits for.
 
-use super::super::world::{pending, service, settings, shown_slice};
 use super::*;
-use epguard_core::facts::{Sandbox, Selector, Watched, Workload};
-use epguard_core::state::{Ipam, Settings};
 
 #[test]
 fn a_pod_that_the_service_does_not_select_is_asked_for_by_its_name() {
@@ -52,18 +49,13 @@ fn the_pods_of_a_service_without_a_selector_are_asked_for_by_name() {
     assert_eq!(world.carried_out(), [X]);
 }
 
-/// A pod of a Deployment.
-fn replica(name: &str, ips: &[Addr]) -> Pod {
-    Pod { workload: Some(Workload::new("shop", ("Deployment", "pg"))), ..pod("shop", name, "pg", ips) }
-}
-
 #[test]
 fn pods_that_may_stand_in_for_the_meant_one_are_listed_with_all_of_their_namespace() {
     let unselective = || Some([("app", "only-its-controller-knows")].into_iter().collect());
     for (selector, starts) in [(None, true), (None, false), (unselective(), true), (unselective(), false)] {
         let mut world = World::cluster();
         world.tell(service(Service { selector, ..web() }));
-        let (a, b) = (replica("a", &[X]), replica("b", &[Y]));
+        let (a, b) = (replica("a", "pg", &[X]), replica("b", "pg", &[Y]));
         world.pod(&a);
         world.pod(&b);
         let listed = [(X, Some(a.uid)), (Y, Some(b.uid))];
@@ -78,7 +70,7 @@ fn pods_that_may_stand_in_for_the_meant_one_are_listed_with_all_of_their_namespa
         show(&mut world, named("a"), &pods[..1]);
         assert_eq!(world.held(), [X], "the next replica may be starting");
         if starts {
-            pods.push(Pod { sandbox: Sandbox::Unsettled, ..replica("c", &[]) });
+            pods.push(Pod { sandbox: Sandbox::Unsettled, ..replica("c", "pg", &[]) });
         }
         show(&mut world, of_shop, &pods);
         let expected: &[Addr] = if starts { &[] } else { &[X] };

@@ -85,50 +85,8 @@ impl Places {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
 
     const X: Addr = Addr::v4([10, 244, 1, 10]);
-    const Y: Addr = Addr::v4([10, 244, 1, 11]);
-
-    fn names(places: &Places, uid: Uid) -> BTreeSet<PodName> {
-        places.names(uid).collect()
-    }
-
-    #[test]
-    fn a_uid_is_found_by_each_of_its_names_until_its_last_place_is_removed() {
-        let [a, b] = ["a", "b"].map(|text| Uid::parse(text).unwrap());
-        let [pg, web] = ["pg-0", "web"].map(|name| PodName::new("db", name));
-        let mut places = Places::default();
-        for (uid, name) in [(a, pg), (a, web), (b, pg)] {
-            places.add(uid, X);
-            places.name(uid, name);
-        }
-        assert_eq!(names(&places, a), BTreeSet::from([pg, web]));
-        assert_eq!(places.uids(pg).collect::<BTreeSet<_>>(), BTreeSet::from([a, b]));
-        places.remove(a, X);
-        assert!(places.knows(a), "another endpoint names it");
-        places.remove(a, X);
-        assert!(!places.knows(a) && places.names(a).next().is_none());
-        assert_eq!(places.uids(pg).collect::<Vec<_>>(), [b]);
-        assert_eq!(places.uids(web).count(), 0);
-    }
-
-    #[test]
-    fn a_uid_keeps_its_names_while_a_slice_lists_it_anywhere() {
-        let a = Uid::parse("a").unwrap();
-        let [pg, web] = ["pg-0", "web"].map(|name| PodName::new("db", name));
-        let mut places = Places::default();
-        for (ip, name) in [(X, pg), (Y, web)] {
-            places.add(a, ip);
-            places.name(a, name);
-        }
-        places.remove(a, X);
-        assert_eq!(names(&places, a), BTreeSet::from([pg, web]));
-        assert_eq!(places.ips(a).collect::<Vec<_>>(), [Y]);
-        places.remove(a, Y);
-        assert_eq!(places.uids(pg).chain(places.uids(web)).count(), 0);
-        assert_eq!((places.further, places.names.len()), (0, 0));
-    }
 
     #[test]
     fn a_name_beyond_those_that_are_kept_stands_for_every_name() {

@@ -61,32 +61,3 @@ fn missing<'a>(elements: &'a [SliceEndpoint], others: &[SliceEndpoint]) -> Vec<&
     };
     elements.iter().filter(is_missing).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::facts::listing;
-    use epguard_common::Addr;
-
-    fn endpoints(last: &[u8]) -> Vec<SliceEndpoint> {
-        let ips = last.iter().map(|last| Addr::v4([10, 0, 0, *last]));
-        listing(&("shop".into(), "web".into()), ips).endpoints
-    }
-
-    #[test]
-    fn an_endpoint_is_missing_as_often_as_it_is_listed_more() {
-        for (elements, others, expected) in [
-            (vec![1, 2, 3], vec![1, 2, 3], vec![]),
-            (vec![1, 2, 3], vec![3, 1, 2], vec![]),
-            (vec![1, 2, 3, 4], vec![1, 3, 4], vec![2]),
-            (vec![1, 1, 2, 1], vec![2, 1], vec![1, 1]),
-            (vec![1, 1], vec![], vec![1, 1]),
-            (vec![2], vec![1, 2, 1], vec![]),
-        ] {
-            let (elements, others, expected) =
-                (endpoints(&elements), endpoints(&others), endpoints(&expected));
-            let found: Vec<SliceEndpoint> = missing(&elements, &others).into_iter().copied().collect();
-            assert_eq!(found, expected, "{elements:?} {others:?}");
-        }
-    }
-}
