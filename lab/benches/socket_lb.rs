@@ -27,24 +27,33 @@ const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 244, 1, 3), 808
 const CALLER: Ipv4Addr = Ipv4Addr::new(10, 244, 1, 2);
 const PODS: [(&str, Ipv4Addr); 2] = [("shop/server", *SERVER.ip()), ("shop/caller", CALLER)];
 
+/// What is at the cgroup of the caller's sockets.
+#[derive(Clone, Copy)]
+enum Beside {
+    Nothing,
+    LoadBalancer,
+    /// A load balancer, and epguard's hooks at the cgroup, with so many denials.
+    Sockets(u16),
+    /// The same, with epguard's hooks at the node's interfaces.
+    Everything(u16),
+}
+
 const BASE: &str = "load balancer, without epguard";
-/// Each with what is at the cgroup of the caller's sockets: whether a load balancer, and epguard's hooks with so many denials; and whether
-/// epguard's hooks are at the node's interfaces, too.
-const ROWS: [(&str, bool, Option<u16>, bool); 6] = [
-    ("no load balancer", false, None, false),
-    (BASE, true, None, false),
-    ("epguard at sockets, nothing denied", true, Some(0), false),
-    ("epguard at sockets, 1,000 denials", true, Some(1_000), false),
-    ("and at interfaces, nothing denied", true, Some(0), true),
-    ("and at interfaces, 1,000 denials", true, Some(1_000), true),
+const ROWS: [(&str, Beside); 6] = [
+    ("no load balancer", Beside::Nothing),
+    (BASE, Beside::LoadBalancer),
+    ("epguard at sockets, nothing denied", Beside::Sockets(0)),
+    ("epguard at sockets, 1,000 denials", Beside::Sockets(1_000)),
+    ("and at interfaces, nothing denied", Beside::Everything(0)),
+    ("and at interfaces, 1,000 denials", Beside::Everything(1_000)),
 ];
 
 /// A table for each call.
 pub(crate) fn tables(quick: bool) -> Vec<Table> {
-    let nodes = ROWS.map(|(_, has_lb, denials, everywhere)| Node::new(has_lb, denials, everywhere));
+    let nodes = ROWS.map(|(_, beside)| Node::new(beside));
     let samples = in_turns(if quick { 30 } else { 600 }, ROWS.len(), |row| nodes[row].measure());
     let mut tables: Vec<Table> = TITLES.into_iter().map(Table::new).collect();
-    for ((name, ..), samples) in ROWS.into_iter().zip(samples) {
+    for ((name, _), samples) in ROWS.into_iter().zip(samples) {
         for (table, samples) in tables.iter_mut().zip(samples) {
             table.rows.push(Row::new(name, "ns", samples).beside(BASE));
         }
@@ -66,7 +75,7 @@ struct Node {
 }
 
 impl Node {
-    fn new(has_lb: bool, denials: Option<u16>, everywhere: bool) -> Self {
+    fn new(beside: Beside) -> Self {
         let mut lab = Topology::new(TopologyOptions::default()).unwrap();
         let (workdir, root) = (Workdir::new().unwrap(), SocketRoot::new().unwrap());
         let cgroup = root.make("kubepods.slice").unwrap();
@@ -78,16 +87,26 @@ impl Node {
         let (tcp, udp) = server.run(listen).unwrap();
         tcp.set_nonblocking(true).unwrap();
         udp.set_nonblocking(true).unwrap();
-        let lb = has_lb.then(|| {
+        let (to, lb) = if let Beside::Nothing = beside {
+            (SERVER, None)
+        } else {
             let mut lb = SocketLb::new(&root.path, &workdir.pins().join("socket-lb"));
             lb.serve(&[&caller]).unwrap();
             lb.start().unwrap();
             let vip = Frontend::ClusterIp(VIP.into());
             lb.program(&ServiceRule::tcp_and_udp("shop/server", &[vip], &[SERVER.into()])).unwrap();
-            lb
-        });
-        let epguard = denials.map(|denials| load_epguard(&lab, &root.path, denials, everywhere));
-        let to = if has_lb { VIP } else { SERVER };
+            (VIP, Some(lb))
+        };
+        let load = |denials| load_epguard(&lab, &root.path, denials);
+        let epguard = match beside {
+            Beside::Nothing | Beside::LoadBalancer => None,
+            Beside::Sockets(denials) => Some(load(denials)),
+            Beside::Everything(denials) => {
+                let mut epguard = load(denials);
+                epguard.hook().unwrap();
+                Some(epguard)
+            }
+        };
         let to = SocketAddr::from(to).into();
         Self { tcp, udp, to, _epguard: epguard, _lb: lb, lab, cgroup, _root: root, _workdir: workdir }
     }
@@ -120,7 +139,7 @@ impl Node {
 
 /// Hooks the sockets below this root, where a load balancer is already. The denied endpoints are of the Service that is called, but
 /// not the one that serves.
-fn load_epguard(lab: &Topology, root: &Path, denials: u16, everywhere: bool) -> Programs {
+fn load_epguard(lab: &Topology, root: &Path, denials: u16) -> Programs {
     let node = lab.netns("node-a").unwrap();
     let mut epguard = Programs::load(node, |datapath| Ok(datapath.with_cgroup(Some(root.into())))).unwrap();
     let hooked = (0..2).any(|_| epguard.datapath.follow_socket_lb().unwrap());
@@ -135,9 +154,6 @@ fn load_epguard(lab: &Topology, root: &Path, denials: u16, everywhere: bool) -> 
     epguard.set_mode(Mode::Enforce).unwrap();
     epguard.writer.install(&tables).unwrap();
     epguard.writer.sweep_flows().unwrap();
-    if everywhere {
-        epguard.hook().unwrap();
-    }
     epguard
 }
 

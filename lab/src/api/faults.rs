@@ -25,8 +25,6 @@ pub struct Faults {
     pub quiet: bool,
     /// Lists show the state of this resourceVersion, and streams send nothing, as behind a caching proxy that is cut off.
     pub cached: Option<u64>,
-    /// Requests are answered with this status, 500 or above; streams that are open go on.
-    pub failing: Option<u16>,
     /// Kinds answered with 403.
     pub forbidden: BTreeSet<Kind>,
     /// Time added to each request.

@@ -21,37 +21,45 @@ pub(crate) const OBJECTS: [&str; 2] = ["epguard-ebpf", "epguard-neighbour"];
 
 /// An installed eBPF compiler.
 pub(crate) struct Toolchain {
-    /// rustup's; none: Debian's compiler.
-    nightly: Option<String>,
+    route: Route,
     release: String,
     /// Major version of the compiler's LLVM; bpf-linker must have the same.
     pub(crate) llvm: u32,
 }
 
+enum Route {
+    Debian,
+    Rustup { nightly: String },
+}
+
 impl Toolchain {
     /// Finds the toolchain or installs it.
     pub(crate) fn ensure() -> Result<Self> {
-        let nightly = choose()?;
-        if !is_complete(nightly.as_deref()) {
-            nightly.as_deref().map_or_else(debian::install, rustup::install)?;
+        let route = Route::choose()?;
+        match &route {
+            route if route.is_complete() => {}
+            Route::Debian => debian::install()?,
+            Route::Rustup { nightly } => rustup::install(nightly)?,
         }
-        Self::describe(nightly)
+        Self::describe(route)
     }
 
     /// Finds the toolchain, installing nothing.
     pub(crate) fn find() -> Option<Self> {
-        let nightly = choose().ok().filter(|nightly| is_complete(nightly.as_deref()))?;
-        Self::describe(nightly).ok()
+        let route = Route::choose().ok().filter(Route::is_complete)?;
+        Self::describe(route).ok()
     }
 
     /// This toolchain's cargo, with `args` (the verb first) for the eBPF crates and a target directory of its own.
     pub(crate) fn cargo(&self, args: &[&str], linker: &Path) -> Command {
-        let nightly = self.nightly.as_deref();
-        let mut cargo = nightly.map_or_else(|| debian::cargo(args[0]), |of| rustup::program(of, "cargo"));
+        let mut cargo = match &self.route {
+            Route::Debian => debian::cargo(args[0]),
+            Route::Rustup { nightly } => rustup::program(nightly, "cargo"),
+        };
         cargo.args(args);
         cargo.args(OBJECTS.iter().flat_map(|object| ["--package", object]));
         cargo.args(["--target", TARGET, "--target-dir", "target/bpf"]);
-        if nightly.is_some() {
+        if let Route::Rustup { .. } = self.route {
             cargo.args(["-Z", "build-std=core"]);
         }
         cargo.env("CARGO_ENCODED_RUSTFLAGS", rustflags(linker));
@@ -62,46 +70,56 @@ impl Toolchain {
 
     /// Ensures that this toolchain has clippy; if it cannot be installed, the error says how to get it.
     pub(crate) fn ensure_clippy(&self) -> Result<()> {
-        self.nightly.as_deref().map_or_else(debian::ensure_clippy, rustup::ensure_clippy)
+        match &self.route {
+            Route::Debian => debian::ensure_clippy(),
+            Route::Rustup { nightly } => rustup::ensure_clippy(nightly),
+        }
     }
 
-    fn describe(nightly: Option<String>) -> Result<Self> {
-        let mut rustc = nightly.as_deref().map_or_else(debian::rustc, |of| rustup::program(of, "rustc"));
+    fn describe(route: Route) -> Result<Self> {
+        let mut rustc = match &route {
+            Route::Debian => debian::rustc(),
+            Route::Rustup { nightly } => rustup::program(nightly, "rustc"),
+        };
         let version = read(rustc.arg("-vV"))?;
         let field = |name| version.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         let release = field("release:").context("rustc -vV names no release")?.to_string();
         let llvm = field("LLVM version:").and_then(|llvm| llvm.split('.').next()?.parse().ok());
-        Ok(Self { nightly, release, llvm: llvm.context("rustc -vV names no LLVM version")? })
+        Ok(Self { route, release, llvm: llvm.context("rustc -vV names no LLVM version")? })
     }
 }
 
 impl fmt::Display for Toolchain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.nightly {
-            None => write!(f, "Debian's rustc {} with its prebuilt core", self.release)?,
-            Some(nightly) => write!(f, "rustup's {nightly} with -Z build-std=core")?,
+        match &self.route {
+            Route::Debian => write!(f, "Debian's rustc {} with its prebuilt core", self.release)?,
+            Route::Rustup { nightly } => write!(f, "rustup's {nightly} with -Z build-std=core")?,
         }
         write!(f, " (LLVM {})", self.llvm)
     }
 }
 
-/// rustup's nightly, or none for Debian's compiler: the one that `EPGUARD_EBPF_TOOLCHAIN` names; without it an installed one; else one that
-/// can be installed.
-fn choose() -> Result<Option<String>> {
-    let nightly = rustup::pinned()?;
-    Ok(match env::var("EPGUARD_EBPF_TOOLCHAIN").as_deref() {
-        Ok("debian") => None,
-        Ok("rustup") => Some(nightly),
-        Ok(other) => bail!("EPGUARD_EBPF_TOOLCHAIN is `{other}`; it may be `debian` or `rustup`"),
-        Err(_) if debian::is_complete() => None,
-        Err(_) if rustup::is_complete(&nightly) => Some(nightly),
-        Err(_) if which("apt-get").is_some() || which("rustup").is_none() => None,
-        Err(_) => Some(nightly),
-    })
-}
+impl Route {
+    /// The toolchain that `EPGUARD_EBPF_TOOLCHAIN` names; without it an installed one; else one that can be installed.
+    fn choose() -> Result<Self> {
+        let nightly = rustup::pinned()?;
+        Ok(match env::var("EPGUARD_EBPF_TOOLCHAIN").as_deref() {
+            Ok("debian") => Self::Debian,
+            Ok("rustup") => Self::Rustup { nightly },
+            Ok(other) => bail!("EPGUARD_EBPF_TOOLCHAIN is `{other}`; it may be `debian` or `rustup`"),
+            Err(_) if debian::is_complete() => Self::Debian,
+            Err(_) if rustup::is_complete(&nightly) => Self::Rustup { nightly },
+            Err(_) if which("apt-get").is_some() || which("rustup").is_none() => Self::Debian,
+            Err(_) => Self::Rustup { nightly },
+        })
+    }
 
-fn is_complete(nightly: Option<&str>) -> bool {
-    nightly.map_or_else(debian::is_complete, rustup::is_complete)
+    fn is_complete(&self) -> bool {
+        match self {
+            Self::Debian => debian::is_complete(),
+            Self::Rustup { nightly } => rustup::is_complete(nightly),
+        }
+    }
 }
 
 /// bpf-linker makes BTF from debug information; without BTF no map has field names.

@@ -95,9 +95,6 @@ impl Api {
     ) -> Result<Response<Body>, ApiError> {
         let delay = self.faults.borrow().delay;
         tokio::time::sleep(delay).await;
-        if let Some(code) = self.faults.borrow().failing {
-            return Err(ApiError::new(code, "InternalError", "the server is failing"));
-        }
         if header(&parts.headers, AUTHORIZATION).strip_prefix("Bearer ") != Some(&self.token) {
             return Err(ApiError::new(401, "Unauthorized", "Unauthorized"));
         }

@@ -11,12 +11,11 @@ use crate::api::{Faults, Kind};
 #[tokio::test]
 async fn each_fault_has_its_effect_on_streams_and_requests_until_it_ends() {
     type Fault = fn(&mut Faults);
-    let cases: [(Fault, &str, &str); 6] = [
+    let cases: [(Fault, &str, &str); 5] = [
         (|f| f.outage = true, "broken", "error"),
         (|f| f.hang = true, "silent", "no answer"),
         (|f| f.mute = [Kind::Pod].into(), "silent", "200"),
         (|f| f.mute = [Kind::Node].into(), "ADDED a 301", "200"),
-        (|f| f.failing = Some(500), "ADDED a 301", "500"),
         (|f| _ = f.forbidden.insert(Kind::Pod), "ADDED a 301", "403"),
     ];
     join_all(cases.map(async |(fault, line, code)| {
