@@ -1,5 +1,5 @@
-//! A stored object: its JSON as clients get it, and what namespace, label and field selectors of lists and watches compare. Of
-//! selectors there is `key=value`.
+//! A stored object: its JSON as clients get it, and what namespace, label and field selectors of lists and watches compare. Of label
+//! selectors there are `key=value`, `key!=value` and `key in (a,b)`.
 
 use hyper::body::Bytes;
 use serde_json::Value;
@@ -68,48 +68,69 @@ fn field(object: &Value, path: &str) -> Box<str> {
     value.as_str().unwrap_or_default().into()
 }
 
-/// Labels and fields that select objects of one kind in a list or watch, with their values.
+/// Labels and fields that select objects of one kind in a list or watch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Selector {
-    labels: Vec<(String, String)>,
-    fields: Vec<(String, String)>,
+    labels: Vec<Requirement>,
+    fields: Vec<Requirement>,
+}
+
+/// A condition on a label or field: its value is one of these, or (`unequal`) none of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Requirement {
+    key: String,
+    values: Vec<String>,
+    unequal: bool,
 }
 
 impl Selector {
     /// Reads selectors in the form of a query; an empty one selects everything.
     pub(crate) fn parse(kind: Kind, labels: &str, fields: &str) -> Result<Self, ApiError> {
         let (labels, fields) = (requirements(labels)?, requirements(fields)?);
-        let unknown = fields.iter().find(|(field, _)| selectable(kind).all(|path| path != field));
+        let unknown = fields.iter().find(|field| selectable(kind).all(|path| path != field.key));
         match unknown {
-            Some((field, _)) => Err(ApiError::bad_request(format!("field label not supported: {field}"))),
+            Some(field) => Err(ApiError::bad_request(format!("field label not supported: {}", field.key))),
             None => Ok(Self { labels, fields }),
         }
     }
 
     /// True if `object` is selected. A missing field counts as empty, a missing label as absent.
     pub(crate) fn matches(&self, object: &Object) -> bool {
-        has(&self.labels, &object.labels) && has(&self.fields, &object.fields)
+        self.labels.iter().all(|label| label.accepts(&object.labels))
+            && self.fields.iter().all(|field| field.accepts(&object.fields))
     }
 }
 
-/// True if each of these keys has its value.
-fn has<K: AsRef<str>>(wanted: &[(String, String)], pairs: &[(K, Box<str>)]) -> bool {
-    let there = |(key, value): &(String, String)| {
-        pairs.iter().any(|(own, given)| own.as_ref() == key && **given == **value)
-    };
-    wanted.iter().all(there)
+impl Requirement {
+    fn accepts<K: AsRef<str>>(&self, pairs: &[(K, Box<str>)]) -> bool {
+        let value = pairs.iter().find(|(key, _)| key.as_ref() == self.key);
+        value.is_some_and(|(_, value)| self.values.iter().any(|one| **one == **value)) != self.unequal
+    }
 }
 
-/// The keys and values of terms between commas.
-fn requirements(text: &str) -> Result<Vec<(String, String)>, ApiError> {
-    let terms = text.split(',').filter(|term| !term.is_empty());
-    let required = terms.map(|term| {
-        let (key, value) = term.split_once('=').unwrap_or_default();
-        let is_known = !key.is_empty() && !key.contains(['!', '(', ' ']) && !value.starts_with('=');
-        let wrong = || ApiError::bad_request(format!("unable to parse the requirement {term:?}"));
-        is_known.then(|| (key.to_owned(), value.to_owned())).ok_or_else(wrong)
+/// The conditions of a text: terms between commas that stand outside of parentheses.
+fn requirements(text: &str) -> Result<Vec<Requirement>, ApiError> {
+    let mut depth = 0_usize;
+    let terms = text.split(move |c| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
     });
-    required.collect()
+    let terms = terms.map(str::trim).filter(|term| !term.is_empty());
+    let wrong = |term| ApiError::bad_request(format!("unable to parse the requirement {term:?}"));
+    terms.map(|term| requirement(term).ok_or_else(|| wrong(term))).collect()
+}
+
+fn requirement(term: &str) -> Option<Requirement> {
+    let set = term.strip_suffix(')').and_then(|term| term.split_once(" in ("));
+    let (key, values) = set.or_else(|| term.split_once('='))?;
+    let (key, unequal) = key.strip_suffix('!').map_or((key, false), |key| (key, true));
+    let is_known = !key.is_empty() && !key.contains(['(', ' ']) && !values.starts_with('=');
+    let values = values.split(',').map(|value| value.trim().to_owned());
+    is_known.then(|| Requirement { key: key.to_owned(), values: values.collect(), unequal })
 }
 
 #[cfg(test)]
@@ -128,15 +149,20 @@ mod tests {
         for (labels, fields, expected) in [
             ("", "", Ok(true)),
             ("app=web", "", Ok(true)),
+            ("app!=web", "", Ok(false)),
+            ("other!=web", "", Ok(true)),
             ("app=web,tier=", "", Ok(true)),
-            ("app=web,tier=a", "", Ok(false)),
-            ("other=", "", Ok(false)),
+            ("app in (db, web),tier=", "", Ok(true)),
+            ("app in (db, web),tier=a", "", Ok(false)),
+            ("app in (db)", "", Ok(false)),
+            ("other in (web)", "", Ok(false)),
             ("", "spec.nodeName=n1,status.phase=Running", Ok(true)),
             ("", "spec.nodeName=n1,status.phase=Failed", Ok(false)),
             ("", "metadata.name=p,metadata.namespace=ns", Ok(true)),
             ("", "status.podIP=", Ok(true)),
-            ("app in (db, web)", "", Err(400)),
-            ("app!=web", "", Err(400)),
+            ("a in", "", Err(400)),
+            ("a in (", "", Err(400)),
+            ("a near (b)", "", Err(400)),
             ("=x", "", Err(400)),
             ("app==web", "", Err(400)),
             ("", "spec.color=red", Err(400)),

@@ -33,10 +33,11 @@ struct Tuple4 {
     flags: u8,
 }
 
-/// `struct ipv6_ct_tuple`.
+/// `struct ipv6_ct_tuple`, and a tuple of either family. "These field names are correct for reply direction traffic", of addresses; those
+/// of ports "for original direction traffic".
 #[repr(C, packed)]
 #[derive(Clone, Copy)]
-struct Tuple6 {
+struct Tuple {
     daddr: [u32; 4],
     saddr: [u32; 4],
     dport: u16,
@@ -72,20 +73,9 @@ static CT_TCP4: LruHashMap<Tuple4, Entry, 4096> = LruHashMap::new();
 #[btf_map]
 static CT_ANY4: LruHashMap<Tuple4, Entry, 4096> = LruHashMap::new();
 #[btf_map]
-static CT_TCP6: LruHashMap<Tuple6, Entry, 4096> = LruHashMap::new();
+static CT_TCP6: LruHashMap<Tuple, Entry, 4096> = LruHashMap::new();
 #[btf_map]
-static CT_ANY6: LruHashMap<Tuple6, Entry, 4096> = LruHashMap::new();
-
-/// A tuple of either family. "These field names are correct for reply direction traffic", of addresses; those of ports "for
-/// original direction traffic".
-struct Tuple {
-    daddr: [u32; 4],
-    saddr: [u32; 4],
-    dport: u16,
-    sport: u16,
-    nexthdr: u8,
-    flags: u8,
-}
+static CT_ANY6: LruHashMap<Tuple, Entry, 4096> = LruHashMap::new();
 
 impl Tuple {
     /// As `lb4_extract_tuple()` and `ct_extract_ports4()` read a packet: addresses in their order, ports reversed.
@@ -126,26 +116,14 @@ impl Tuple {
         }
     }
 
-    #[inline(always)]
-    fn v6(&self) -> Tuple6 {
-        Tuple6 {
-            daddr: self.daddr,
-            saddr: self.saddr,
-            dport: self.dport,
-            sport: self.sport,
-            nexthdr: self.nexthdr,
-            flags: self.flags,
-        }
-    }
-
     /// Its entry, which lives on: model `__ct_lookup()` and, for the maps, `get_ct_map4()`.
     #[inline(always)]
     fn find(&self) -> Option<&'static mut Entry> {
-        let entry = match (is_mapped(&self.daddr), self.nexthdr == TCP) {
+        let entry = match (is_mapped(&{ self.daddr }), self.nexthdr == TCP) {
             (true, true) => CT_TCP4.get_ptr_mut(self.v4()),
             (true, false) => CT_ANY4.get_ptr_mut(self.v4()),
-            (false, true) => CT_TCP6.get_ptr_mut(self.v6()),
-            (false, false) => CT_ANY6.get_ptr_mut(self.v6()),
+            (false, true) => CT_TCP6.get_ptr_mut(self),
+            (false, false) => CT_ANY6.get_ptr_mut(self),
         };
         // SAFETY: an entry that stays readable and writable for the run of the program; every bit pattern is an Entry. Other
         // processors may write it as well, whole words.
@@ -175,11 +153,11 @@ impl Tuple {
             last_tx_report: if is_rx { 0 } else { now },
             last_rx_report: if is_rx { now } else { 0 },
         };
-        let _ = match (is_mapped(&self.daddr), self.nexthdr == TCP) {
+        let _ = match (is_mapped(&{ self.daddr }), self.nexthdr == TCP) {
             (true, true) => CT_TCP4.insert(self.v4(), entry, 0),
             (true, false) => CT_ANY4.insert(self.v4(), entry, 0),
-            (false, true) => CT_TCP6.insert(self.v6(), entry, 0),
-            (false, false) => CT_ANY6.insert(self.v6(), entry, 0),
+            (false, true) => CT_TCP6.insert(self, entry, 0),
+            (false, false) => CT_ANY6.insert(self, entry, 0),
         };
     }
 }

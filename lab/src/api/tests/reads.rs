@@ -37,7 +37,7 @@ async fn queries_are_handled_as_the_api_documents() {
         (&format!("resourceVersion=305&{not_older}"), 504, ""),
         ("fieldSelector=status.phase%3DRunning%2Cspec.nodeName%3Dnode-a", 200, "abc"),
         ("fieldSelector=metadata.name%3Db", 200, "b"),
-        ("labelSelector=app%3Da", 200, "a"),
+        ("labelSelector=app+in+%28a%2Cc%29", 200, "ac"),
         ("fieldSelector=spec.color%3Dred", 400, ""),
         ("resourceVersionMatch=Exact", 400, ""),
         ("resourceVersion=banana", 400, ""),
