@@ -3,6 +3,7 @@
 
 pub mod agent;
 pub mod api;
+pub mod counters;
 pub mod demo;
 pub mod figures;
 mod files;
@@ -17,3 +18,4 @@ pub mod scenario;
 pub mod socket_lb;
 pub mod traffic;
 pub mod wait;
+pub mod workdir;

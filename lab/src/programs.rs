@@ -17,9 +17,9 @@ use epguard_core::state::Tables;
 use rtnetlink::packet_core::{NLM_F_DUMP, ParseableParametrized as _};
 use rtnetlink::packet_route::RouteNetlinkMessage;
 
+use crate::counters::Counters;
 use crate::net::NetNs;
-use crate::scenario::entries::Counters;
-use crate::scenario::workdir::Workdir;
+use crate::workdir::Workdir;
 
 /// TCP and UDP.
 const PROTOCOLS: [u8; 2] = [6, 17];

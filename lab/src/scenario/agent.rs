@@ -19,12 +19,12 @@ use epguard_common::{Addr, Mode, Terminated, View};
 use epguard_core::facts::Watched;
 use serde_json::Value;
 
-use super::workdir::Workdir;
 use crate::agent::{AgentProcess, Place};
 use crate::api::Store;
 use crate::net::NetNs;
 use crate::process;
 use crate::wait;
+use crate::workdir::Workdir;
 
 /// An `epguard agent` on a node of a cluster, which may be killed and started again. Dropping it kills it.
 #[derive(Debug)]

@@ -1,13 +1,11 @@
-//! What pinned maps hold: entries as `bpftool map dump` prints them, compared with an expectation, and COUNTERS, summed over all
-//! processors.
+//! What pinned maps hold: entries as `bpftool map dump` prints them, compared with an expectation.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use epguard_common::{Addr, Outcome, Reason, Uid};
+use epguard_common::{Addr, Uid};
 use serde_json::Value;
 
 use super::format::Entries;
@@ -85,52 +83,6 @@ fn matches(expected: &Value, seen: &Value) -> bool {
 fn spelled(text: &str) -> Option<[u8; 16]> {
     let ip = text.parse::<IpAddr>().ok().map(|ip| Addr::from(ip).octets);
     ip.or_else(|| Some(Uid::parse(text)?.octets))
-}
-
-/// Packets by reason and outcome.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counters(BTreeMap<(Reason, Outcome), u64>);
-
-impl Counters {
-    /// Reads the pinned map.
-    pub fn read(pin_dir: &Path) -> Result<Self> {
-        let counted = epguard::kernel::maps::counters(pin_dir)?.into_iter();
-        Ok(Self(counted.map(|(key, count)| (key, count.packets)).collect()))
-    }
-
-    /// What was counted since `earlier`.
-    pub fn since(&self, earlier: &Self) -> Self {
-        let before = |key| earlier.0.get(key).copied().unwrap_or_default();
-        Self(self.0.iter().map(|(key, count)| (*key, count.saturating_sub(before(key)))).collect())
-    }
-
-    /// Packets with this reason and outcome.
-    pub fn of(&self, reason: Reason, outcome: Outcome) -> u64 {
-        self.0.get(&(reason, outcome)).copied().unwrap_or_default()
-    }
-
-    /// Packets with this outcome, for all reasons.
-    pub fn with_outcome(&self, outcome: Outcome) -> u64 {
-        Reason::ALL.into_iter().map(|reason| self.of(reason, outcome)).sum()
-    }
-
-    /// Packets that were, or would have been, denied for this reason.
-    pub fn denials(&self, reason: Reason) -> u64 {
-        let denials = Outcome::of_denials();
-        denials.map(|outcome| self.of(reason, outcome)).sum()
-    }
-}
-
-/// All counters above zero.
-impl std::fmt::Display for Counters {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let counted = self.0.iter().filter(|(_, count)| **count > 0);
-        let texts: Vec<String> = counted
-            .map(|((reason, outcome), count)| format!("{}/{} {count}", reason.as_str(), outcome.as_str()))
-            .collect();
-        f.write_str(if texts.is_empty() { "nothing" } else { "" })?;
-        f.write_str(&texts.join(", "))
-    }
 }
 
 #[cfg(test)]

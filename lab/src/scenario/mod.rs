@@ -16,7 +16,6 @@ mod tell;
 mod traffic;
 pub mod variant;
 mod verdicts;
-pub mod workdir;
 
 pub use cli::{Args, run};
 pub use format::{load, parse};

@@ -9,15 +9,15 @@ use serde_json::json;
 use super::agent::Agent;
 use super::balancer::Balancer;
 use super::cluster::Cluster;
-use super::entries::Counters;
 use super::format::{
     Action, CgroupEvent, EventOf, First, Forbidden, NeighbourStep, PodEvent, Scenario, SocketLbStep, Writers,
 };
 use super::tell::How;
 use super::variant::Variant;
-use super::workdir::Workdir;
 use crate::agent::CAPABILITIES;
+use crate::counters::Counters;
 use crate::neighbour::{Neighbour, Plan};
+use crate::workdir::Workdir;
 
 /// A cluster with an agent. Dropped in this order: the agent goes before the network that it is attached to.
 pub struct Stage {

@@ -8,11 +8,11 @@ use anyhow::{Context, Result, bail, ensure};
 use epguard_common::{Effect, Mode, OneOf, Outcome, Reason};
 
 use super::beside;
-use super::entries::Counters;
 use super::format::{Action, Call, Family, ForbiddenIn, Scenario, Sees, Wire};
 use super::stage::Stage;
 use super::traffic::{Clients, as_expected, describe, summary};
 use super::variant::Variant;
+use crate::counters::Counters;
 use crate::neighbour::Neighbour;
 use crate::traffic::Sniffer;
 use crate::wait::{self, PATIENCE};

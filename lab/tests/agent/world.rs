@@ -7,7 +7,7 @@ use epguard_lab::api::{ApiServer, Kind, ObjectRef, Store};
 use epguard_lab::net::NetNs;
 use epguard_lab::process;
 use epguard_lab::proxy::{Proxy, ProxyOptions, service_rules};
-use epguard_lab::scenario::workdir::Workdir;
+use epguard_lab::workdir::Workdir;
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;

@@ -7,9 +7,9 @@ use std::time::Duration;
 use crate::net::cluster::Cluster;
 use epguard_lab::net::{SocketRoot, TopologyOptions, socket_in};
 use epguard_lab::proxy::{Frontend, Protocol, ServiceRule};
-use epguard_lab::scenario::workdir::Workdir;
 use epguard_lab::socket_lb::SocketLb;
 use epguard_lab::traffic::{Call, Client, Outcome};
+use epguard_lab::workdir::Workdir;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 /// Where the sockets are made, below the root.
