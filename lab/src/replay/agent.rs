@@ -6,7 +6,7 @@ use super::world::Key;
 use anyhow::{Result, bail};
 use epguard_common::{Mode, Uid, UidState};
 use epguard_core::facts::{self, Fact, Namespace, Watched};
-use epguard_core::state::{Endpoint, Ipam, Ranges, Settings, State};
+use epguard_core::state::{Ipam, Ranges, Settings, State};
 use std::time::Duration;
 
 /// Adapter for `epguard_core::state::State`.
@@ -53,9 +53,17 @@ impl Agent {
     /// Everything denied now.
     pub fn denials(&self) -> Vec<Denial> {
         let all = self.state.denials();
-        all.filter(|(service, endpoint, _)| !self.state.is_pending(service, endpoint))
-            .map(|(service, endpoint, proven)| denial(service, endpoint, proven))
-            .collect()
+        let in_force = all.filter(|(service, endpoint, _)| !self.state.is_pending(service, endpoint));
+        let denials = in_force.map(|((namespace, name), endpoint, proven)| {
+            let (service, protocol) = (format!("{namespace}/{name}"), endpoint.protocol);
+            Denial {
+                key: Key { service, ip: endpoint.ip.ip(), port: endpoint.port, protocol },
+                shape: Shape { reason: proven.reason, openers_only: proven.uid_state != UidState::Dead },
+                meant: proven.dead_uid.to_string(),
+                owner: (proven.owner_uid != Uid::NONE).then(|| proven.owner_uid.to_string()),
+            }
+        });
+        denials.collect()
     }
 
     fn apply(&mut self, now: Duration, event: &ApiEvent) -> Result<()> {
@@ -82,16 +90,6 @@ impl Agent {
             self.apply(now, &ApiEvent { kind, change })?;
         }
         Ok(())
-    }
-}
-
-fn denial((namespace, name): &facts::Name, endpoint: &Endpoint, proven: &epguard_common::Denial) -> Denial {
-    let (service, protocol) = (format!("{namespace}/{name}"), endpoint.protocol);
-    Denial {
-        key: Key { service, ip: endpoint.ip.ip(), port: endpoint.port, protocol },
-        shape: Shape { reason: proven.reason, openers_only: proven.uid_state != UidState::Dead },
-        meant: proven.dead_uid.to_string(),
-        owner: (proven.owner_uid != Uid::NONE).then(|| proven.owner_uid.to_string()),
     }
 }
 

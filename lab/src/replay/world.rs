@@ -46,7 +46,7 @@ pub struct World {
 }
 
 /// A pod and facts from its events.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct PodRecord {
     /// The latest state; of a deleted pod the last.
     pub(super) object: Object,
@@ -58,8 +58,9 @@ pub(super) struct PodRecord {
 }
 
 /// How a pod left the watch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gone {
+    #[default]
     No,
     /// DELETED in a continuous watch.
     Deleted,
@@ -185,12 +186,7 @@ impl World {
         let identified = change.objects().iter().filter_map(|object| Some((object::uid(object)?, object)));
         for (uid, object) in identified {
             self.infrastructure.extend(pod::node_ips(object));
-            let record = self.pods.entry(uid.to_owned()).or_insert_with(|| PodRecord {
-                object: Object::clone(object),
-                gone,
-                dead: false,
-                claims: BTreeMap::new(),
-            });
+            let record = self.pods.entry(uid.to_owned()).or_default();
             let before = pod::ips(&record.object);
             for ip in pod::ips(object) {
                 if !before.contains(&ip) || !record.claims.contains_key(&ip) {

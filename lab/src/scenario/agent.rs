@@ -15,7 +15,7 @@ use epguard::kernel::maps::{self, KeyedMap};
 use epguard::shared::clock::boot_ns;
 use epguard::shared::drops::Dropped;
 use epguard::shared::status::{self, Status};
-use epguard_common::{Addr, Mode, Terminated, View};
+use epguard_common::{Addr, Terminated, View};
 use epguard_core::facts::Watched;
 use serde_json::Value;
 
@@ -80,12 +80,7 @@ impl Agent {
         process.end(libc::SIGTERM).map(drop)
     }
 
-    /// Whether it was started and not killed since.
-    pub fn is_running(&self) -> bool {
-        self.process.is_some()
-    }
-
-    /// Number of its process, while it runs.
+    /// Number of its process; none before it was started, and after it was killed.
     pub fn pid(&self) -> Option<u32> {
         self.process.as_ref().map(AgentProcess::pid)
     }
@@ -135,16 +130,6 @@ impl Agent {
     fn view(&self) -> Result<View> {
         let view: Array<MapData, View> = maps::open(&self.pin_dir, "VIEW")?;
         view.get(&0, 0).context("cannot read VIEW")
-    }
-
-    /// `epguard mode`.
-    pub fn set_mode(&self, mode: Mode) -> Result<()> {
-        self.run(&format!("mode {}", mode.as_str()))
-    }
-
-    /// `epguard action`.
-    pub fn set_action(&self, action: &str) -> Result<()> {
-        self.run(&format!("action {action}"))
     }
 
     /// `epguard` with these words, which name a verb that takes `--pin-dir`.

@@ -98,18 +98,16 @@ fn report(file: &Path, name: &str, told: &Result<(), Box<Failure>>, took: Durati
     println!("{mark} {name:<58} {:5.1} s", took.as_secs_f64());
     let Err(failure) = told else { return };
     match failure.line {
-        Some(line) => println!("    {}:{line}: {}", file.display(), source_line(file, line)),
+        Some(line) => {
+            let text = std::fs::read_to_string(file).unwrap_or_default();
+            let step = (1..).zip(text.lines()).find(|(number, _)| *number == line);
+            println!("    {}:{line}: {}", file.display(), step.map_or("", |(_, step)| step.trim()));
+        }
         None => println!("    {}: before the first step", file.display()),
     }
     for line in format!("{:#}\n{}", failure.error, failure.evidence).lines() {
         println!("    {line}");
     }
-}
-
-fn source_line(file: &Path, line: u64) -> String {
-    let text = std::fs::read_to_string(file).unwrap_or_default();
-    let index = usize::try_from(line).unwrap_or_default().saturating_sub(1);
-    text.lines().nth(index).unwrap_or_default().trim().to_owned()
 }
 
 #[cfg(test)]

@@ -150,7 +150,7 @@ impl Stage {
     /// the API is away. The neighbour hooks new pods.
     pub fn catch_up(&mut self) -> Result<()> {
         self.hook_neighbour(false)?;
-        if !self.agent.is_running() || !self.cluster.api_is_back {
+        if self.agent.pid().is_none() || !self.cluster.api_is_back {
             return Ok(());
         }
         self.agent.catch_up(&self.cluster.store, &self.cluster.links())?;

@@ -168,7 +168,7 @@ impl<'a> Run<'a> {
         self.stage.catch_up()?;
         let mut series = Series::new(self.scenario, &self.stage, self.variant)?;
         for mode in modes {
-            self.stage.agent.set_mode(*mode)?;
+            self.stage.agent.run(&format!("mode {}", mode.as_str()))?;
             series.mode = *mode;
             for call in (0..rounds).flat_map(|_| calls) {
                 let line = || format!("line {}", call.referenced.line());

@@ -1,7 +1,6 @@
 //! Makes the calls of a story and returns their clients' results.
 
 use std::collections::BTreeMap;
-use std::iter::Cycle;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
 use std::thread;
@@ -33,17 +32,12 @@ struct Kept {
 }
 
 /// The clients of a run, with the flows and sockets that they keep.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Clients {
     flows: BTreeMap<String, Kept>,
     sockets: BTreeMap<String, UdpPeer>,
-    ports: Cycle<Range<u16>>,
-}
-
-impl Default for Clients {
-    fn default() -> Self {
-        Self { flows: BTreeMap::new(), sockets: BTreeMap::new(), ports: PORTS.cycle() }
-    }
+    /// How many of [`PORTS`] were used.
+    used: u16,
 }
 
 impl Clients {
@@ -81,7 +75,12 @@ impl Clients {
         cluster: &Cluster,
     ) -> Result<(Client, traffic::Call)> {
         let to = destination(to, (None, false), Wire::Tcp, from, cluster)?;
-        Ok((cluster.client(from, None)?, from_port(self.ports.next(), Wire::Tcp, to, timeout)))
+        Ok((cluster.client(from, None)?, from_port(Some(self.next_port()), Wire::Tcp, to, timeout)))
+    }
+
+    fn next_port(&mut self) -> u16 {
+        self.used = (self.used + 1) % (PORTS.end - PORTS.start);
+        PORTS.start + self.used
     }
 
     /// Closes a kept TCP flow, so that unacknowledged data is not sent again.
@@ -134,10 +133,8 @@ impl Clients {
             return Ok(self.sockets[name].ask(to, timeout));
         }
         // A load balancer at sockets needs no conntrack entry, and clients without a source port do not bind.
-        let port = call.source_port.or_else(|| {
-            let chooses = !variant.caller.is_at_sockets();
-            chooses.then(|| self.ports.next()).flatten()
-        });
+        let chooses = !variant.caller.is_at_sockets();
+        let port = call.source_port.or_else(|| chooses.then(|| self.next_port()));
         let request = from_port(port, call.protocol, to, timeout);
         let Some(name) = &call.keep else {
             return Ok(client.call(request));

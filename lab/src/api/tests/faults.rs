@@ -47,15 +47,19 @@ async fn each_fault_has_its_effect_on_streams_and_requests_until_it_ends() {
 }
 
 #[tokio::test]
-async fn connections_can_be_reset_and_requests_delayed() {
+async fn requests_can_be_delayed_and_streams_break_by_a_reset_or_when_the_server_is_dropped() {
     let lab = Lab::with(&[]).await;
     let mut stream = lab.watch(PODS, "").await;
     lab.server.reset_connections();
     stream.expect(&["broken"]).await;
     lab.server.faults(|f| f.delay = Duration::from_millis(150));
     let before = Instant::now();
-    assert_eq!(lab.get(PODS).await.0, 200);
+    let mut stream = lab.watch(PODS, "").await;
     assert!(before.elapsed() >= Duration::from_millis(150));
+    lab.store.apply(pod("a")).unwrap();
+    stream.expect(&["ADDED a 301"]).await;
+    drop(lab.server);
+    stream.expect(&["broken"]).await;
 }
 
 #[tokio::test]
@@ -80,14 +84,4 @@ async fn the_audit_log_has_each_request_with_the_octets_of_its_answer() {
     }
     audit.clear();
     assert!(audit.requests().is_empty());
-}
-
-#[tokio::test]
-async fn streams_break_when_the_server_is_dropped() {
-    let lab = Lab::with(&[]).await;
-    let mut stream = lab.watch(PODS, "").await;
-    lab.store.apply(pod("a")).unwrap();
-    stream.expect(&["ADDED a 301"]).await;
-    drop(lab.server);
-    stream.expect(&["broken"]).await;
 }

@@ -136,7 +136,7 @@ fn hand_on(stage: &mut Stage, run: usize) -> u64 {
         denied,
         "run {run}, {agent:?}, {link:?}, speaks first {speaks_first}: denied later"
     );
-    if !stage.agent.is_running() {
+    if stage.agent.pid().is_none() {
         stage.agent.start_again().unwrap();
     }
     stage.catch_up().unwrap();

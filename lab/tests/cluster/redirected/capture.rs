@@ -22,9 +22,9 @@ fn a_denied_packet_leaves_unchanged_by_the_capture_interface() {
     node.ip(&["link add cap0 type veth peer name cap1", "link set cap1 up", "link set cap0 up"]).unwrap();
     let shown = || stage.agent.dump().unwrap()["denied"][0]["action"].clone();
     assert_eq!(shown(), "drop");
-    stage.agent.set_action("capture=cap0").unwrap();
+    stage.agent.run("action capture=cap0").unwrap();
     assert_eq!(shown(), "capture");
-    let unknown = stage.agent.set_action("capture=cap7").unwrap_err();
+    let unknown = stage.agent.run("action capture=cap7").unwrap_err();
     assert!(format!("{unknown:#}").contains("interface cap7"), "{unknown:#}");
 
     let everything = node.run(all_packets).unwrap();
