@@ -58,29 +58,17 @@ fn subscriber(format: LogFormat, filter: EnvFilter, writer: BoxMakeWriter, ansi:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Arc, Mutex, PoisonError};
-
-    #[derive(Clone, Default)]
-    struct Buffer(Arc<Mutex<Vec<u8>>>);
-
-    impl std::io::Write for Buffer {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
+    use crate::shared::testing::Scratch;
+    use std::fs::{File, read_to_string};
 
     fn logged(format: LogFormat, filter: EnvFilter, records: impl FnOnce()) -> String {
-        let buffer = Buffer::default();
-        let writer = buffer.clone();
-        {
-            let writer = BoxMakeWriter::new(move || writer.clone());
-            let _guard = subscriber(format, filter, writer, false).set_default();
-            records();
-        }
-        String::from_utf8(buffer.0.lock().unwrap().clone()).unwrap()
+        let folder = Scratch::new();
+        let path = folder.join("log");
+        let writer = BoxMakeWriter::new(File::create(&path).unwrap());
+        let guard = subscriber(format, filter, writer, false).set_default();
+        records();
+        drop(guard);
+        read_to_string(path).unwrap()
     }
 
     #[test]

@@ -16,15 +16,18 @@ fn flow(protocol: u8) -> Flow {
     }
 }
 
-/// One flow of each protocol is redirected to an endpoint that lives.
+/// To an endpoint that lives.
+fn redirected(protocol: u8, flags: u32) -> Redirected {
+    Redirected { backend: LIVE, vip: vip(REUSED, PORT, protocol), flags, ..Redirected::default() }
+}
+
+/// One flow of each protocol is redirected.
 fn rig(flags: u32) -> Rig {
     let mut rig = Rig::new();
     let owner = Owner { uid: LIVE.uid, ..Owner::default() };
     rig.put("OWNERS", &LIVE.addr, owner);
     for protocol in [TCP, UDP] {
-        let redirected =
-            Redirected { backend: LIVE, vip: vip(REUSED, PORT, protocol), flags, ..Redirected::default() };
-        rig.put_keyed("FLOWS", &flow(protocol), redirected);
+        rig.put_keyed("FLOWS", &flow(protocol), redirected(protocol, flags));
     }
     rig.write_view(View { flows: 2, ..FRESH });
     rig
@@ -149,13 +152,7 @@ fn the_entry_of_another_flow_redirects_no_packet() {
 fn rig_with_an_opening_flow() -> Rig {
     let mut rig = rig(0);
     rig.remove::<Flow, Keyed<Flow, Redirected>>("FLOWS", &flow(TCP));
-    let redirected = Redirected {
-        backend: LIVE,
-        vip: vip(REUSED, PORT, TCP),
-        flags: Redirected::PROVEN,
-        ..Redirected::default()
-    };
-    rig.put_keyed("OPENING", &flow(TCP), redirected);
+    rig.put_keyed("OPENING", &flow(TCP), redirected(TCP, Redirected::PROVEN));
     rig.forget_counters();
     rig
 }

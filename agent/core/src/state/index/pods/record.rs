@@ -86,22 +86,3 @@ impl Claims {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::time::Duration;
-
-    #[test]
-    fn the_first_claim_to_an_ip_stays_unless_a_later_one_replaces_it() {
-        let [a, b, c] = [1, 2, 3].map(|last| Addr::v4([10, 0, 0, last]));
-        let mut claims = Claims::default();
-        for (ip, order, replaces) in [(b, 1, false), (a, 1, false), (a, 2, false), (b, 3, true)] {
-            let claim = Claim { published: true, order, since: Duration::from_secs(order).into() };
-            claims.add(ip, claim, |_| replaces);
-        }
-        let order: Vec<_> = claims.iter().map(|(ip, claim)| (*ip, claim.order)).collect();
-        assert_eq!(order, [(a, 1), (b, 3)]);
-        assert!(claims.get(&b).is_some() && claims.get(&c).is_none());
-    }
-}
