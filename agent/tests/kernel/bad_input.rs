@@ -128,6 +128,8 @@ fn without_an_agent_a_command_names_the_missing_part() {
         (&["dump"], "--pin-dir", "epguard agent"),
         (&["status"], "--run-dir", "no agent answers at"),
         (&["drops"], "--run-dir", "no agent answers at"),
+        (&["audit"], "--run-dir", "no agent answers at"),
+        (&["why", "10.244.1.10"], "--run-dir", "no agent answers at"),
     ] {
         let said = complaint(epguard(verb).args([flag, &place]));
         assert_says(&said, &[&place, part, flag]);

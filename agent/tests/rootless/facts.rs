@@ -157,9 +157,11 @@ fn a_slice_keeps_only_the_fields_that_match_packets() {
     let (facts, targets) = (parsed, vec![target("shop"), target("db"), None]);
     assert_eq!(listed(&slice), ListedSlice { facts, managed_by: None, targets });
     let mut names = slice;
-    names["metadata"]["labels"]["endpointslice.kubernetes.io/managed-by"] = json!(Slice::CONTROLLER);
-    assert!(!Slice::parse(names.to_string().as_bytes()).unwrap().foreign);
-    assert_eq!(listed(&names).managed_by.as_deref(), Some(Slice::CONTROLLER));
+    for (writer, is_foreign) in [("me", true), (Slice::CONTROLLER, false)] {
+        names["metadata"]["labels"]["endpointslice.kubernetes.io/managed-by"] = json!(writer);
+        assert_eq!(Slice::parse(names.to_string().as_bytes()).unwrap().foreign, is_foreign, "{writer}");
+        assert_eq!(listed(&names).managed_by.as_deref(), Some(writer));
+    }
     names["addressType"] = json!("FQDN");
     assert_eq!(listed(&names).targets, []);
     let names_alone = Slice::parse(names.to_string().as_bytes()).unwrap();

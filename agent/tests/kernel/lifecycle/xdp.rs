@@ -3,7 +3,7 @@
 use super::detach::detach;
 use super::orphan_ip::{denied_of, vacate};
 use super::*;
-use aya::programs::{Xdp as Program, XdpMode as Mode};
+use aya::programs::{Xdp as Program, XdpMode as AyaMode};
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
@@ -50,10 +50,10 @@ fn the_xdp_link_outlives_its_process_and_the_next_one_puts_its_program_into_it()
 fn a_foreign_xdp_program_stays_attached_and_is_named_until_it_goes() {
     let node = Node::new();
     for (theirs, wanted) in [
-        (Mode::Driver, Xdp::Driver),
-        (Mode::Driver, Xdp::Generic),
-        (Mode::Skb, Xdp::Driver),
-        (Mode::Skb, Xdp::Generic),
+        (AyaMode::Driver, Xdp::Driver),
+        (AyaMode::Driver, Xdp::Generic),
+        (AyaMode::Skb, Xdp::Driver),
+        (AyaMode::Skb, Xdp::Generic),
     ] {
         let mut other = node.load(Hooks::Auto);
         let program = foreign(&mut other);
@@ -61,8 +61,8 @@ fn a_foreign_xdp_program_stays_attached_and_is_named_until_it_goes() {
         let before = shown();
         let mut datapath = node.load(Hooks::Auto).with_xdp(wanted).unwrap();
         let error = format!("{:#}", datapath.hook_xdp(ifindex("pod"), "pod").unwrap_err());
-        assert!(error.contains("XDP: epguard_xdp (id "), "{error}");
-        assert!(error.contains("of another owner is attached and stays"), "{error}");
+        assert!(error.contains("XDP: epguard_xdp (id "), "{theirs:?} {wanted:?}: {error}");
+        assert!(error.contains("of another owner is attached and stays"), "{theirs:?} {wanted:?}: {error}");
         assert!(!node.xdp_pin().exists());
         assert_eq!(shown(), before);
         // What only detaches leaves it alone as well.
@@ -87,7 +87,7 @@ fn an_interface_where_xdp_gains_nothing_or_cannot_be_is_refused_and_a_bridge_tak
         let mut datapath = node.load(Hooks::Auto).with_xdp(wanted).unwrap();
         for _ in 0..2 {
             let error = format!("{:#}", datapath.hook_xdp(ifindex(name), name).unwrap_err());
-            assert!(error.contains(expected), "{error}");
+            assert!(error.contains(expected), "{wanted:?} at {name}: {error}");
         }
         assert!(!node.xdp_pin().exists());
     }

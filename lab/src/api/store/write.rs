@@ -34,7 +34,8 @@ impl Store {
             "kind": "Namespace", "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
             "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
         });
-        self.apply(new).map(drop)
+        let target = ObjectRef::of(&new)?;
+        self.write(&target, |old| Ok(old.cloned().unwrap_or(new))).map(drop)
     }
 
     /// Replaces `target` by the result of `change` on the stored object (none: create), with the server's own metadata.

@@ -6,6 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use super::world::World;
+use anyhow::Result;
 use epguard_common::Mode;
 use epguard_lab::wait;
 
@@ -111,7 +112,8 @@ pub(crate) fn in_mode(
     world.hooks.set_mode(mode).unwrap();
     let before = world.figures();
     let aimed = shoot(world);
-    let figures = settled(world, &before, aimed, mode);
+    let figures =
+        settled(world, &before, aimed, mode).unwrap_or_else(|lost| panic!("{case} {mode:?}: {lost}"));
     println!("{case} IPv{} {mode:?}: {figures}", if world.ipv6 { 6 } else { 4 });
     if mode != Mode::Enforce {
         assert_eq!(figures.arrived, figures.aimed, "observing stopped something: {figures}");
@@ -120,14 +122,13 @@ pub(crate) fn in_mode(
 }
 
 /// The figures once every datagram is accounted for.
-fn settled(world: &World, before: &Figures, aimed: [u64; 3], mode: Mode) -> Figures {
-    let settled = wait::value(Duration::ZERO, || {
+fn settled(world: &World, before: &Figures, aimed: [u64; 3], mode: Mode) -> Result<Figures> {
+    wait::value(Duration::ZERO, || {
         let figures = Figures { aimed, ..world.figures().since(before) };
         let stopped = if mode == Mode::Enforce { figures.denied } else { 0 };
         let is_settled = figures.arrived[1..] == aimed[1..] && figures.arrived[0] + stopped >= aimed[0];
         Ok(if is_settled { Ok(figures) } else { Err(format!("lost: {figures}")) })
-    });
-    settled.unwrap()
+    })
 }
 
 /// Sends a datagram to each aim from one unconnected socket.

@@ -143,15 +143,12 @@ pub async fn first_line(command: Command) -> String {
 
 /// So many first lines of its standard output, and of its standard error.
 async fn first_lines(mut command: Command, out: usize, err: usize) -> Vec<String> {
-    let lines = tokio::task::spawn_blocking(move || {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap()).lines();
-        let lines = stdout.by_ref().take(out).chain(stderr.by_ref().take(err));
-        let lines = lines.map(Result::unwrap).collect();
-        child.kill().unwrap();
-        child.wait().unwrap();
-        lines
-    });
-    tokio::time::timeout(Duration::from_mins(1), lines).await.unwrap().unwrap()
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let stdout = BufReader::new(child.stdout.take().unwrap()).lines().take(out);
+    let stderr = BufReader::new(child.stderr.take().unwrap()).lines().take(err);
+    let lines = tokio::task::spawn_blocking(|| stdout.chain(stderr).collect::<Result<_, _>>().unwrap());
+    let lines = tokio::time::timeout(Duration::from_mins(1), lines).await;
+    child.kill().unwrap();
+    child.wait().unwrap();
+    lines.unwrap().unwrap()
 }

@@ -102,4 +102,6 @@ async fn agents_of_other_versions_are_named_once_and_lose_no_line_that_is_known(
     });
     let verbs = ["status", "drops", "drops --reason reused", "why 10.244.1.10", "audit", "mode"];
     world.expect_each("versions.txt", &verbs).await;
+    let document = world.run("drops -o json --node worker-2").await;
+    assert!(document.contains("\"moved\""), "{document}");
 }

@@ -8,7 +8,7 @@ use epguard_core::facts::Object;
 use epguard_lab::api::Kind;
 use epguard_lab::replay::recording::Listed as Objects;
 use epguard_lab::replay::recording::{Recording, What};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -81,6 +81,16 @@ async fn warnings_alone_exit_with_0_unless_strict() {
     cluster.0.store.apply(slice_now).unwrap();
     let report = cluster.look(None).await;
     assert!(report.text().ends_with("0 errors, 1 warning"), "{}", report.text());
+    let Value::Object(document) = json!(report) else { panic!("{report:?}") };
+    assert_eq!(document.keys().collect::<Vec<_>>(), ["findings", "pods", "slices", "unchecked"]);
+    let mut finding = document["findings"][0].clone();
+    let said = ["what", "fix"].map(|words| finding.as_object_mut().unwrap().remove(words));
+    assert!(said.iter().flatten().all(Value::is_string), "{said:?}");
+    let object = json!({"kind": "EndpointSlice", "namespace": "shop", "name": "web-gone"});
+    let writer = "endpointslice-controller.k8s.io";
+    let expected = json!({"object": object, "controller": writer, "address": "10.1.1.2", "problem": finding["problem"],
+        "severity": "warning"});
+    assert_eq!(finding, expected);
     assert_eq!(cluster.exit(None).await, ExitCode::SUCCESS);
     let strict = LintArgs { strict: true, ..cluster.args(None, Duration::from_millis(1)) };
     assert_eq!(lint::run(strict).await, ExitCode::from(1));

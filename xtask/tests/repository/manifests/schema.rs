@@ -23,7 +23,7 @@ pub fn check(object: &Value) {
         "Service" => drop(read::<Service>(object)),
         kind @ ("ServiceMonitor" | "PodMonitor") => {
             let list = if kind == "PodMonitor" { "podMetricsEndpoints" } else { "endpoints" };
-            let endpoint = ENDPOINT.map(|field| format!("{list}.{field}"));
+            let endpoint = ENDPOINT.map(|field| format!("{list}[].{field}"));
             check_custom(object, MONITOR.map(str::to_owned).into_iter().chain(endpoint));
         }
         "PrometheusRule" => check_custom(object, ["groups".to_owned()]),
@@ -43,11 +43,11 @@ pub fn read<T: DeserializeOwned + Serialize>(object: &Value) -> T {
     read
 }
 
-/// The fields of a monitor beside its list of endpoints, and those of an endpoint.
+/// The fields of a monitor beside its list of endpoints, and those of an endpoint. `[]`: of each element of a list.
 const MONITOR: [&str; 2] = ["jobLabel", "selector.matchLabels"];
-const ENDPOINT: [&str; 4] = ["interval", "port", "relabelings.sourceLabels", "relabelings.targetLabel"];
+const ENDPOINT: [&str; 4] = ["interval", "port", "relabelings[].sourceLabels[]", "relabelings[].targetLabel"];
 
-/// Panics unless a custom resource has these fields below `spec`, and no others.
+/// Panics unless a custom resource has these fields below `spec`, and no others; all are text.
 fn check_custom(object: &Value, expected: impl IntoIterator<Item = String>) {
     assert_eq!(object["apiVersion"], "monitoring.coreos.com/v1");
     let mut found = BTreeSet::new();
@@ -60,7 +60,7 @@ fn check_custom(object: &Value, expected: impl IntoIterator<Item = String>) {
 /// Taken as one value each: any labels, and groups of rules, which promtool reads.
 const WHOLE: [&str; 3] = ["metadata.labels", "spec.selector.matchLabels", "spec.groups"];
 
-/// The paths of all values, without indices.
+/// The paths of all values, which are text, without indices.
 fn fields(value: &Value, path: &str, found: &mut BTreeSet<String>) {
     match value {
         _ if WHOLE.contains(&path) => _ = found.insert(path.to_owned()),
@@ -68,7 +68,8 @@ fn fields(value: &Value, path: &str, found: &mut BTreeSet<String>) {
             let join = |key: &String| if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
             map.iter().for_each(|(key, value)| fields(value, &join(key), found));
         }
-        Value::Array(items) => items.iter().for_each(|item| fields(item, path, found)),
-        _ => _ = found.insert(path.to_owned()),
+        Value::Array(items) => items.iter().for_each(|item| fields(item, &format!("{path}[]"), found)),
+        Value::String(_) => _ = found.insert(path.to_owned()),
+        other => panic!("{path} is {other}, and no text"),
     }
 }

@@ -95,17 +95,19 @@ fn hooks_that_the_load_balancer_does_not_use_stay_empty_and_one_that_it_leaves_e
     let mut datapath = node.load(Hooks::Auto).with_cgroup(Some(root.path.clone()));
     assert!(!datapath.follow_socket_lb().unwrap());
     assert_eq!(links(&node), Vec::<PathBuf>::new());
+    assert_eq!(HOOKS.map(|hook| order(&root.pod, &node, hook)), [""; 4]);
     let shown = datapath.socket_lb();
     assert!(shown.programs.is_empty() && !shown.in_force && shown.problem.is_none());
     let attach = || Balancer::attach(&root.path, VIP, OTHER_VIP);
-    let mut of_ipv6 = attach();
-    of_ipv6.leave_v4();
-    follow(&mut datapath);
-    assert_eq!(HOOKS.map(|hook| order(&root.pod, &node, hook)), ["", "bLa", "", "bLa"]);
-    drop(of_ipv6);
+    for (is_v4, expected) in [(true, ["bLa", "", "bLa", ""]), (false, ["", "bLa", "", "bLa"])] {
+        let mut balancer = attach();
+        balancer.leave(!is_v4);
+        follow(&mut datapath);
+        assert_eq!(HOOKS.map(|hook| order(&root.pod, &node, hook)), expected);
+    }
     let mut balancer = attach();
     follow(&mut datapath);
-    balancer.leave_v4();
+    balancer.leave(true);
     let in_force = [(); 2].map(|()| datapath.follow_socket_lb().unwrap());
     assert_eq!(in_force, [false, true]);
     assert_eq!(HOOKS.map(|hook| order(&root.pod, &node, hook)), ["", "bLa", "", "bLa"]);

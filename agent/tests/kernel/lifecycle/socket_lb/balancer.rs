@@ -62,10 +62,10 @@ impl Balancer {
         }
     }
 
-    /// Detaches those of IPv4.
-    pub fn leave_v4(&mut self) {
-        let is_v4 = |hook: &bpf_attach_type| [HOOKS[0].0, HOOKS[2].0].contains(hook);
-        for (hook, program) in self.programs.extract_if(.., |(hook, _)| is_v4(hook)) {
+    /// Detaches those of IPv4, or of IPv6.
+    pub fn leave(&mut self, v4: bool) {
+        let leaves = |hook: &bpf_attach_type| [HOOKS[0].0, HOOKS[2].0].contains(hook) == v4;
+        for (hook, program) in self.programs.extract_if(.., |(hook, _)| leaves(hook)) {
             operate(bpf_cmd::BPF_PROG_DETACH, &self.cgroup, &program, hook, 0).unwrap();
         }
     }

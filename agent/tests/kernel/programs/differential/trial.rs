@@ -129,13 +129,14 @@ impl Trial {
 
     /// The difference, and the frame that shows it, cut as far as it still does.
     pub fn explain(&mut self, tables: &Tables, frames: &[Vec<u8>], difference: &str) -> String {
-        let mut differs = |frame: &[u8]| self.run(tables, &[frame.to_vec()]).is_err();
-        let Some(found) = frames.iter().find(|frame| differs(frame)) else {
+        let mut differs = |frame: &[u8]| self.run(tables, &[frame.to_vec()]).err();
+        let Some(found) = frames.iter().find(|frame| differs(frame).is_some()) else {
             return format!("only one after the other: {difference}\n{}", hex(frames));
         };
-        let mut lengths = least(found)..=found.len();
-        let shortest = lengths.find(|length| differs(&found[..*length])).unwrap_or(found.len());
-        format!("{difference}frame {}", hex(&[found[..shortest].to_vec()]))
+        let mut cut = (least(found)..=found.len()).map(|length| &found[..length]);
+        let shown =
+            cut.find_map(|frame| Some(format!("{}frame {}", differs(frame)?, hex(&[frame.to_vec()]))));
+        shown.unwrap_or_default()
     }
 }
 
