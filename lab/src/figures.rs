@@ -198,6 +198,15 @@ mod tests {
     }
 
     #[test]
+    fn half_of_the_samples_are_below_the_median() {
+        let median = |samples: &[f64]| percentile(samples, 50);
+        assert_eq!(
+            [&[9.0, 1.0, 3.0][..], &[9.0, 1.0, 3.0, 5.0], &[]].map(median),
+            [Some(3.0), Some(4.0), None]
+        );
+    }
+
+    #[test]
     fn figures_have_three_digits_that_count() {
         let shown = [0.5, 9.99, 13.04, 99.96, 1234.5].map(figure);
         assert_eq!(shown, ["0.50", "9.99", "13.0", "100", "1234"]);

@@ -50,11 +50,16 @@ pub(crate) struct Ladder {
 
 struct Step {
     title: String,
-    /// Or the reason why it was not run.
-    count: Result<Count, String>,
+    outcome: Outcome,
     took: Duration,
     /// What a failed command printed, to be shown last: the beginning of a long log may be cut off.
     failure: Vec<u8>,
+}
+
+enum Outcome {
+    Counted(Count),
+    /// Not run, with the reason.
+    LeftOut(String),
 }
 
 impl Ladder {
@@ -109,8 +114,8 @@ impl Ladder {
             println!("error: {error:#}");
             Count { passed: 0, failed: 1 }
         });
-        let (title, took) = (title.into(), start.elapsed());
-        self.done.push(Step { title, count: Ok(count), took, failure: Vec::new() });
+        let (title, outcome) = (title.into(), Outcome::Counted(count));
+        self.done.push(Step { title, outcome, took: start.elapsed(), failure: Vec::new() });
     }
 
     /// Runs a check of this program that passes if it finds nothing. Prints what it finds.
@@ -127,8 +132,8 @@ impl Ladder {
     /// Records that `title` was not run, which counts neither as passed nor as failed.
     pub(crate) fn leave_out(&mut self, title: &str, why: &str) {
         println!("\n== {title}\nleft out: {why}");
-        let (title, count) = (title.into(), Err(why.into()));
-        self.done.push(Step { title, count, took: Duration::ZERO, failure: Vec::new() });
+        let (title, outcome) = (title.into(), Outcome::LeftOut(why.into()));
+        self.done.push(Step { title, outcome, took: Duration::ZERO, failure: Vec::new() });
     }
 
     /// Prints the table and, as the last line, `N passed, N failed`.
@@ -138,9 +143,9 @@ impl Ladder {
         }
         println!("\n== Summary");
         let mut sum = Count::default();
-        for Step { title, count, took, .. } in &self.done {
-            match count {
-                Ok(Count { passed, failed }) => {
+        for Step { title, outcome, took, .. } in &self.done {
+            match outcome {
+                Outcome::Counted(Count { passed, failed }) => {
                     let verdict = if *failed == 0 { "ok" } else { "FAILED" };
                     println!(
                         "{title:<28}{verdict:<8}{passed:>5} passed {failed:>4} failed {:>7.1} s",
@@ -149,7 +154,7 @@ impl Ladder {
                     sum.passed += passed;
                     sum.failed += failed;
                 }
-                Err(why) => println!("{title:<28}left out: {why}"),
+                Outcome::LeftOut(why) => println!("{title:<28}left out: {why}"),
             }
         }
         println!("{} passed, {} failed", sum.passed, sum.failed);
@@ -172,7 +177,8 @@ impl Planned {
             Count { passed: 0, failed: 1 }
         });
         let failure = if count.failed > 0 { output.clone() } else { Vec::new() };
-        (Step { title: self.title.clone(), count: Ok(count), took: start.elapsed(), failure }, output)
+        let (title, outcome) = (self.title.clone(), Outcome::Counted(count));
+        (Step { title, outcome, took: start.elapsed(), failure }, output)
     }
 }
 
@@ -271,7 +277,7 @@ mod tests {
         let mut ladder = Ladder::default();
         ladder.run_together([(vec![step], 1)]);
         let _ = std::fs::remove_file(ran);
-        let [Step { count: Ok(count), .. }] = &ladder.done[..] else { panic!("one step") };
+        let [Step { outcome: Outcome::Counted(count), .. }] = &ladder.done[..] else { panic!("one step") };
         (count.passed, count.failed)
     }
 

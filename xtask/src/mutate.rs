@@ -159,7 +159,7 @@ impl Tree {
     /// Builds the object and the binaries that root tests load and start. Returns false if they do not build.
     fn build(&self) -> Result<bool> {
         let mut build = cargo();
-        build.args(["xtask", "build"]);
+        build.args(["xtask", "build"]).stdout(Stdio::null());
         Ok(self.here(build).status()?.success())
     }
 

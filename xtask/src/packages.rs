@@ -29,11 +29,14 @@ pub(crate) fn install(packages: &[&str]) -> Result<()> {
         bail!("missing: {list}; run `apt-get install {list}` as root, or this command as root");
     }
     println!("setup: installing Debian packages: {list}");
-    if !lists_are_empty() && run(&mut apt_get_install(packages)).is_ok() {
+    if lists_are_empty() {
+        update()?;
+    } else if run(&mut apt_get_install(packages)).is_ok() {
         return Ok(());
+    } else {
+        println!("setup: that failed; once more with fresh package lists");
+        update()?;
     }
-    // Without package lists, or with old ones, it fails.
-    update()?;
     run(&mut apt_get_install(packages)).with_context(|| format!("cannot install {list}"))
 }
 

@@ -56,6 +56,12 @@ impl Args {
     }
 }
 
+struct Job<'a> {
+    file: &'a Path,
+    scenario: &'a Scenario,
+    variant: Variant,
+}
+
 /// Runs every story in every variant; the exit code says whether all held.
 pub fn run(args: &Args) -> Result<ExitCode> {
     let every = ["scenarios", "scenarios-at-sockets"]
@@ -67,7 +73,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let scenarios: Vec<(&PathBuf, Scenario)> = scenarios.collect::<Result<_>>()?;
     let runs = scenarios.iter().enumerate().flat_map(|(index, (file, scenario))| {
         let variants = args.variants(&scenario.runs, index).into_iter();
-        variants.map(move |variant| (*file, scenario, variant))
+        variants.map(move |variant| Job { file, scenario, variant })
     });
     let jobs = Mutex::new(runs);
     // Most of the time a run waits to see that no packet comes.
@@ -78,7 +84,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let work = || {
         loop {
             let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some((file, scenario, variant)) = job else { return };
+            let Some(Job { file, scenario, variant }) = job else { return };
             let start = Instant::now();
             let told = tell(&mut (), scenario, variant, &args.how).map(drop);
             let name = format!("{} [{variant}]", scenario.id);

@@ -36,7 +36,7 @@ struct Kept {
 pub struct Clients {
     flows: BTreeMap<String, Kept>,
     sockets: BTreeMap<String, UdpPeer>,
-    /// How many of [`PORTS`] were used.
+    /// The place in [`PORTS`] of the last one that was used.
     used: u16,
 }
 

@@ -67,27 +67,6 @@ fn every_flag_annotation_and_pinned_map_that_the_pages_name_exists() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The last cell of each row of docs/threats.md: tests, and stories.
-#[test]
-fn every_test_and_story_that_guards_against_a_threat_exists() {
-    let tests: String = ["agent", "common", "lab"]
-        .into_iter()
-        .flat_map(|room| read_all(room, "rs").unwrap())
-        .map(|file| file.text)
-        .collect();
-    let page = all().unwrap().into_iter().find(|page| page.name == "docs/threats.md").unwrap();
-    let rows = page.text.lines().filter(|line| line.starts_with("| "));
-    let cells = rows.filter_map(|row| row.trim_end_matches(" |").rsplit(" | ").next());
-    let names: Vec<String> = cells.flat_map(|cell| parts(cell).spans).collect();
-    let is_story = |name: &str| {
-        let folders = ["lab/scenarios", "lab/scenarios-at-sockets"];
-        folders.iter().any(|folder| root().join(folder).join(format!("{name}.yaml")).exists())
-    };
-    let unknown = |name: &&String| !tests.contains(&format!("fn {name}(")) && !is_story(name);
-    assert_eq!(names.iter().filter(unknown).collect::<Vec<_>>(), [""; 0]);
-    assert!(names.len() > 60, "{names:?}");
-}
-
 #[test]
 fn unknown_commands_flags_and_maps_are_refused() {
     for line in [

@@ -25,7 +25,11 @@ pub(super) fn all() -> Result<BTreeSet<Group>> {
     for package in PACKAGES {
         for folder in list(&root().join(package).join("tests"))? {
             let main = folder.join("main.rs");
-            ensure!(main.exists() && !needs_root(&main), "root tests of {} have no module", folder.display());
+            ensure!(
+                main.exists() && !needs_root(&main),
+                "{} is no test binary whose root tests are in modules",
+                folder.display()
+            );
             let modules = list(&folder)?.into_iter().filter(|module| needs_root(module));
             groups.extend(modules.map(|path| Group { binary: stem(&folder), module: stem(&path) }));
         }

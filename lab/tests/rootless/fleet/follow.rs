@@ -143,9 +143,10 @@ pub async fn first_line(command: Command) -> String {
 
 /// So many first lines of its standard output, and of its standard error.
 async fn first_lines(mut command: Command, out: usize, err: usize) -> Vec<String> {
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let stderr = if err > 0 { Stdio::piped() } else { Stdio::inherit() };
+    let mut child = command.stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
     let stdout = BufReader::new(child.stdout.take().unwrap()).lines().take(out);
-    let stderr = BufReader::new(child.stderr.take().unwrap()).lines().take(err);
+    let stderr = child.stderr.take().into_iter().flat_map(move |pipe| BufReader::new(pipe).lines().take(err));
     let lines = tokio::task::spawn_blocking(|| stdout.chain(stderr).collect::<Result<_, _>>().unwrap());
     let lines = tokio::time::timeout(Duration::from_mins(1), lines).await;
     child.kill().unwrap();

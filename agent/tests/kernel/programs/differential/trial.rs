@@ -136,7 +136,7 @@ impl Trial {
         let mut cut = (least(found)..=found.len()).map(|length| &found[..length]);
         let shown =
             cut.find_map(|frame| Some(format!("{}frame {}", differs(frame)?, hex(&[frame.to_vec()]))));
-        shown.unwrap_or_default()
+        shown.unwrap_or_else(|| format!("{difference}frame {}", hex(std::slice::from_ref(found))))
     }
 }
 
