@@ -4,6 +4,7 @@ use std::path::Path;
 use std::thread;
 
 use anyhow::{Context, Result, anyhow};
+use epguard::kernel::datapath::has_tcx;
 use serde_json::json;
 
 use super::agent::Agent;
@@ -38,7 +39,7 @@ impl Stage {
         let workdir = Workdir::new()?;
         let mut cluster = Cluster::new(scenario, variant)?;
         let netns = cluster.topology.node("node-a")?.netns.clone();
-        let clsact = how.hooks.as_deref() == Some("clsact");
+        let clsact = how.hooks.as_deref() == Some("clsact") || !has_tcx();
         let cilium_maps = workdir.pins().join("cilium");
         if variant.caller.has_socket_lb() || variant.caller.is_per_packet() {
             cluster.balancer = Some(Balancer::new(&cilium_maps, variant.caller, &netns, clsact)?);

@@ -23,6 +23,7 @@ mod xdp_device;
 pub use bpf::failed_with;
 pub use detach::detach;
 pub use hook::{Chain, Hook, Hooks};
+pub use links::has_tcx;
 pub use object::check_kernel;
 pub use pins::{Pins, unpin};
 pub use socket_lb::find_cgroup2;
@@ -69,7 +70,7 @@ impl Datapath {
         let pins = Pins::make(pin_dir)?;
         let sets_error = socket_lb::can_set_error();
         let mut ebpf = object::load(&pins, sets_error, nfct_at)?;
-        let path = match (hooks, links::has_tcx()) {
+        let path = match (hooks, has_tcx()) {
             (Hooks::Auto | Hooks::Tcx, true) => Hooks::Tcx,
             (Hooks::Auto, false) | (Hooks::Clsact, _) => Hooks::Clsact,
             (Hooks::Tcx, false) => bail!("this kernel has no TCX (Linux 6.6): use --hooks auto or clsact"),
