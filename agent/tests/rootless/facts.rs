@@ -1,7 +1,9 @@
 //! What an object of the API comes down to, and which statuses prove a death.
 
 use epguard_common::{Addr, UidState};
-use epguard_core::facts::{ListedSlice, Node, Object as _, Pod, PodName, Sandbox, Service, Slice};
+use epguard_core::facts::{
+    ANY_PORT, HostPort, ListedSlice, Node, Object as _, Pod, Protocol, Sandbox, Service, Slice,
+};
 use serde_json::{Value, json};
 use std::time::UNIX_EPOCH;
 
@@ -73,6 +75,80 @@ fn a_phase_of_another_writer_than_the_kubelet_proves_no_death() {
 }
 
 #[test]
+fn the_kubelet_is_whichever_manager_alone_reports_the_sandbox() {
+    let phase = || json!({"f:phase": {}});
+    let sandbox = || json!({"f:conditions": {r#"k:{"type":"PodReadyToStartContainers"}"#: {}}});
+    let both = || json!({"f:phase": {}, "f:podIP": {}});
+    let entry = |manager: &str, fields: Value| json!({"manager": manager, "subresource": "status", "fieldsV1": {"f:status": fields}});
+    for (sentence, entries, expected) in [
+        ("on Windows", vec![entry("kubelet.exe", both())], UidState::Dead),
+        ("KubeEdge's cloud part writes for it", vec![entry("cloudcore", both())], UidState::Dead),
+        (
+            "another wrote the phase",
+            vec![entry("kubelet", sandbox()), entry("client", phase())],
+            UidState::Retired,
+        ),
+        (
+            "another reported the sandbox, too",
+            vec![entry("a", both()), entry("b", sandbox())],
+            UidState::Retired,
+        ),
+        ("none reported the sandbox", vec![entry("kubelet", phase())], UidState::Retired),
+    ] {
+        assert_eq!(uid_state("/metadata/managedFields", json!(entries)), expected, "{sentence}");
+    }
+}
+
+#[test]
+fn where_the_kubelet_and_the_controllers_are_one_manager_the_end_must_be_the_kubelets() {
+    let pod = |manager: &str, changes: &[(&str, Value)]| {
+        let mut object = failed();
+        object["metadata"]["managedFields"][0]["manager"] = json!(manager);
+        object["metadata"]["managedFields"][1]["manager"] = json!("k3s");
+        let ended = json!({"type": "ContainersReady", "status": "False", "reason": "PodFailed"});
+        object["status"]["conditions"].as_array_mut().unwrap().push(ended);
+        object["metadata"]["deletionTimestamp"] = Value::Null;
+        changed(object, changes).uid_state
+    };
+    let deleted = ("/metadata/deletionTimestamp", json!("2026-11-21T01:16:40Z"));
+    let not_ended = ("/status/conditions/1/reason", json!("ContainersNotReady"));
+    let by_podgc = ("/status/conditions/1", json!({"type": "DisruptionTarget", "reason": "DeletionByPodGC"}));
+    assert_eq!(pod("k3s", &[]), UidState::Dead);
+    for change in [deleted.clone(), not_ended.clone(), by_podgc.clone()] {
+        assert_eq!(pod("k3s", &[change]), UidState::Retired);
+    }
+    assert_eq!(pod("kubectl", &[deleted]), UidState::Dead);
+    assert_eq!(pod("kubectl", &[not_ended]), UidState::Dead);
+    assert_eq!(pod("kubectl", &[by_podgc]), UidState::Retired, "PodGC has marked it");
+}
+
+#[test]
+fn a_pod_outside_of_the_host_network_has_its_containers_host_ports() {
+    let ports = json!([
+        {"containerPort": 80, "hostPort": 8080, "protocol": "TCP"},
+        {"containerPort": 53, "hostPort": 53, "protocol": "UDP", "hostIP": "192.0.2.1"},
+        {"containerPort": 90, "hostPort": 90, "hostIP": "0.0.0.0"},
+        {"containerPort": 91},
+    ]);
+    let host_port = |addr, port, protocol| HostPort { addr, port, protocol };
+    let ports_of = |containers: Value, host_network: bool| {
+        let spec = json!({"nodeName": "node-a", "containers": containers, "hostNetwork": host_network});
+        changed(failed(), &[("/spec", spec)]).host_ports.into_vec()
+    };
+    let containers = json!([{"name": "c", "ports": ports}]);
+    let expected = [
+        host_port(None, 8080, Protocol::Tcp),
+        host_port(Some(Addr::v4([192, 0, 2, 1])), 53, Protocol::Udp),
+        host_port(None, 90, Protocol::Tcp),
+    ];
+    assert_eq!(ports_of(containers.clone(), false), expected);
+    assert_eq!(ports_of(containers, true), []);
+    let many: Vec<_> = (1..400).map(|port| json!({"hostPort": port})).collect();
+    let any: Vec<_> = ports_of(json!([{"ports": many}]), false);
+    assert!(any.len() == 3 && any.iter().all(|port| port.port == 0), "one with more may have any");
+}
+
+#[test]
 fn a_pod_whose_containers_or_sandbox_may_run_is_not_dead() {
     let running = || json!({"running": {"startedAt": "2026-11-21T01:16:27Z"}});
     let waiting = || json!({"waiting": {"reason": "PodInitializing"}});
@@ -118,7 +194,10 @@ fn malformed_values_are_left_out_and_the_pod_stays() {
     object["status"]["podIPs"] = json!([{"ip": "banana"}, {"ip": "10.244.1.9"}, {"ip": "224.0.0.1"}, {}]);
     object["status"]["podIP"] = json!("");
     object["metadata"]["labels"] = Value::Null;
-    assert_eq!(pod(&object).ips.as_slice(), [Addr::v4([10, 244, 1, 9])]);
+    let parsed = pod(&object);
+    assert_eq!((parsed.ips.as_slice(), parsed.partial), (&[Addr::v4([10, 244, 1, 9])][..], true));
+    object["status"]["podIPs"] = json!([{"ip": "10.244.1.9"}, {}]);
+    assert!(!pod(&object).partial, "no IP is none that cannot be read");
     for uid in [json!(""), Value::Null] {
         let mut object = failed();
         object["metadata"]["uid"] = uid;
@@ -144,14 +223,13 @@ fn a_slice_keeps_only_the_fields_that_match_packets() {
     let parsed = Slice::parse(slice.to_string().as_bytes()).unwrap();
     assert_eq!((parsed.endpoints.len(), parsed.partial, parsed.foreign), (3, true, true));
     assert_eq!(parsed.endpoints.iter().filter(|endpoint| endpoint.target.is_some()).count(), 1);
-    let names: Vec<_> = parsed.endpoints.iter().map(|endpoint| endpoint.target_name).collect();
-    let name = |namespace| Some(PodName::new(namespace, "pg-0"));
-    assert_eq!(names, [name("shop"), name("db"), None]);
+    assert_eq!(*parsed.namespaces, ["db", "shop"]);
     assert_eq!(
         parsed.endpoints.iter().map(|endpoint| endpoint.ready).collect::<Vec<_>>(),
         [true, true, false]
     );
-    assert_eq!(parsed.ports.len(), 1);
+    let ports: Vec<u16> = parsed.ports.iter().map(|port| port.port).collect();
+    assert_eq!(ports, [8080, ANY_PORT, ANY_PORT, ANY_PORT, ANY_PORT], "what cannot be read may be any port");
     let listed = |slice: &Value| ListedSlice::parse(slice.to_string().as_bytes()).unwrap();
     let target = |namespace: &str| Some((namespace.into(), "pg-0".into()));
     let (facts, targets) = (parsed, vec![target("shop"), target("db"), None]);
@@ -168,7 +246,7 @@ fn a_slice_keeps_only_the_fields_that_match_packets() {
     assert_eq!((names_alone.endpoints, names_alone.partial), (vec![], false));
     names["endpoints"] = Value::Null;
     names["ports"] = Value::Null;
-    assert!(Slice::parse(names.to_string().as_bytes()).is_ok());
+    assert_eq!(Slice::parse(names.to_string().as_bytes()).unwrap().ports[0].port, ANY_PORT);
 }
 
 #[test]
@@ -193,7 +271,7 @@ fn a_service_is_known_by_all_its_addresses_unless_it_is_headless() {
         "status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.2"}, {"hostname": "lb.example"}]}},
     });
     let parsed = Service::parse(service.to_string().as_bytes()).unwrap();
-    assert_eq!(parsed.vips.len(), 4);
+    assert_eq!((parsed.vips.len(), parsed.proxied.len(), parsed.partial), (4, 0, false));
     assert_eq!((parsed.ports.len(), parsed.ports[0].node_port), (1, 30080));
     assert!(!parsed.other_proxy);
     let label = json!({"service.kubernetes.io/service-proxy-name": "mine"});
@@ -202,6 +280,13 @@ fn a_service_is_known_by_all_its_addresses_unless_it_is_headless() {
     let other = Service::parse(other.to_string().as_bytes()).unwrap();
     assert!(other.other_proxy && other.vips.len() == 4);
     assert_eq!(parsed.selector, None, "an empty selector selects nothing");
+    let mut proxied = service.clone();
+    proxied["status"]["loadBalancer"]["ingress"][0]["ipMode"] = json!("Proxy");
+    let proxied = Service::parse(proxied.to_string().as_bytes()).unwrap();
+    assert_eq!((proxied.vips.len(), proxied.proxied), (3, vec![Addr::v4([192, 0, 2, 2])]));
+    let mut unreadable = service.clone();
+    unreadable["spec"]["externalIPs"] = json!(["192.0.2.1", "fd00::1%eth0"]);
+    assert!(Service::parse(unreadable.to_string().as_bytes()).unwrap().partial);
     service["spec"]["clusterIP"] = json!("None");
     assert_eq!(
         Service::parse(service.to_string().as_bytes()).unwrap().vips,

@@ -14,23 +14,21 @@ mod service;
 mod slice;
 mod static_ip;
 mod text;
-mod workload;
 #[macro_use]
 mod watched;
 
 pub use annotations::{Namespace, cut};
 pub use mode_policy::{ModePolicy, WantedModes};
 pub use node::{Cidr, Node, WATCHED_NODES};
-pub use pod::{Doubt, Ips, Pod, Sandbox};
+pub use pod::{Doubt, HostPort, Ips, Pod, Sandbox};
 pub use selection::{Labels, Part, Selection, Selector};
 pub use service::{OnDenial, Protocol, Service, ServicePort};
 #[cfg(test)]
 pub use slice::listing;
-pub use slice::{ListedSlice, PodName, PortName, Slice, SliceEndpoint, SlicePort};
+pub use slice::{ANY_PORT, ListedSlice, Namespaces, PortName, Slice, SliceEndpoint, SlicePort};
 pub use static_ip::{STATIC_IPS, StaticIp};
 pub use text::{Text, shared};
 pub use watched::Visitor;
-pub use workload::Workload;
 
 use epguard_common::{Addr, Uid};
 use serde::de::IgnoredAny;
@@ -38,7 +36,6 @@ use serde::{Deserialize, Deserializer};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::error::Error;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
-use std::num::NonZeroU64;
 use std::ops::Deref;
 use std::time::Duration;
 use text::{RawText, addr};
@@ -71,6 +68,10 @@ watched! {
         LocalAddresses(Vec<Addr>),
         /// Holders of IPs, as this node and its datapath see them.
         Presence(Presence),
+        /// Whether a socket load balancer translates calls on this node.
+        SocketLb(bool),
+        /// The watch of Nodes has shown every Node that existed then (`CLOCK_BOOTTIME`).
+        NodesAsOf(Duration),
     }
 }
 
@@ -232,8 +233,6 @@ impl Meta<'_> {
 struct OwnerReference<'a> {
     #[serde(borrow)]
     kind: RawText<'a>,
-    name: RawText<'a>,
-    controller: OrDefault<bool>,
 }
 
 #[derive(Deserialize, Default)]
@@ -253,11 +252,32 @@ struct OwnedFields {
     status: OwnedStatus,
 }
 
+/// The fields of a status that a manager owns.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct OwnedStatus {
     #[serde(rename = "f:phase")]
     phase: Option<IgnoredAny>,
+    #[serde(rename = "f:podIP")]
+    pod_ip: Option<IgnoredAny>,
+    #[serde(rename = "f:podIPs")]
+    pod_ips: Option<IgnoredAny>,
+    #[serde(rename = "f:conditions")]
+    conditions: OwnedConditions,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct OwnedConditions {
+    #[serde(rename = r#"k:{"type":"PodReadyToStartContainers"}"#)]
+    sandbox: Option<IgnoredAny>,
+}
+
+impl OwnedStatus {
+    /// True if the manager reported the pod's sandbox: only the kubelet knows it.
+    fn shows_sandbox(&self) -> bool {
+        self.pod_ip.is_some() || self.pod_ips.is_some() || self.conditions.sandbox.is_some()
+    }
 }
 
 /// An address in an object of its own.
@@ -296,9 +316,4 @@ fn hash(of: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     of.hash(&mut hasher);
     hasher.finish()
-}
-
-/// Nothing is kept but this where there is one for each pod or endpoint.
-fn nonzero_hash(of: impl Hash) -> NonZeroU64 {
-    NonZeroU64::new(hash(of)).unwrap_or(NonZeroU64::MIN)
 }

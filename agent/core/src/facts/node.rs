@@ -14,6 +14,8 @@ pub const WATCHED_NODES: usize = 500;
 pub struct Node {
     /// The node's name.
     pub name: Text,
+    /// Identity of the object; a later Node of the same name has another UID. All zero if it has none.
+    pub uid: Uid,
     /// All addresses of `status.addresses` that are IPs.
     pub addresses: Vec<Addr>,
     /// `spec.podCIDRs`.
@@ -86,6 +88,7 @@ impl Object for Node {
         pod_cidrs.dedup();
         Ok(Self {
             name: shared(&raw.metadata.name),
+            uid: raw.metadata.uid().unwrap_or_default(),
             addresses: raw.status.addresses.iter().filter_map(Ip::addr).collect(),
             pod_cidrs,
             boot_id: Uid::parse(&raw.status.node_info.boot_id).unwrap_or_default(),

@@ -5,13 +5,17 @@ mod death;
 pub use death::Doubt;
 
 use super::{
-    Ignored, Ip, Labels, ManagedFields, Name, Object, OrDefault, RawObject, RawText, Text, Unreadable,
-    Workload, addr, hash, shared,
+    Ignored, Ip, Labels, ManagedFields, Name, Object, OrDefault, Protocol, RawObject, RawText, Text,
+    Unreadable, addr, hash, shared,
 };
 use epguard_common::{Addr, Mode, Uid, UidState};
 use serde::Deserialize;
 use smallvec::SmallVec;
+use std::hash::Hash;
 use std::num::NonZeroU32;
+
+/// Host ports of a pod that are read. One with more may have any.
+const MOST_HOST_PORTS: usize = 256;
 
 /// IPs of a pod, of which nearly all have one.
 pub type Ips = SmallVec<[Addr; 1]>;
@@ -28,14 +32,14 @@ pub struct Pod {
     pub node: Option<Text>,
     /// For Service selectors.
     pub labels: Labels,
-    /// The workload whose pods stand in for it.
-    pub workload: Option<Workload>,
     /// Published pod IPs; for a hostNetwork pod the node's.
     pub ips: Ips,
     /// Addresses of all its networks as annotations show them; the pod network's may be among them.
     pub network_ips: Box<[Addr]>,
-    /// It shows more of them than are read: it may hold any IP.
+    /// It shows more of them than are read, or an IP that cannot be read: it may hold any IP.
     pub partial: bool,
+    /// Ports of its node's addresses that the CNI translates to it.
+    pub host_ports: Box<[HostPort]>,
     /// Its IP outlives it by design.
     pub static_ip: bool,
     /// `spec.hostNetwork`: its IPs are the node's and are never judged.
@@ -55,6 +59,8 @@ pub struct Pod {
     pub sandbox_since: Option<NonZeroU32>,
     /// A hash of the times at which its containers were started; 0 if none was.
     pub starts: u32,
+    /// A hash of the reasons why its containers wait.
+    pub waits: u32,
     /// Highest mode that its annotation `epguard.io/mode` allows.
     pub bound: Mode,
 }
@@ -69,6 +75,24 @@ pub enum Sandbox {
     /// No container start seen since the sandbox came up, or no sandbox: the pod may hold another IP than it shows.
     #[default]
     Unsettled,
+}
+
+/// A port of a pod's node that leads to the pod (core/v1 ContainerPort `hostPort`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HostPort {
+    /// The address that it is on; none: all of the node's.
+    pub addr: Option<Addr>,
+    /// Host order; 0: any.
+    pub port: u16,
+    /// Transport protocol.
+    pub protocol: Protocol,
+}
+
+impl HostPort {
+    /// Any port of a protocol, on all addresses.
+    const fn any(protocol: Protocol) -> Self {
+        Self { addr: None, port: 0, protocol }
+    }
 }
 
 impl Pod {
@@ -89,7 +113,7 @@ impl Object for Pod {
         let uid = raw.metadata.uid()?;
         let mirror = raw.metadata.annotations.contains_key("kubernetes.io/config.mirror");
         let (uid_state, doubt) = raw.uid_state(mirror);
-        let (network_ips, partial) = raw.metadata.network_ips(ignored);
+        let (network_ips, has_more) = raw.metadata.network_ips(ignored);
         Ok(Self {
             uid,
             name: raw.metadata.name(),
@@ -99,16 +123,17 @@ impl Object for Pod {
             sandbox: raw.status.sandbox(),
             sandbox_since: raw.status.sandbox_since(),
             starts: raw.status.starts(),
+            waits: raw.status.waits(),
             host_network: raw.spec.host_network,
             mirror,
             deleting: raw.metadata.deletion_timestamp.is_some(),
             bound: raw.metadata.bound(ignored),
             network_ips: network_ips.into(),
-            partial,
+            partial: has_more || raw.status.shows_unreadable_ip(),
+            host_ports: raw.spec.host_ports(),
             static_ip: raw.metadata.static_ip(),
             node: raw.spec.node_name.filter(|node| !node.is_empty()).map(|node| shared(&node)),
             labels: Labels::of_pod(raw.metadata.labels.iter()),
-            workload: raw.metadata.workload(),
         })
     }
 }
@@ -122,7 +147,49 @@ pub struct Spec<'a> {
     #[serde(borrow)]
     node_name: Option<RawText<'a>>,
     host_network: bool,
-    containers: Vec<serde::de::IgnoredAny>,
+    containers: Vec<RawContainer<'a>>,
+    init_containers: OrDefault<Vec<RawContainer<'a>>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct RawContainer<'a> {
+    #[serde(borrow)]
+    ports: OrDefault<Vec<RawPort<'a>>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct RawPort<'a> {
+    host_port: i64,
+    #[serde(rename = "hostIP", borrow)]
+    host_ip: RawText<'a>,
+    protocol: Option<RawText<'a>>,
+}
+
+impl Spec<'_> {
+    /// Its host ports; none in the host network, where nothing translates a port.
+    fn host_ports(&self) -> Box<[HostPort]> {
+        if self.host_network {
+            return Box::default();
+        }
+        let containers = self.containers.iter().chain(&*self.init_containers);
+        let ports = containers.flat_map(|container| &*container.ports);
+        let ports: Vec<HostPort> = ports.filter_map(RawPort::host_port).take(MOST_HOST_PORTS + 1).collect();
+        if ports.len() > MOST_HOST_PORTS {
+            return [Protocol::Tcp, Protocol::Udp, Protocol::Sctp].map(HostPort::any).into();
+        }
+        ports.into()
+    }
+}
+
+impl RawPort<'_> {
+    fn host_port(&self) -> Option<HostPort> {
+        let port = u16::try_from(self.host_port).ok().filter(|&port| port != 0)?;
+        let protocol = Protocol::parse(self.protocol.as_deref())?;
+        // `addr` reads no unspecified address: that stands for all.
+        Some(HostPort { addr: addr(&self.host_ip), port, protocol })
+    }
 }
 
 #[derive(Deserialize, Default)]
@@ -163,8 +230,16 @@ struct Container<'a> {
 #[serde(default)]
 struct ContainerState<'a> {
     #[serde(borrow)]
+    waiting: Option<Wait<'a>>,
     running: Option<Run<'a>>,
     terminated: Option<Run<'a>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Wait<'a> {
+    #[serde(borrow)]
+    reason: RawText<'a>,
 }
 
 #[derive(Deserialize, Default)]
@@ -202,6 +277,13 @@ impl Status<'_> {
         ips
     }
 
+    /// True if it shows an IP that is none of one host: which one the pod has is unknown.
+    fn shows_unreadable_ip(&self) -> bool {
+        let listed = self.pod_ips.iter().map(|listed| &listed.ip);
+        let mut shown = listed.chain([&self.pod_ip]).filter(|ip| !ip.is_empty());
+        shown.any(|ip| addr(ip).is_none())
+    }
+
     /// The kubelet reports a new sandbox (`PodReadyToStartContainers=True`) from its cached status, with the old
     /// IPs and the old containers (`kubelet.go:OnPodSandboxReady`, 1.36): the IPs are current once a container
     /// was started after that. Both times are the kubelet's own, in whole seconds.
@@ -224,8 +306,14 @@ impl Status<'_> {
 
     fn starts(&self) -> u32 {
         let starts: Vec<&str> = self.containers().flat_map(Container::starts).collect();
-        let [a, b, c, d, ..] = hash(&starts).to_ne_bytes();
-        if starts.is_empty() { 0 } else { u32::from_ne_bytes([a, b, c, d]) | 1 }
+        if starts.is_empty() { 0 } else { short_hash(&starts) | 1 }
+    }
+
+    fn waits(&self) -> u32 {
+        let waiting = self.containers().map(|container| container.state.waiting.as_ref());
+        let reasons: Vec<Option<&str>> =
+            waiting.map(|waiting| waiting.map(|waiting| &*waiting.reason)).collect();
+        short_hash(&reasons)
     }
 
     fn sandbox_since(&self) -> Option<NonZeroU32> {
@@ -234,6 +322,11 @@ impl Status<'_> {
         let since = since.parse::<jiff::Timestamp>().ok()?.as_second();
         NonZeroU32::new(u32::try_from(since).ok()?)
     }
+}
+
+fn short_hash(of: impl Hash) -> u32 {
+    let [a, b, c, d, ..] = hash(of).to_ne_bytes();
+    u32::from_ne_bytes([a, b, c, d])
 }
 
 impl Container<'_> {

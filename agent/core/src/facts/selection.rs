@@ -87,8 +87,6 @@ pub enum Selection {
         /// The node; none: any.
         node: Option<Text>,
     },
-    /// The pod of a namespace and name.
-    Named(Name),
     /// The pods on a node.
     OnNode(Text),
     /// The slices of some Services of a namespace.
@@ -123,7 +121,6 @@ impl Selection {
                     && selector.selects(&pod.labels)
                     && !pod.labels.are_cut()
             }
-            Self::Named(name) => pod.name == *name,
             Self::OnNode(node) => pod.node.as_ref() == Some(node),
             Self::SlicesOf { .. } => false,
         }
@@ -212,12 +209,7 @@ mod tests {
         };
         let other = Pod { name: ("other".into(), "a".into()), node: Some("n2".into()), ..pod.clone() };
         let has = |selection: &Selection| [selection.has_pod(&pod), selection.has_pod(&other)];
-        for selection in [
-            labelled(None),
-            labelled(Some("n1")),
-            Selection::Named(("shop".into(), "a".into())),
-            Selection::OnNode("n1".into()),
-        ] {
+        for selection in [labelled(None), labelled(Some("n1")), Selection::OnNode("n1".into())] {
             assert_eq!(has(&selection), [true, false], "{selection:?}");
         }
         assert_eq!(has(&labelled(Some("n2"))), [false, false]);

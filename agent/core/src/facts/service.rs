@@ -1,8 +1,6 @@
 //! Services: the addresses under which clients know them.
 
-use super::{
-    Ignored, Ip, Name, Object, OrDefault, Pod, RawObject, RawText, Selector, Unreadable, addr, shared,
-};
+use super::{Ignored, Name, Object, OrDefault, Pod, RawObject, RawText, Selector, Unreadable, addr, shared};
 use epguard_common::{Action, Addr, Mode, Uid};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -13,7 +11,7 @@ const VIPS: usize = 256;
 const PORTS: usize = 1_024;
 
 /// A Service.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Service {
     /// The Service's own UID.
     pub uid: Uid,
@@ -21,13 +19,15 @@ pub struct Service {
     pub name: Name,
     /// None: no selector; the `EndpointSlice` controller does not write its slices.
     pub selector: Option<Selector>,
-    /// ClusterIPs, externalIPs, load-balancer IPs; empty for a headless one.
+    /// ClusterIPs, externalIPs, load-balancer IPs that nodes translate; empty for a headless one.
     pub vips: Vec<Addr>,
+    /// IPs of its load balancer that no node translates (`ipMode: Proxy`, KEP-1860).
+    pub proxied: Vec<Addr>,
     /// Another proxy than the node's serves it (label `service.kubernetes.io/service-proxy-name`): what its packets carry is unknown.
     pub other_proxy: bool,
     /// What the VIPs listen on.
     pub ports: Vec<ServicePort>,
-    /// It has more VIPs or ports than are read: nothing is denied of it.
+    /// It has more VIPs or ports than are read, or an address that cannot be read: nothing is denied of it.
     pub partial: bool,
     /// Highest mode that its annotation `epguard.io/mode` allows.
     pub bound: Mode,
@@ -125,8 +125,9 @@ impl Object for Service {
                     || &*raw.spec.external_traffic_policy == "Local",
                 sticky: &*raw.spec.session_affinity == "ClientIP",
             },
-            partial: raw.addresses().count() > VIPS || raw.spec.ports.len() > PORTS,
-            vips: raw.vips(),
+            partial: raw.has_too_many() || raw.addresses().any(|ip| addr(ip).is_none()),
+            vips: sorted(raw.vips()),
+            proxied: sorted(raw.proxied()),
             other_proxy: raw.metadata.labels.contains_key("service.kubernetes.io/service-proxy-name"),
             ports: (raw.spec.ports.iter().take(PORTS)).filter_map(RawPort::port).collect(),
             selector: raw
@@ -170,7 +171,23 @@ pub struct Status<'a> {
 #[serde(default)]
 struct LoadBalancer<'a> {
     #[serde(borrow)]
-    ingress: OrDefault<Vec<Ip<'a>>>,
+    ingress: OrDefault<Vec<Ingress<'a>>>,
+}
+
+/// An address of a load balancer; one that has only a name has no IP.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Ingress<'a> {
+    #[serde(borrow)]
+    ip: RawText<'a>,
+    ip_mode: RawText<'a>,
+}
+
+impl Ingress<'_> {
+    /// True if packets to the IP reach the nodes as packets to the node itself.
+    fn is_proxied(&self) -> bool {
+        &*self.ip_mode == "Proxy"
+    }
 }
 
 #[derive(Deserialize, Default)]
@@ -183,24 +200,44 @@ struct RawPort<'a> {
 }
 
 impl RawService<'_> {
-    /// Its addresses, ClusterIPs first.
+    /// All its addresses, ClusterIPs first.
     fn addresses(&self) -> impl Iterator<Item = &RawText<'_>> {
-        let spec = &self.spec;
-        let ingress = self.status.load_balancer.ingress.iter();
-        // Proxies skip a headless Service whole, externalIPs included (pkg/proxy/util.ShouldSkipService).
-        std::iter::once(&spec.cluster_ip)
-            .chain(&*spec.cluster_ips)
-            .chain(&*spec.external_ips)
-            .chain(ingress.map(|ingress| &ingress.ip))
-            .take_while(|_| &*spec.cluster_ip != "None")
+        self.translated().chain(self.ingress(true))
     }
 
-    fn vips(&self) -> Vec<Addr> {
-        let mut vips: Vec<Addr> = self.addresses().take(VIPS).filter_map(|ip| addr(ip)).collect();
-        vips.sort_unstable();
-        vips.dedup();
-        vips
+    /// Those that nodes translate.
+    fn translated(&self) -> impl Iterator<Item = &RawText<'_>> {
+        let spec = &self.spec;
+        let all = [&spec.cluster_ip].into_iter().chain(&*spec.cluster_ips).chain(&*spec.external_ips);
+        // Proxies skip a headless Service whole, externalIPs included (pkg/proxy/util.ShouldSkipService).
+        let is_headless = &*spec.cluster_ip == "None";
+        all.chain(self.ingress(false)).filter(move |ip| !is_headless && !ip.is_empty())
     }
+
+    fn ingress(&self, proxied: bool) -> impl Iterator<Item = &RawText<'_>> {
+        let ingress = self.status.load_balancer.ingress.iter();
+        let ips = ingress.filter(move |ingress| ingress.is_proxied() == proxied).map(|ingress| &ingress.ip);
+        ips.filter(|ip| !ip.is_empty())
+    }
+
+    fn has_too_many(&self) -> bool {
+        self.addresses().count() > VIPS || self.spec.ports.len() > PORTS
+    }
+
+    fn vips(&self) -> impl Iterator<Item = Addr> {
+        self.translated().take(VIPS).filter_map(|ip| addr(ip))
+    }
+
+    fn proxied(&self) -> impl Iterator<Item = Addr> {
+        self.ingress(true).take(VIPS).filter_map(|ip| addr(ip))
+    }
+}
+
+fn sorted(addrs: impl Iterator<Item = Addr>) -> Vec<Addr> {
+    let mut addrs: Vec<Addr> = addrs.collect();
+    addrs.sort_unstable();
+    addrs.dedup();
+    addrs
 }
 
 impl RawPort<'_> {

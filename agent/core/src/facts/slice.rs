@@ -1,14 +1,13 @@
 //! `EndpointSlices`: which (IP, port) a Service lists, and which pod is meant.
 
 use super::{
-    Ignored, Meta, Name, Object, OrDefault, Pod, Protocol, RawText, Unreadable, addr, hash, nonzero_hash,
-    shared,
+    Ignored, Meta, Name, Object, OrDefault, Protocol, RawText, Text, Unreadable, addr, hash, shared,
 };
 use epguard_common::{Addr, Uid};
 use jiff::Timestamp;
 use serde::Deserialize;
 use smallvec::SmallVec;
-use std::num::NonZeroU64;
+use std::collections::BTreeSet;
 use std::time::SystemTime;
 
 /// One `EndpointSlice`.
@@ -20,12 +19,14 @@ pub struct Slice {
     pub service: Option<Name>,
     /// Endpoints with a usable address.
     pub endpoints: Vec<SliceEndpoint>,
-    /// It has addresses that cannot be read: any IP may be one of them, for whichever pod.
+    /// Namespaces of the pods that its endpoints mean, ascending.
+    pub namespaces: Namespaces,
+    /// It has addresses that cannot be read, or too many namespaces: any IP may be one of them, for whichever pod.
     pub partial: bool,
     /// Something else than the `EndpointSlice` controller writes it (label `endpointslice.kubernetes.io/managed-by`): which pods it lists
     /// next does not follow from the Service's selector.
     pub foreign: bool,
-    /// Target ports; those without a number are left out, since packets carry numbers.
+    /// Target ports; any, if the slice has none.
     pub ports: Vec<SlicePort>,
     /// When the pod or Service changed that the slice was last written for, by the API server's clock. For
     /// measurements, never a reason to deny (annotation `endpoints.kubernetes.io/last-change-trigger-time`).
@@ -44,6 +45,12 @@ pub struct ListedSlice {
     pub targets: Vec<Option<Name>>,
 }
 
+/// Namespaces, of which nearly all slices have one.
+pub type Namespaces = SmallVec<[Text; 1]>;
+
+/// A target port without a number stands for every port (discovery/v1 `EndpointPort`).
+pub const ANY_PORT: u16 = 0;
+
 /// One address of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SliceEndpoint {
@@ -51,8 +58,6 @@ pub struct SliceEndpoint {
     pub ip: Addr,
     /// The pod that is meant; none without a Pod targetRef or with an empty UID.
     pub target: Option<Uid>,
-    /// Namespace and name of the targetRef of kind Pod; none where it has no name.
-    pub target_name: Option<PodName>,
     /// `conditions.ready`; true where the slice has none (discovery/v1 `EndpointConditions`).
     pub ready: bool,
 }
@@ -62,7 +67,7 @@ pub struct SliceEndpoint {
 pub struct SlicePort {
     /// Which of the Service's ports it stands for.
     pub name: PortName,
-    /// Host order, never 0.
+    /// Host order; [`ANY_PORT`] where the slice has no number.
     pub port: u16,
     /// TCP where the slice has none.
     pub protocol: Protocol,
@@ -79,31 +84,11 @@ impl PortName {
     }
 }
 
-/// Namespace and name of a pod; only its hash is kept, for there are as many as endpoints. Two names with one hash can only
-/// lift a denial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PodName(NonZeroU64);
-
-impl PodName {
-    /// The least of all, for ranges.
-    pub(crate) const MIN: Self = Self(NonZeroU64::MIN);
-    /// Stands for every name.
-    pub(crate) const ANY: Self = Self(NonZeroU64::MAX);
-
-    /// The name of a pod object.
-    pub fn of_pod(pod: &Pod) -> Self {
-        let (namespace, name) = &pod.name;
-        Self::new(namespace.as_str(), name.as_str())
-    }
-
-    /// The name of a pod in a namespace.
-    pub fn new(namespace: &str, name: &str) -> Self {
-        Self(nonzero_hash((namespace, name)))
-    }
-}
-
 /// Written by the `EndpointSlice` controller, RFC 3339.
 const TRIGGERED: &str = "endpoints.kubernetes.io/last-change-trigger-time";
+
+/// More namespaces than the pods of one Service have.
+const MOST_NAMESPACES: usize = 64;
 
 /// More than the API server accepts in one slice (`maxPorts`, discovery/validation).
 const MAX_PORTS: usize = 20_000;
@@ -123,17 +108,18 @@ impl Object for Slice {
         let namespace = &raw.metadata.namespace;
         let service = raw.label("kubernetes.io/service-name");
         let triggered = raw.metadata.annotations.get(TRIGGERED);
-        let endpoints = raw.addresses().filter_map(|(endpoint, ip)| Some(endpoint.at(ip?, namespace)));
-        let ports = raw.ports.iter().take(MAX_PORTS).filter_map(RawPort::port);
+        let endpoints = raw.addresses().filter_map(|(endpoint, ip)| Some(endpoint.at(ip?)));
+        let namespaces = raw.namespaces();
         // Boxes have no spare room: slices are many, and none of them grows.
         Ok(Self {
             name: raw.metadata.name(),
             service: service.map(|service| (shared(namespace), shared(service))),
             triggered: triggered.and_then(|text| Some(text.parse::<Timestamp>().ok()?.into())),
             endpoints: endpoints.collect::<Box<[_]>>().into_vec(),
-            partial: raw.addresses().any(|(_, ip)| ip.is_none()),
+            partial: namespaces.len() > MOST_NAMESPACES || raw.addresses().any(|(_, ip)| ip.is_none()),
             foreign: raw.managed_by() != Some(Self::CONTROLLER),
-            ports: ports.collect::<Box<[_]>>().into_vec(),
+            ports: raw.ports(),
+            namespaces,
         })
     }
 }
@@ -229,44 +215,66 @@ impl<'a> RawSlice<'a> {
     }
 }
 
+impl RawSlice<'_> {
+    fn ports(&self) -> Vec<SlicePort> {
+        if self.ports.is_empty() {
+            return vec![SlicePort { name: PortName::new(""), port: ANY_PORT, protocol: Protocol::Tcp }];
+        }
+        let ports: Box<[SlicePort]> = self.ports.iter().take(MAX_PORTS).map(RawPort::port).collect();
+        ports.into_vec()
+    }
+
+    fn namespaces(&self) -> Namespaces {
+        let pods = self.endpoints.iter().filter_map(|endpoint| endpoint.pod(&self.metadata.namespace));
+        let names: BTreeSet<&str> = pods.map(|(namespace, _)| namespace).collect();
+        names.into_iter().map(shared).collect()
+    }
+}
+
 impl RawEndpoint<'_> {
     /// Its targetRef, if that is of kind Pod, with the pod's namespace: the slice's where the targetRef has none.
     fn pod<'a>(&'a self, slice: &'a str) -> Option<(&'a str, &'a TargetRef<'a>)> {
-        let pod = self.target_ref.as_ref().filter(|target| &*target.kind == "Pod")?;
+        let pod = self.target_ref.as_ref().filter(|target| target.is_pod())?;
         Some((if pod.namespace.is_empty() { slice } else { &pod.namespace }, pod))
     }
 
-    fn at(&self, ip: Addr, slice: &str) -> SliceEndpoint {
-        let pod = self.pod(slice);
-        let named = pod.filter(|(_, pod)| !pod.name.is_empty());
+    fn at(&self, ip: Addr) -> SliceEndpoint {
+        let pod = self.target_ref.as_ref().filter(|target| target.is_pod());
         SliceEndpoint {
             ip,
-            target: pod.and_then(|(_, pod)| Uid::parse(&pod.uid)),
-            target_name: named.map(|(namespace, pod)| PodName::new(namespace, &pod.name)),
+            target: pod.and_then(|pod| Uid::parse(&pod.uid)),
             ready: self.conditions.ready != Some(false),
         }
     }
 }
 
+impl TargetRef<'_> {
+    fn is_pod(&self) -> bool {
+        &*self.kind == "Pod"
+    }
+}
+
 impl RawPort<'_> {
-    fn port(&self) -> Option<SlicePort> {
-        let port = u16::try_from(self.port?).ok().filter(|&port| port != 0)?;
-        Some(SlicePort {
-            name: PortName::new(self.name.as_deref().unwrap_or_default()),
-            port,
-            protocol: Protocol::parse(self.protocol.as_deref())?,
-        })
+    /// What cannot be read may be any port.
+    fn port(&self) -> SlicePort {
+        let name = PortName::new(self.name.as_deref().unwrap_or_default());
+        let number = self.port.and_then(|port| u16::try_from(port).ok());
+        match (number, Protocol::parse(self.protocol.as_deref())) {
+            (Some(port), Some(protocol)) => SlicePort { name, port, protocol },
+            _ => SlicePort { name, port: ANY_PORT, protocol: Protocol::Tcp },
+        }
     }
 }
 
 /// A slice `name` of the Service of that name, with these endpoints for no pod and port 80.
 #[cfg(test)]
 pub fn listing(name: &Name, ips: impl IntoIterator<Item = Addr>) -> Slice {
-    let endpoint = |ip| SliceEndpoint { ip, target: None, target_name: None, ready: true };
+    let endpoint = |ip| SliceEndpoint { ip, target: None, ready: true };
     Slice {
         name: name.clone(),
         service: Some(name.clone()),
         endpoints: ips.into_iter().map(endpoint).collect(),
+        namespaces: Namespaces::new(),
         ports: vec![SlicePort { name: PortName::new(""), port: 80, protocol: Protocol::Tcp }],
         partial: false,
         foreign: false,
