@@ -25,13 +25,14 @@ fn died(world: &mut World, node: &str, ip: Addr) -> Pod {
 }
 
 #[test]
-fn a_pod_of_the_service_that_comes_up_on_any_node_may_hold_any_ip_of_the_service() {
+fn a_pod_of_the_service_that_comes_up_on_any_node_may_hold_any_ip_of_the_service_where_ips_are_of_one_pool() {
     for node in ["node-a", "node-b", "node-c"] {
-        let mut world = World::cluster();
+        let mut world = World::with(Settings { ipam: Ipam::Cluster, ..settings() });
         died(&mut world, "node-a", X);
         assert_eq!(world.reasons(), [DeadBackend]);
         let next = on(node, pending("shop", "next", "web"));
         world.pod(&next);
+        world.tell(Fact::NodesAsOf(world.now + Duration::from_secs(1)));
         assert_eq!(world.reasons(), [], "{node}");
         world.pod(&on(node, pending("other", "stranger", "web")));
         world.deleted(&next);
@@ -50,6 +51,15 @@ fn the_end_of_a_pod_proves_nothing_while_its_node_may_be_a_virtual_kubelet() {
         list(&mut world, &nodes()).denies_as("it is known what it was", reasons);
         list(&mut world, &with_c()).denies_as("its pods outlive the mark", reasons);
     }
+}
+
+#[test]
+fn what_was_proven_with_a_death_stays_however_long_the_node_is_gone() {
+    let mut world = World::cluster();
+    list(&mut world, &with_c());
+    died(&mut world, "node-c", ON_C);
+    list(&mut world, &nodes()).denies(&[DeadBackend]);
+    world.later(TEN_MINUTES * 2).denies(&[DeadBackend]);
 }
 
 #[test]

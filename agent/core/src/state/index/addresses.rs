@@ -21,6 +21,11 @@ impl Addresses {
         self.shown.contains_key(&addr) || self.left.contains_key(&addr)
     }
 
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = Addr> {
+        self.shown.keys().chain(self.left.keys()).copied()
+    }
+
     pub fn add(&mut self, addrs: &[Addr]) {
         for addr in addrs {
             *self.shown.entry(*addr).or_default() += 1;

@@ -3,7 +3,7 @@
 
 use super::ClusterIndex;
 use crate::counts::{Groups, ungroup};
-use crate::facts::{Name, Text};
+use crate::facts::{Cidr, Name, Text};
 use epguard_common::{Addr, Uid, UidState};
 use std::collections::BTreeSet;
 
@@ -21,6 +21,20 @@ impl StaleIndex {
     /// The IPs at which the Service lists ended pods, or did recently, ascending.
     pub fn ips(&self, service: &Name) -> impl Iterator<Item = Addr> {
         self.0.get(service).into_iter().flatten().map(|(ip, _)| *ip)
+    }
+
+    /// True if the Service lists an ended pod at an IP of this family, or did recently: `is_v4`, or IPv6.
+    pub fn has_of_family(&self, service: &Name, is_v4: bool) -> bool {
+        let Some(pairs) = self.0.get(service) else {
+            return false;
+        };
+        let (first_v4, last_v4) = (Addr::v4([0; 4]), Addr::v4([u8::MAX; 4]));
+        if is_v4 {
+            let from = pairs.range((first_v4, Uid::NONE)..).next();
+            return from.is_some_and(|(ip, _)| *ip <= last_v4);
+        }
+        let (first, last) = (pairs.first(), pairs.last());
+        first.is_some_and(|(ip, _)| *ip < first_v4) || last.is_some_and(|(ip, _)| *ip > last_v4)
     }
 
     /// The Services that list ended pods, or did recently.
@@ -58,6 +72,16 @@ impl ClusterIndex {
         let all = self.stale.0.iter();
         let pairs = all.flat_map(|(service, pairs)| pairs.iter().map(move |(ip, uid)| (service, *ip, uid)));
         pairs.filter(move |(_, _, uid)| is_of(uid)).map(|(service, ip, _)| (service, ip))
+    }
+
+    /// The pairs that name an ended pod at an IP of the range.
+    pub(crate) fn stale_in(&self, range: Cidr) -> impl Iterator<Item = (&Name, Addr)> {
+        let all = self.stale.0.iter();
+        all.flat_map(move |(service, pairs)| {
+            let from = pairs.range((range.first, Uid::NONE)..);
+            let inside = from.take_while(move |(ip, _)| *ip <= range.last);
+            inside.map(move |(ip, _)| (service, *ip))
+        })
     }
 
     /// Updates the index, after a pod ended, or came back.

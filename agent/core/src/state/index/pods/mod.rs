@@ -5,5 +5,5 @@ mod pod_places;
 mod possible_holder;
 mod record;
 
-pub use pod_index::{PodIndex, Touched};
-pub use record::Record;
+pub use pod_index::{PodIndex, RestoredPod, Touched};
+pub use record::{Kubelet, Record};

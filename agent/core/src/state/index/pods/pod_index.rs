@@ -2,8 +2,9 @@
 
 use super::pod_places::PodPlaces;
 use super::possible_holder::is_settled;
-use super::record::{Claim, Record};
-use crate::facts::{Part, Pod, Text};
+use super::record::{Claim, Kubelet, Record};
+use crate::facts::{Name, Part, Pod, Text};
+use crate::state::index::nodes::Incarnation;
 use epguard_common::{Addr, Mode, Uid, UidState};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -20,6 +21,19 @@ pub struct PodIndex {
 
 /// The UID that a change touched, with its record before it; none of a new pod.
 pub type Touched = (Uid, Option<Record>);
+
+/// A pod that an earlier process saw.
+#[derive(Debug)]
+pub struct RestoredPod {
+    /// Its UID.
+    pub uid: Uid,
+    /// Its namespace and name, empty if unknown.
+    pub name: Name,
+    /// Its node, if known.
+    pub node: Option<Text>,
+    /// The mode that was in force; for a pod that is gone, annotations are unknown now.
+    pub bound: Mode,
+}
 
 impl PodIndex {
     /// The record of a UID.
@@ -52,21 +66,28 @@ impl PodIndex {
         self.records_of(self.places.possible_holders.values().flatten())
     }
 
-    /// The possible holders of a namespace.
-    pub fn possible_holders_in(&self, namespace: &str) -> impl Iterator<Item = &Record> {
-        self.records_of(self.places.possible_holders.get(namespace).into_iter().flatten())
+    /// The pods of a namespace that may hold an IP without showing it.
+    pub fn unshown_holders_in(&self, namespace: &str, ip: Addr) -> impl Iterator<Item = &Record> {
+        let possible_holders = self.places.possible_holders.get(namespace).into_iter().flatten();
+        let of_other_family = self.places.of_one_family(namespace, !ip.is_v4());
+        let holders = self.records_of(possible_holders.chain(of_other_family));
+        holders.filter(move |record| record.may_hold_unshown(ip))
+    }
+
+    /// The pods of a node that the API shows.
+    pub fn shown_on(&self, node: &str) -> impl Iterator<Item = &Record> {
+        self.records_of(self.places.on_nodes.get(node).into_iter().flatten())
     }
 
     /// The live pods of a node, without those of its own network.
     pub fn live_on(&self, node: &str) -> impl Iterator<Item = &Record> {
-        let on_node = self.records_of(self.places.on_nodes.get(node).into_iter().flatten());
-        on_node.filter(|record| record.is_live() && !record.pod.host_network)
+        self.shown_on(node).filter(|record| record.is_live() && !record.pod.host_network)
     }
 
     /// The dead pods of a node that the API shows, without those of its own network.
     pub fn dead_on(&self, node: &str) -> impl Iterator<Item = &Record> {
         let is_dead = |record: &&Record| record.uid_state == UidState::Dead && !record.pod.host_network;
-        self.records_of(self.places.on_nodes.get(node).into_iter().flatten()).filter(is_dead)
+        self.shown_on(node).filter(is_dead)
     }
 
     /// The live ones of [`PodIndex::claimants`].
@@ -107,6 +128,11 @@ impl PodIndex {
             };
         });
         (uid, before)
+    }
+
+    /// How many pods of a namespace the API shows.
+    pub fn count_in(&self, namespace: &str) -> usize {
+        self.places.count_in(namespace)
     }
 
     /// Begins to apply a list of all pods. Returns those that are not on it.
@@ -165,17 +191,18 @@ impl PodIndex {
     }
 
     /// True for a pod whose facts are as the API showed them last: most changes of pods are of what no rule reads, like the times of
-    /// conditions. Starts of containers matter only with those of the status before.
+    /// conditions. Starts of containers, and why they wait, matter only with the status before.
     fn shows_nothing_new(&mut self, pod: &mut Pod, settled: bool) -> bool {
         let Some(known) = self.records.get_mut(&pod.uid) else {
             return false;
         };
         let is_certain = known.present && !known.unconfirmed && !known.narrowly;
-        let starts = std::mem::replace(&mut pod.starts, known.pod.starts);
+        let runs = (pod.starts, pod.waits);
+        (pod.starts, pod.waits) = (known.pod.starts, known.pod.waits);
         let is_same = is_certain && known.settled == settled && known.pod == *pod;
-        pod.starts = starts;
+        (pod.starts, pod.waits) = runs;
         if is_same {
-            known.pod.starts = starts;
+            (known.pod.starts, known.pod.waits) = runs;
         }
         is_same
     }
@@ -199,6 +226,7 @@ impl PodIndex {
                 record.died = if from_list { Duration::ZERO } else { now }.into();
             }
             record.present = true;
+            record.restored = false;
             for ip in pod.addresses().filter(|_| !pod.host_network) {
                 let published = pod.ips.contains(&ip);
                 let is_annotated = !published && record.pod.network_ips.contains(&ip);
@@ -212,6 +240,19 @@ impl PodIndex {
                 record.is_possible_holder().then(|| record.possible_holder_since.unwrap_or(now.into()));
         });
         Some((uid, before))
+    }
+
+    /// Notes what reports a pod's status, and the Node object that it runs on.
+    pub(crate) fn note_node(&mut self, uid: Uid, kubelet: Kubelet, incarnation: Option<Incarnation>) {
+        let Some(record) = self.records.get_mut(&uid) else {
+            return;
+        };
+        if kubelet != Kubelet::Unknown {
+            record.kubelet = kubelet;
+        }
+        if record.is_live() && record.ran_on.is_none() {
+            record.ran_on = incarnation;
+        }
     }
 
     /// Changes a record and updates the indexes.
@@ -229,18 +270,16 @@ impl PodIndex {
     }
 
     /// Restores a pod that an earlier process saw dead at an IP. Its status may have been rewritten since. False if the API shows
-    /// it alive, which voids that, or dead. `bound` is the mode that was in force; for a pod that is gone, annotations are unknown now.
-    pub fn restore_dead(
-        &mut self,
-        (uid, bound): (Uid, Mode),
-        ip: Addr,
-        node: Option<Text>,
-        now: Duration,
-    ) -> bool {
-        let (order, pod) = (self.order, || Pod { uid, node, bound, ..Pod::default() });
-        let record =
-            self.records.entry(uid).or_insert_with(|| Box::new(Record { pod: pod(), ..Record::default() }));
-        let is_new = !record.present || record.uid_state == UidState::Retired;
+    /// it alive, which voids that, or dead.
+    pub fn restore_dead(&mut self, restored: RestoredPod, ip: Addr, now: Duration) -> bool {
+        let RestoredPod { uid, name, node, bound } = restored;
+        let order = self.order;
+        self.records.entry(uid).or_insert_with(|| {
+            let pod = Pod { uid, name, node, bound, ..Pod::default() };
+            Box::new(Record { pod, restored: true, ..Record::default() })
+        });
+        let known = self.get(uid);
+        let is_new = known.is_some_and(|record| !record.present || record.uid_state == UidState::Retired);
         self.change(uid, |record| {
             if is_new {
                 record.uid_state = UidState::Dead;

@@ -24,6 +24,8 @@ pub struct PodPlaces {
     pub leaving: HashSet<Uid>,
     /// Possible holders by namespace.
     pub possible_holders: Groups<Text, Uid>,
+    /// How many live pods of a namespace show IPs of one family only; true: of IPv4.
+    of_one_family: Counts<(Text, bool)>,
 }
 
 impl PodPlaces {
@@ -43,13 +45,24 @@ impl PodPlaces {
     pub fn around(&self, selection: &Selection) -> impl Iterator<Item = &Uid> {
         let (namespace, node) = match selection {
             Selection::OnNode(node) | Selection::Labelled { node: Some(node), .. } => (None, Some(node)),
-            Selection::Labelled { namespace, .. } | Selection::Named((namespace, _)) => {
-                (Some(namespace), None)
-            }
+            Selection::Labelled { namespace, .. } => (Some(namespace), None),
             Selection::SlicesOf { .. } => (None, None),
         };
         let in_namespace = namespace.and_then(|name| self.in_namespaces.get(name));
         in_namespace.into_iter().chain(node.and_then(|name| self.on_nodes.get(name))).flatten()
+    }
+
+    /// How many pods of a namespace the API shows.
+    pub fn count_in(&self, namespace: &str) -> usize {
+        self.in_namespaces.get(namespace).map_or(0, BTreeSet::len)
+    }
+
+    /// The pods of a namespace, if some of them show IPs of this family only: `is_v4`, or IPv6. Nearly always there are none, or only
+    /// one family is in use.
+    pub fn of_one_family(&self, namespace: &str, is_v4: bool) -> impl Iterator<Item = &Uid> {
+        let has_some = self.of_one_family.contains_key(&(Text::from(namespace), is_v4));
+        let pods = if has_some { self.in_namespaces.get(namespace) } else { None };
+        pods.into_iter().flatten()
     }
 
     pub fn add(&mut self, record: &Record) {
@@ -76,6 +89,9 @@ impl PodPlaces {
         if record.is_possible_holder() {
             self.possible_holders.entry(pod.name.0.clone()).or_default().insert(uid);
         }
+        if let Some(is_v4) = record.only_family() {
+            *self.of_one_family.entry((pod.name.0.clone(), is_v4)).or_default() += 1;
+        }
     }
 
     pub fn remove(&mut self, record: &Record) {
@@ -95,6 +111,9 @@ impl PodPlaces {
         }
         self.leaving.remove(&uid);
         ungroup(&mut self.possible_holders, &pod.name.0, &uid);
+        if let Some(is_v4) = record.only_family() {
+            uncount(&mut self.of_one_family, &(pod.name.0.clone(), is_v4), 1);
+        }
     }
 }
 
@@ -148,11 +167,9 @@ mod tests {
         let around = |places: &PodPlaces, selection| -> BTreeSet<u8> {
             places.around(&selection).map(|uid| uid.octets[0]).collect()
         };
-        let named = || Selection::Named(("other".into(), "3".into()));
         let on_node = || Selection::OnNode("n1".into());
         assert_eq!(around(&places, labelled(None)), BTreeSet::from([1, 2]));
         assert_eq!(around(&places, labelled(Some("n2"))), BTreeSet::from([2]));
-        assert_eq!(around(&places, named()), BTreeSet::from([3]));
         assert_eq!(around(&places, on_node()), BTreeSet::from([1, 3]));
         for record in &records {
             places.remove(record);

@@ -2,6 +2,7 @@
 
 use crate::facts::Pod;
 use crate::state::index::Moment;
+use crate::state::index::nodes::Incarnation;
 use epguard_common::{Addr, UidState};
 use smallvec::SmallVec;
 
@@ -31,6 +32,24 @@ pub struct Record {
     pub settled: bool,
     /// Since when it may hold an IP that it doesn't show.
     pub possible_holder_since: Option<Moment>,
+    /// What reports its status.
+    pub kubelet: Kubelet,
+    /// The Node object that it was first seen alive on.
+    pub ran_on: Option<Incarnation>,
+    /// True if only an earlier process saw it: its labels are not known.
+    pub restored: bool,
+}
+
+/// What reports the status of a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Kubelet {
+    /// The pod's Node was never seen.
+    #[default]
+    Unknown,
+    /// A kubelet.
+    Real,
+    /// A virtual kubelet, whose statuses prove nothing.
+    Virtual,
 }
 
 impl Record {

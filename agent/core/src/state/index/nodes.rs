@@ -1,0 +1,206 @@
+//! All Nodes, and what pods need to know of their Node once it is gone.
+
+use super::ClusterIndex;
+use super::addresses::Addresses;
+use super::endpoints::MEMORY;
+use super::pods::Kubelet;
+use super::range_owners::RangeOwners;
+use crate::facts::{Node, Text, WATCHED_NODES};
+use epguard_common::{Addr, Uid};
+use std::collections::{BTreeSet, HashMap};
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+/// One Node object; another one of the same name has another number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Incarnation(NonZeroU32);
+
+/// All Nodes.
+#[derive(Debug, Clone, Default)]
+pub struct NodeIndex {
+    shown: HashMap<Text, ShownNode>,
+    /// Nodes that are gone, for [`MEMORY`]: when, and whether each was a virtual kubelet.
+    gone: HashMap<Text, (Duration, bool)>,
+    /// Addresses of Nodes.
+    addresses: Addresses,
+    ranges: RangeOwners,
+    /// When a pod last contradicted the ranges of a Node.
+    strayed: HashMap<Text, Duration>,
+    /// The number of the last incarnation.
+    last: u32,
+    /// All Nodes that existed then are shown.
+    as_of: Option<Duration>,
+}
+
+#[derive(Debug, Clone)]
+struct ShownNode {
+    node: Node,
+    incarnation: Incarnation,
+}
+
+impl NodeIndex {
+    /// The Node of a name.
+    pub fn get(&self, name: &str) -> Option<&Node> {
+        self.shown.get(name).map(|shown| &shown.node)
+    }
+
+    /// All Nodes.
+    pub fn iter(&self) -> impl Iterator<Item = &Node> {
+        self.shown.values().map(|shown| &shown.node)
+    }
+
+    /// The names of all Nodes.
+    pub fn names(&self) -> impl Iterator<Item = &Text> {
+        self.shown.keys()
+    }
+
+    /// True if there is no Node.
+    pub fn is_empty(&self) -> bool {
+        self.shown.is_empty()
+    }
+
+    /// How many nodes there are, or were within [`MEMORY`].
+    pub fn count(&self) -> usize {
+        self.shown.len() + self.gone.len()
+    }
+
+    /// The Nodes with a range that contains the IP.
+    pub fn with_range_of(&self, ip: Addr) -> impl Iterator<Item = &Node> {
+        let nodes = self.ranges.of(ip).filter_map(|name| self.get(name));
+        nodes.filter(move |node| node.pod_cidrs.iter().any(|range| range.contains(ip)))
+    }
+
+    /// Which object the Node of a name is.
+    pub fn incarnation(&self, name: &str) -> Option<Incarnation> {
+        self.shown.get(name).map(|shown| shown.incarnation)
+    }
+
+    /// True if a Node shows the address, or did within [`MEMORY`].
+    pub fn has_address(&self, addr: Addr) -> bool {
+        self.addresses.contains(addr)
+    }
+
+    /// All such addresses.
+    pub fn addresses(&self) -> impl Iterator<Item = Addr> {
+        self.addresses.iter()
+    }
+
+    /// True if a pod contradicts the ranges of a Node.
+    pub fn is_strayed(&self, name: &str) -> bool {
+        self.strayed.contains_key(name)
+    }
+
+    /// Notes a pod that contradicts the ranges of a Node. True if none did.
+    pub(super) fn stray(&mut self, now: Duration, name: Text) -> bool {
+        self.strayed.insert(name, now).is_none()
+    }
+
+    /// The Nodes whose ranges no pod has contradicted for so long, though one did before.
+    pub(super) fn strayed_for(&self, now: Duration, long: Duration) -> Vec<Text> {
+        let old = self.strayed.iter().filter(|(_, at)| now.saturating_sub(**at) >= long);
+        old.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Lets the ranges of a Node count again.
+    pub(super) fn believe(&mut self, name: &str) {
+        self.strayed.remove(name);
+    }
+
+    /// Notes that all Nodes that existed at a moment are shown.
+    pub fn shows_all_as_of(&mut self, moment: Duration) {
+        self.as_of = self.as_of.max(Some(moment));
+    }
+
+    /// True if all Nodes are shown that existed at some moment later than this one. Of more Nodes than [`WATCHED_NODES`] only a list
+    /// shows all.
+    pub fn is_fresh_since(&self, moment: Duration) -> bool {
+        self.shown.len() <= WATCHED_NODES && self.as_of.is_some_and(|as_of| as_of > moment)
+    }
+
+    /// Whether a kubelet runs on the node, as far as the Node shows it, or showed it within [`MEMORY`].
+    pub fn kubelet(&self, name: &str) -> Kubelet {
+        let shown = self.get(name).map(|node| node.virtual_kubelet);
+        match shown.or_else(|| self.gone.get(name).map(|(_, was_virtual)| *was_virtual)) {
+            Some(true) => Kubelet::Virtual,
+            Some(false) => Kubelet::Real,
+            None => Kubelet::Unknown,
+        }
+    }
+
+    /// Adds or replaces a Node; removes it with `None`. One that was a virtual kubelet stays one: its pods outlive the mark.
+    fn set(&mut self, now: Duration, name: &str, node: Option<Node>) {
+        let before = self.shown.remove(name);
+        if let Some(before) = &before {
+            self.addresses.remove(now, &before.node.addresses);
+            for range in &before.node.pod_cidrs {
+                self.ranges.remove(range, &before.node.name);
+            }
+            self.gone.insert(before.node.name.clone(), (now, before.node.virtual_kubelet));
+        }
+        let Some(mut node) = node else { return };
+        self.addresses.add(&node.addresses);
+        for range in &node.pod_cidrs {
+            self.ranges.add(range, &node.name);
+        }
+        node.virtual_kubelet |= self.gone.remove(name).is_some_and(|(_, was_virtual)| was_virtual);
+        let same = before.filter(|before| before.node.uid == node.uid);
+        let incarnation = match same {
+            Some(same) => same.incarnation,
+            None => self.next(),
+        };
+        self.shown.insert(node.name.clone(), ShownNode { node, incarnation });
+    }
+
+    fn next(&mut self) -> Incarnation {
+        self.last = self.last.wrapping_add(1);
+        Incarnation(NonZeroU32::new(self.last).unwrap_or(NonZeroU32::MIN))
+    }
+
+    /// Forgets Nodes and addresses that are gone for [`MEMORY`]; returns them.
+    pub(super) fn forget(&mut self, now: Duration) -> (BTreeSet<Text>, Vec<Addr>) {
+        let is_old = |_: &Text, (at, _): &mut (Duration, bool)| now.saturating_sub(*at) >= MEMORY;
+        let nodes = self.gone.extract_if(is_old).map(|(node, _)| node).collect();
+        (nodes, self.addresses.forget(now))
+    }
+
+    /// Forgets what the API has shown, but not that it did.
+    pub(super) fn start_over(&mut self, now: Duration) {
+        let shown = std::mem::take(&mut self.shown);
+        let gone = shown.into_iter().map(|(name, shown)| (name, (now, shown.node.virtual_kubelet)));
+        self.gone.extend(gone);
+        self.addresses.start_over(now);
+        self.ranges = RangeOwners::default();
+        self.as_of = None;
+    }
+}
+
+impl ClusterIndex {
+    /// Adds or replaces a Node; removes it with `None`.
+    pub(crate) fn set_node(&mut self, now: Duration, name: &str, node: Option<Node>) {
+        self.nodes.set(now, name, node);
+        let pods: Vec<Uid> = self.pods.shown_on(name).map(|record| record.pod.uid).collect();
+        for uid in pods {
+            self.note_node(uid);
+        }
+        if self.has_strays(name) {
+            self.nodes.stray(now, name.into());
+        }
+        if name == self.settings.node {
+            self.index_vips();
+        }
+    }
+
+    /// Notes of a pod which Node object it runs on, and whether that has a kubelet: its death goes on proving what it proves once the
+    /// Node is gone.
+    pub(crate) fn note_node(&mut self, uid: Uid) {
+        let Some(name) = self.pods.get(uid).and_then(|record| record.pod.node.clone()) else {
+            return;
+        };
+        self.pods.note_node(uid, self.nodes.kubelet(&name), self.nodes.incarnation(&name));
+    }
+
+    /// A Node's boot id; none if unknown.
+    pub(crate) fn boot_id(&self, node: Option<&str>) -> Uid {
+        node.and_then(|node| self.nodes.get(node)).map(|node| node.boot_id).unwrap_or_default()
+    }
+}

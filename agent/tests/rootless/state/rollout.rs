@@ -1,0 +1,130 @@
+//! What stays denied while pods of the Service start: a rollout is when IPs are reused most. One story each.
+
+use super::*;
+
+/// A backend of `shop/web` on X, of node-a, is dead; a pod of the Service starts on this node.
+fn where_one_starts_on(node: &str) -> (World, Pod) {
+    let (mut world, _) = World::where_a_died();
+    let next = on(node, pending("shop", "next", "web"));
+    world.pod(&next);
+    (world, next)
+}
+
+/// The Nodes are proven fresh as of now.
+fn with_fresh_nodes(world: &mut World) -> &mut World {
+    world.tell(Fact::NodesAsOf(world.now + Duration::from_millis(1)))
+}
+
+#[test]
+fn a_stranger_that_shows_the_ip_stays_denied_whichever_pods_of_the_service_start() {
+    let (mut world, _) = where_one_starts_on("node-a");
+    world.pod(&b()).denies(&[Reused]);
+    world.pod(&pending("shop", "second", "web")).denies(&[Reused]);
+    world.pod(&pod("shop", "next", "web", &[X])).denies_as("it shows the IP", &[]);
+}
+
+#[test]
+fn a_stranger_that_may_have_another_ip_than_it_shows_proves_nothing_while_a_pod_of_the_service_starts() {
+    let (mut world, next) = where_one_starts_on("node-a");
+    world.pod(&Pod { sandbox: Sandbox::Unsettled, ..b() }).denies(&[]);
+    world.deleted(&dead(&next)).denies(&[Reused]);
+}
+
+#[test]
+fn a_stranger_is_not_denied_while_a_pod_starts_that_the_writer_of_the_slices_may_mean_next() {
+    let (mut world, _) = World::cluster().with_a();
+    world.tell(service(Service { selector: None, ..web() }));
+    world.pod(&dead(&a())).pod(&b()).denies(&[Reused]);
+    world.pod(&pending("shop", "next", "another")).denies(&[]);
+}
+
+#[test]
+fn only_a_pod_on_the_node_that_hands_out_the_ip_may_have_been_given_it() {
+    for end in [dead(&a()), terminal(&a())] {
+        let (mut world, _) = World::cluster().with_a();
+        let reason = if end.uid_state == UidState::Dead { DeadBackend } else { RetiredBackend };
+        world.pod(&end).denies(&[reason]);
+        world.pod(&on("node-b", pending("shop", "far", "web"))).denies_as("its node may be a new one", &[]);
+        assert!(world.state.waits_for_nodes());
+        with_fresh_nodes(&mut world).denies(&[reason]);
+        assert!(!world.state.waits_for_nodes());
+        world.pod(&pending("shop", "near", "web")).denies_as("node-a hands the IP out", &[]);
+        assert!(!world.state.waits_for_nodes());
+    }
+}
+
+#[test]
+fn the_nodes_must_be_fresh_since_the_pod_was_bound() {
+    let (mut world, _) = where_one_starts_on("node-b");
+    let bound = world.now;
+    world.tell(Fact::NodesAsOf(bound)).denies_as("not since", &[]);
+    assert!(world.state.waits_for_nodes());
+    with_fresh_nodes(&mut world).denies(&[DeadBackend]);
+}
+
+#[test]
+fn any_pod_may_have_been_given_the_ip_where_no_node_alone_hands_it_out() {
+    let elsewhere = on("node-b", pod("other", "stray", "stray", &[Addr::v4([10, 244, 1, 77])]));
+    let outside = pod("other", "stray", "stray", &[Addr::v4([10, 99, 0, 1])]);
+    let replaced = Node { uid: uid("another"), ..node("node-a", 1) };
+    let other_range = node("node-a", 3);
+    let shares_it = node("node-c", 1);
+    for (sentence, fact) in [
+        ("a pod of another node has an IP of the range", shown(elsewhere)),
+        ("a pod of the node has an IP outside of the range", shown(outside)),
+        ("the Node is another one than the dead pod ran on", shown_node(replaced)),
+        ("the range is another node's by now", shown_node(other_range)),
+        ("two nodes have the range", shown_node(shares_it)),
+        ("the Node is gone", Fact::Node(Change::Deleted(node("node-a", 1)))),
+    ] {
+        let (mut world, _) = where_one_starts_on("node-b");
+        with_fresh_nodes(&mut world).denies(&[DeadBackend]);
+        world.tell(fact).denies_as(sentence, &[]);
+    }
+    let (mut world, _) = World::cluster().with_a();
+    world.list(&[dead(&a())]);
+    world.list(&[dead(&a())]);
+    world.state.release_breaker(world.now, None);
+    world.denies(&[DeadBackend]);
+    world.pod(&on("node-b", pending("shop", "next", "web")));
+    with_fresh_nodes(&mut world).denies_as("the dead pod was seen alive on the Node", &[DeadBackend]);
+}
+
+#[test]
+fn of_a_pod_that_was_first_seen_dead_the_node_object_is_not_known() {
+    let mut world = World::cluster();
+    world.pod(&dead(&a())).slice(&[(X, Some(a().uid))]).denies(&[DeadBackend]);
+    world.pod(&on("node-b", pending("shop", "next", "web")));
+    with_fresh_nodes(&mut world).denies(&[]);
+}
+
+#[test]
+fn a_pod_that_shows_one_family_may_hold_an_ip_of_the_other() {
+    let six = Addr::from(std::net::IpAddr::V6("fd00::a".parse().unwrap()));
+    let mut world = World::cluster();
+    let a = Pod { ips: vec![X, six].into(), ..a() };
+    world.pod(&a).slice(&[(X, Some(a.uid)), (six, Some(a.uid))]);
+    world.pod(&dead(&a)).denies(&[DeadBackend, DeadBackend]);
+    world.pod(&pod("shop", "next", "web", &[Y]));
+    assert_eq!(world.denials().iter().map(|denial| denial.0).collect::<Vec<_>>(), [X]);
+    let other = Addr::from(std::net::IpAddr::V6("fd00::b".parse().unwrap()));
+    world.pod(&pod("shop", "next", "web", &[Y, other])).denies(&[DeadBackend, DeadBackend]);
+}
+
+#[test]
+fn a_container_that_waits_for_another_reason_settles_the_ips_of_its_sandbox() {
+    let stuck = |waits| Pod {
+        waits,
+        sandbox_since: std::num::NonZeroU32::new(7),
+        sandbox: Sandbox::Unsettled,
+        ..pod("shop", "stuck", "web", &[Y])
+    };
+    let mut world = World::cluster();
+    world.list(&[stuck(1), a()]);
+    world.slice(&[(X, Some(a().uid))]).pod(&dead(&a())).denies_as("it may hold X", &[]);
+    world.pod(&stuck(1)).denies(&[]);
+    world.pod(&stuck(2)).denies(&[DeadBackend]);
+    world
+        .pod(&Pod { sandbox_since: std::num::NonZeroU32::new(9), ..stuck(1) })
+        .denies_as("a new sandbox", &[]);
+}
