@@ -1,104 +1,283 @@
-//! The Services behind each address, port and protocol that clients use.
+//! What translates each address, port and protocol on this node: a VIP shows the Service that a packet was meant for only if
+//! nothing else translates it.
 
+use super::ClusterIndex;
+use super::pods::Record;
 use super::quota::{LeftOut, Quota};
-use crate::facts::{Name, Service};
-use crate::sorted_map::SortedMap;
-use epguard_common::{Addr, Vip, capacity};
+use crate::counts::{Counts, Groups, uncount, ungroup};
+use crate::facts::{HostPort, Name, Protocol, Service, ServicePort};
+use epguard_common::{Addr, Uid, UidState, Vip, capacity};
 use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// VIPs of one Service: SERVICES has no room for more of one namespace.
-const OF_ONE: usize = capacity::SERVICES / 2;
+/// VIPs of one Service that are kept.
+const OF_ONE: usize = 4_096;
 
 /// VIPs of all Services.
 const OF_ALL: usize = 16 * capacity::SERVICES;
 
-/// The VIPs of all Services.
+/// A port and the number of its protocol.
+pub type PortNumber = (u16, u8);
+
+/// The VIPs of all Services, and the host ports of this node's pods.
 #[derive(Debug, Clone, Default)]
 pub struct Vips {
-    /// Addresses on which this node answers NodePorts.
-    pub own: BTreeSet<Addr>,
-    owners: SortedMap<(Vip, Name), ()>,
+    /// Addresses of this node, without those of its loopback.
+    own: BTreeSet<Addr>,
+    /// Each with the Services that claim it; without node ports.
+    claims: BTreeSet<(Vip, Name)>,
+    /// The same by address.
+    by_addr: Groups<Addr, Name>,
+    node_ports: Groups<PortNumber, Name>,
+    /// Of this node's pods, each with how many claim it.
+    host_ports: Counts<HostPort>,
     room: Quota<OF_ALL>,
     /// Services for whose VIPs there is no room. Every VIP at their addresses, or at their NodePorts, is ambiguous.
-    pub left_out: LeftOut<Addr, (u16, u8)>,
+    pub left_out: LeftOut<Addr, PortNumber>,
 }
 
 impl Vips {
     /// Adds the VIPs of a Service, all or none.
     pub fn add(&mut self, service: &Service) {
+        for addr in &service.vips {
+            self.by_addr.entry(*addr).or_default().insert(service.name.clone());
+        }
+        for number in node_ports(service) {
+            self.node_ports.entry(number).or_default().insert(service.name.clone());
+        }
         if !self.fits(service) {
             self.left_out.add(&service.name, service.vips.iter().copied(), node_ports(service));
             return;
         }
-        self.room.take(service.name.0.clone(), self.count(service));
-        for vip in vips_of(&self.own, service) {
-            self.owners.insert((vip, service.name.clone()), ());
+        self.room.take(service.name.0.clone(), count(service));
+        for vip in vips_of(service) {
+            self.claims.insert((vip, service.name.clone()));
         }
     }
 
     /// True if there is room for the VIPs of a Service.
     pub fn fits(&self, service: &Service) -> bool {
-        let count = self.count(service);
+        let count = count(service);
         count <= OF_ONE && self.room.admits(&service.name.0, count)
     }
 
     /// Removes the VIPs of a Service, which must be the object that was added.
     pub fn remove(&mut self, service: &Service) {
+        for addr in &service.vips {
+            ungroup(&mut self.by_addr, addr, &service.name);
+        }
+        for number in node_ports(service) {
+            ungroup(&mut self.node_ports, &number, &service.name);
+        }
         if self.left_out.remove(&service.name, service.vips.iter().copied(), node_ports(service)) {
             return;
         }
-        self.room.give_back(&service.name.0, self.count(service));
-        for vip in vips_of(&self.own, service) {
-            self.owners.remove(&(vip, service.name.clone()));
+        self.room.give_back(&service.name.0, count(service));
+        for vip in vips_of(service) {
+            self.claims.remove(&(vip, service.name.clone()));
         }
     }
 
-    /// The VIPs of a Service that no other one claims: on the others the Service meant is unknown.
-    pub fn unambiguous<'a>(&'a self, service: &'a Service) -> impl Iterator<Item = Vip> + 'a {
-        vips_of(&self.own, service).filter(|vip| self.owner(vip).is_some())
+    /// Adds a host port of a pod of this node.
+    pub fn add_host_port(&mut self, port: HostPort) {
+        *self.host_ports.entry(port).or_default() += 1;
+    }
+
+    /// Removes a host port of a pod of this node.
+    pub fn remove_host_port(&mut self, port: HostPort) {
+        uncount(&mut self.host_ports, &port, 1);
+    }
+
+    /// Sets the addresses of this node.
+    pub fn set_own(&mut self, own: BTreeSet<Addr>) {
+        self.own = own;
+    }
+
+    /// The Services that a host port of this node can be taken for.
+    pub fn at_host_port(&self, port: HostPort) -> BTreeSet<&Name> {
+        let addrs: Vec<Addr> = match port.addr {
+            Some(addr) => vec![addr],
+            None => self.own.iter().copied().collect(),
+        };
+        let number = (port.port, port.protocol.number());
+        let at_addrs = addrs.iter().filter_map(|addr| self.by_addr.get(addr));
+        let at_port = self.node_ports.iter().filter(|(own, _)| port.port == 0 || **own == number);
+        at_addrs.chain(at_port.map(|(_, names)| names)).flatten().collect()
+    }
+
+    /// The Services that claim a VIP, node ports aside.
+    fn claimants(&self, vip: Vip) -> impl Iterator<Item = &Name> {
+        let from = self.claims.range((vip, Name::default())..);
+        from.take_while(move |(own, _)| *own == vip).map(|(_, name)| name)
+    }
+
+    /// True if a pod of this node has the VIP as a host port.
+    fn is_host_port(&self, vip: &Vip) -> bool {
+        let Some(protocol) = Protocol::from_repr(vip.protocol) else {
+            return false;
+        };
+        let is_own = self.own.contains(&vip.addr) || vip.addr.ip().is_loopback();
+        let addrs = [Some(vip.addr), None].into_iter().filter(|addr| addr.is_some() || is_own);
+        let mut keys = addrs.flat_map(|addr| [vip.port, 0].map(|port| HostPort { addr, port, protocol }));
+        keys.any(|key| self.host_ports.contains_key(&key))
+    }
+
+    /// True if a Service without room may have the VIP.
+    fn may_be_left_out(&self, vip: &Vip) -> bool {
+        let number = (vip.port, vip.protocol);
+        self.left_out.keys.contains_key(&vip.addr) || self.left_out.others.contains_key(&number)
+    }
+}
+
+impl ClusterIndex {
+    /// The VIPs of a Service that nothing else translates: on the others the Service that was meant is unknown. NodePorts are at the
+    /// addresses of this node, or of all nodes, as sockets reach them beside a socket load balancer.
+    pub(crate) fn unambiguous_vips(&self, service: &Service, at_all_nodes: bool) -> BTreeSet<Vip> {
+        let all = vips_of(service).chain(self.node_port_vips(service, at_all_nodes));
+        all.filter(|vip| self.other_claimant(vip, &service.name).is_none()).collect()
+    }
+
+    /// A Service, besides this one, that claims one of its VIPs.
+    pub(crate) fn rival(&self, service: &Service) -> Option<&Name> {
+        let mut all = vips_of(service).chain(self.node_port_vips(service, false));
+        all.find_map(|vip| match self.other_claimant(&vip, &service.name)? {
+            Claimant::Service(name) => Some(name),
+            Claimant::HostPort | Claimant::Unknown => None,
+        })
+    }
+
+    /// The Services that these claims may give a rival. At an address of a node, ports of Services meet NodePorts.
+    pub(crate) fn beside(&self, claims: &Claims) -> BTreeSet<&Name> {
+        let mut addrs: BTreeSet<Addr> = claims.addrs.iter().copied().collect();
+        let mut ports = claims.node_ports.clone();
+        if addrs.iter().any(|addr| self.is_node_address(*addr)) {
+            ports.extend(claims.ports.iter().copied());
+        }
+        if !claims.node_ports.is_empty() {
+            addrs.extend(self.vips.own.iter().copied().chain(LOOPBACK).chain(self.nodes.addresses()));
+        }
+        let at_addrs = addrs.iter().filter_map(|addr| self.vips.by_addr.get(addr));
+        let at_ports = ports.iter().filter_map(|number| self.vips.node_ports.get(number));
+        at_addrs.chain(at_ports).flatten().collect()
     }
 
     /// The Service that alone claims a VIP.
-    pub fn owner(&self, vip: &Vip) -> Option<&Name> {
-        let mut owners = self.owners(*vip);
-        let owner = owners.next().filter(|_| owners.next().is_none())?;
-        let may_have_another = self.left_out.keys.contains_key(&vip.addr)
-            || self.left_out.others.contains_key(&(vip.port, vip.protocol));
-        (!may_have_another).then_some(owner)
+    pub(crate) fn only_claimant(&self, vip: &Vip) -> Option<&Name> {
+        let name = self.claimants(vip).next()?;
+        self.other_claimant(vip, name).is_none().then_some(name)
     }
 
-    /// The other Services that claim a VIP of this one; none if these are not known, because there is no room for the VIPs
-    /// of this one.
-    pub fn rivals<'a>(&'a self, service: &'a Service) -> Option<impl Iterator<Item = &'a Name>> {
-        let owners = vips_of(&self.own, service).flat_map(|vip| self.owners(vip));
-        let others = owners.filter(|owner| **owner != service.name);
-        (!self.left_out.all.contains(&service.name)).then_some(others)
+    /// What else than this Service may translate a VIP on this node.
+    fn other_claimant(&self, vip: &Vip, service: &Name) -> Option<Claimant<'_>> {
+        if let Some(other) = self.claimants(vip).find(|name| *name != service) {
+            return Some(Claimant::Service(other));
+        }
+        if self.vips.is_host_port(vip) {
+            return Some(Claimant::HostPort);
+        }
+        let is_left_out = self.vips.may_be_left_out(vip) || self.vips.left_out.all.contains(service);
+        is_left_out.then_some(Claimant::Unknown)
     }
 
-    fn owners(&self, vip: Vip) -> impl Iterator<Item = &Name> {
-        let from = self.owners.from((vip, Name::default())).map(|(pair, ())| pair);
-        from.take_while(move |(own, _)| *own == vip).map(|(_, owner)| owner)
+    /// The Services that claim a VIP. At every address of a node are the NodePorts.
+    fn claimants(&self, vip: &Vip) -> impl Iterator<Item = &Name> {
+        let is_node = self.is_node_address(vip.addr);
+        let at_port = if is_node { self.vips.node_ports.get(&(vip.port, vip.protocol)) } else { None };
+        self.vips.claimants(*vip).chain(at_port.into_iter().flatten())
     }
 
-    fn count(&self, service: &Service) -> usize {
-        service.vips.len() * service.ports.len() + node_ports(service).count() * self.own.len()
+    fn is_node_address(&self, addr: Addr) -> bool {
+        self.vips.own.contains(&addr) || addr.ip().is_loopback() || self.nodes.has_address(addr)
+    }
+
+    fn node_port_vips(&self, service: &Service, at_all_nodes: bool) -> Vec<Vip> {
+        let mut vips = Vec::new();
+        for number in node_ports(service) {
+            vips.extend(self.vips.own.iter().chain(&LOOPBACK).map(|addr| vip(*addr, number)));
+            if at_all_nodes {
+                let addrs = self.nodes.iter().flat_map(|node| &node.addresses);
+                vips.extend(addrs.map(|addr| vip(*addr, number)));
+            }
+        }
+        vips
+    }
+
+    /// Notes the host ports of a pod of this node. Returns those that came or went.
+    pub(crate) fn note_host_ports(&mut self, before: Option<&Record>, uid: Uid) -> Vec<HostPort> {
+        let old = before.map_or(&[][..], |record| self.host_ports_of(record)).to_vec();
+        let new = self.pods.get(uid).map_or(&[][..], |record| self.host_ports_of(record)).to_vec();
+        if old == new {
+            return Vec::new();
+        }
+        for port in &old {
+            self.vips.remove_host_port(*port);
+        }
+        for port in &new {
+            self.vips.add_host_port(*port);
+        }
+        [old, new].concat()
+    }
+
+    /// The CNI removes the rules of a pod's host ports before the pod is dead.
+    fn host_ports_of<'a>(&self, record: &'a Record) -> &'a [HostPort] {
+        let may_have_rules = record.present && record.uid_state != UidState::Dead;
+        if may_have_rules && self.is_own(&record.pod) { &record.pod.host_ports } else { &[] }
     }
 }
 
-fn vips_of<'a>(own: &'a BTreeSet<Addr>, service: &'a Service) -> impl Iterator<Item = Vip> + 'a {
-    service.ports.iter().flat_map(move |port| {
-        let vip = move |addr: &Addr, number| Vip {
-            addr: *addr,
-            port: number,
-            protocol: port.protocol.number(),
-            reserved: 0,
-        };
-        let own = own.iter().filter(|_| port.node_port != 0).map(move |addr| vip(addr, port.node_port));
-        service.vips.iter().map(move |addr| vip(addr, port.port)).chain(own)
-    })
+/// Addresses and node ports that a Service claims.
+#[derive(Debug, Default)]
+pub struct Claims {
+    pub addrs: Vec<Addr>,
+    /// At these addresses.
+    pub ports: Vec<PortNumber>,
+    pub node_ports: Vec<PortNumber>,
 }
 
-fn node_ports(service: &Service) -> impl Iterator<Item = (u16, u8)> {
+impl Claims {
+    /// Those of a Service that another version of it does not claim. Other ports are claims to all its addresses.
+    pub fn beyond(service: &Service, other: Option<&Service>) -> Self {
+        let same_ports = other.filter(|other| other.ports == service.ports);
+        let is_new_addr = |addr: &&Addr| same_ports.is_none_or(|other| !other.vips.contains(addr));
+        let known: BTreeSet<PortNumber> = other.into_iter().flat_map(node_ports).collect();
+        Self {
+            addrs: service.vips.iter().filter(is_new_addr).copied().collect(),
+            ports: service.ports.iter().map(number).collect(),
+            node_ports: node_ports(service).filter(|number| !known.contains(number)).collect(),
+        }
+    }
+}
+
+/// What translates a VIP.
+enum Claimant<'a> {
+    Service(&'a Name),
+    /// A pod of this node.
+    HostPort,
+    /// Perhaps a Service whose VIPs are not known.
+    Unknown,
+}
+
+/// Where processes of a node reach its NodePorts, too.
+const LOOPBACK: [Addr; 2] = [Addr::v4(Ipv4Addr::LOCALHOST.octets()), Addr::v6(Ipv6Addr::LOCALHOST.octets())];
+
+const fn vip(addr: Addr, (port, protocol): PortNumber) -> Vip {
+    Vip { addr, port, protocol, reserved: 0 }
+}
+
+fn vips_of(service: &Service) -> impl Iterator<Item = Vip> {
+    let numbers = service.ports.iter().map(number);
+    numbers.flat_map(|number| service.vips.iter().map(move |addr| vip(*addr, number)))
+}
+
+const fn number(port: &ServicePort) -> PortNumber {
+    (port.port, port.protocol.number())
+}
+
+fn node_ports(service: &Service) -> impl Iterator<Item = PortNumber> {
     let ports = service.ports.iter().filter(|port| port.node_port != 0);
     ports.map(|port| (port.node_port, port.protocol.number()))
+}
+
+fn count(service: &Service) -> usize {
+    service.vips.len() * service.ports.len() + node_ports(service).count()
 }

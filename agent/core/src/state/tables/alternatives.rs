@@ -1,6 +1,6 @@
 //! Live endpoints of the same Service and port, to which connections to a denied endpoint may be redirected.
 
-use crate::facts::{Name, OnDenial, Protocol, Service};
+use crate::facts::{ANY_PORT, Name, OnDenial, Protocol, Service};
 use crate::state::denials::Denials;
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::{Endpoint, Listing, Port, Targets};
@@ -41,6 +41,9 @@ impl Alternatives {
         let denied: BTreeSet<&Endpoint> =
             denials.of_service(&service.name).map(|(endpoint, _)| endpoint).collect();
         for (endpoint, targets) in cluster.endpoint_index.endpoints_of(&service.name).take(MOST) {
+            if endpoint.port == ANY_PORT {
+                continue;
+            }
             let current = || targets.values().filter(|listing| listing.is_current());
             for listing in current() {
                 let known = ports.entry((endpoint.port, endpoint.protocol)).or_default();

@@ -109,14 +109,16 @@ impl Layout {
         let number = self.numbers.get(name).filter(|_| is_denied && !queue.suspends(name));
         let known = self.vips.remove(name).unwrap_or_default();
         let service = cluster.service(name).filter(|_| is_denied);
-        let named = service.filter(|_| number.is_some());
-        let vips = named.map(|service| cluster.vips.unambiguous(service));
-        let mut wanted: BTreeSet<Vip> = vips.into_iter().flatten().collect();
         self.services.give_back(&name.0, known.len());
         self.without_vips.all.remove(name);
-        if !(wanted.is_subset(&known) || self.services.admits(&name.0, wanted.len())) {
-            self.without_vips.all.insert(name.clone());
-            wanted.clear();
+        let mut wanted = BTreeSet::new();
+        if let Some(service) = service
+            && number.is_some()
+        {
+            match self.vips_with_room(cluster, service, &known) {
+                Some(vips) => wanted = vips,
+                None => drop(self.without_vips.all.insert(name.clone())),
+            }
         }
         self.services.take(name.0.clone(), wanted.len());
         for vip in known.difference(&wanted) {
@@ -140,6 +142,24 @@ impl Layout {
         if !is_denied {
             self.numbers.release(name);
         }
+    }
+
+    /// The VIPs of a Service, as many as there is room for: with those at the addresses of other nodes, or without them, or none.
+    /// `known` are those that it has.
+    fn vips_with_room(
+        &self,
+        cluster: &ClusterIndex,
+        service: &Service,
+        known: &BTreeSet<Vip>,
+    ) -> Option<BTreeSet<Vip>> {
+        let reaches: &[bool] = if cluster.has_socket_lb { &[true, false] } else { &[false] };
+        for at_all_nodes in reaches {
+            let wanted = cluster.unambiguous_vips(service, *at_all_nodes);
+            if wanted.is_subset(known) || self.services.admits(&service.name.0, wanted.len()) {
+                return Some(wanted);
+            }
+        }
+        None
     }
 
     /// Lays out where the flows of a Service are redirected.

@@ -5,10 +5,11 @@
 //! would still send there. Pods that were only retired are not restored.
 
 use super::Tables;
-use crate::facts::{Name, Protocol, shared};
+use crate::facts::{Name, Protocol, Text, shared};
 use crate::state::State;
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
+use crate::state::index::pods::RestoredPod;
 use epguard_common::{Denial, ServiceNumber, Uid, UidState};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -32,12 +33,17 @@ impl State {
             else {
                 continue;
             };
-            let mut nodes = cluster.nodes.values().filter(|_| denial.boot_id != Uid::NONE);
-            let node = nodes.find(|node| node.boot_id == denial.boot_id).map(|node| node.name.clone());
-            cluster.pods.restore_dead((uid, denial.mode), ip, node, now);
+            let node = if denial.boot_id == Uid::NONE { None } else { node_booted(cluster, denial.boot_id) };
+            let name = self.known_names.get(&uid).cloned().unwrap_or_default();
+            let namespace = if name.0.is_empty() { service.0.clone() } else { name.0.clone() };
+            cluster.pods.restore_dead(RestoredPod { uid, name, node, bound: denial.mode }, ip, now);
+            cluster.note_node(uid);
             if cluster.pods.get(uid).is_some_and(|record| record.uid_state == UidState::Dead) {
                 let endpoint = Endpoint { ip, port: target.port, protocol };
-                cluster.endpoint_index.record(now, service, (endpoint, false), uid);
+                // Who wrote a slice that is gone is not known.
+                let foreign = !cluster.endpoint_index.lists(service, ip, uid);
+                cluster.endpoint_index.record(now, service, endpoint, uid, foreign);
+                cluster.endpoint_index.name_namespace(service, &namespace);
             }
         }
         let own = shared(&cluster.settings.node);
@@ -45,8 +51,12 @@ impl State {
             if let Some(at) = orphan_ip.lifted {
                 self.orphan_ips.spoke(*ip, at);
             }
-            let dead = (orphan_ip.dead, orphan_ip.mode);
-            if cluster.pods.restore_dead(dead, *ip, Some(own.clone()), now) {
+            let name = self.known_names.get(&orphan_ip.dead).cloned().unwrap_or_default();
+            let node = Some(own.clone());
+            let pod = RestoredPod { uid: orphan_ip.dead, name, node, bound: orphan_ip.mode };
+            let is_restored = cluster.pods.restore_dead(pod, *ip, now);
+            cluster.note_node(orphan_ip.dead);
+            if is_restored {
                 self.orphan_ips.restore(*ip, *orphan_ip, now);
             }
         }
@@ -55,11 +65,16 @@ impl State {
     }
 }
 
+/// The node with a boot id.
+fn node_booted(cluster: &ClusterIndex, boot_id: Uid) -> Option<Text> {
+    cluster.nodes.iter().find(|node| node.boot_id == boot_id).map(|node| node.name.clone())
+}
+
 /// The Service behind each number: the one that has all of its VIPs. The VIPs may belong to another one by now.
 fn services(tables: &Tables, cluster: &ClusterIndex) -> BTreeMap<ServiceNumber, Option<Name>> {
     let mut services = BTreeMap::new();
     for (vip, number) in tables.services.iter() {
-        let service = cluster.vips.owner(vip).cloned();
+        let service = cluster.only_claimant(vip).cloned();
         let agreed = services.entry(*number).or_insert_with(|| service.clone());
         if *agreed != service {
             *agreed = None;

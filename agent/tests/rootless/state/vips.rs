@@ -1,0 +1,97 @@
+//! What else translates a Service's address on this node, so that a packet to it may not be the Service's. One story each.
+
+use super::*;
+
+fn vips(world: &World) -> Vec<(Addr, u16)> {
+    let services = world.state.tables().services.keys();
+    services.map(|vip| (vip.addr, vip.port)).collect()
+}
+
+/// A died behind `shop/web`, which has these addresses besides, and port 80.
+fn with_vips(more: &[Addr]) -> World {
+    let (mut world, _) = World::where_a_died();
+    let vips = web().vips.into_iter().chain(more.iter().copied()).collect();
+    world.tell(service(Service { vips, ..web() }));
+    world
+}
+
+/// A pod of node-a with a host port.
+fn proxy(addr: Option<Addr>, port: u16) -> Pod {
+    let port = HostPort { addr, port, protocol: Protocol::Tcp };
+    Pod { host_ports: [port].into(), ..pod("kube-system", "proxy", "proxy", &[Y]) }
+}
+
+#[test]
+fn a_host_port_of_a_pod_of_this_node_is_a_rival_of_a_service_at_the_nodes_addresses() {
+    let elsewhere = Addr::v4([192, 0, 2, 1]);
+    for (sentence, proxy, addr, is_rival) in [
+        ("on all addresses", proxy(None, 80), NODE, true),
+        ("any port", proxy(None, 0), NODE, true),
+        ("another port", proxy(None, 81), NODE, false),
+        ("on all addresses of the node", proxy(None, 80), elsewhere, false),
+        ("on this address", proxy(Some(elsewhere), 80), elsewhere, true),
+        ("on another one", proxy(Some(elsewhere), 80), NODE, false),
+        ("of another node", on("node-b", proxy(None, 80)), NODE, false),
+        ("of a dead pod", dead(&proxy(None, 80)), NODE, false),
+    ] {
+        let mut world = with_vips(&[addr]);
+        assert!(vips(&world).contains(&(addr, 80)), "{sentence}");
+        world.pod(&proxy);
+        assert_eq!(vips(&world).contains(&(addr, 80)), !is_rival, "{sentence}");
+        assert!(vips(&world).contains(&(web().vips[0], 80)), "{sentence}");
+        world.deleted(&proxy);
+        assert!(vips(&world).contains(&(addr, 80)), "{sentence}");
+    }
+}
+
+#[test]
+fn node_ports_are_at_this_nodes_addresses_and_its_loopback_and_beside_a_socket_load_balancer_at_all_nodes() {
+    let (mut world, _) = World::where_a_died();
+    let loopback = Addr::v4([127, 0, 0, 1]);
+    let other = Addr::v4([192, 168, 250, 12]);
+    let at = |world: &World, addr| vips(world).contains(&(addr, 30080));
+    assert!(at(&world, NODE) && at(&world, loopback) && !at(&world, other));
+    world.tell(Fact::SocketLb(true));
+    assert!(at(&world, NODE) && at(&world, loopback) && at(&world, other));
+    let third = Addr::v4([192, 168, 250, 13]);
+    world.tell(shown_node(node("node-c", 3)));
+    assert!(at(&world, third));
+    world.tell(Fact::SocketLb(false));
+    assert!(at(&world, NODE) && !at(&world, other) && !at(&world, third));
+    world.pod(&proxy(None, 30080));
+    assert!(!at(&world, NODE) && !at(&world, loopback));
+}
+
+#[test]
+fn a_node_port_is_a_rival_of_a_service_at_a_nodes_address() {
+    let mut world = with_vips(&[NODE]);
+    let port = |node_port| vec![ServicePort { port: 443, node_port, protocol: Protocol::Tcp }];
+    let other = |node_port| Service {
+        name: ("other".into(), "web".into()),
+        vips: vec![],
+        ports: port(node_port),
+        ..web()
+    };
+    for (node_port, is_rival) in [(31_000, false), (80, true), (31_000, false)] {
+        world.tell(service(other(node_port)));
+        assert_eq!(!vips(&world).contains(&(NODE, 80)), is_rival, "{node_port}");
+    }
+}
+
+#[test]
+fn a_change_of_another_service_concerns_only_those_that_share_what_changed() {
+    let mut world = with_vips(&[Addr::v4([192, 0, 2, 1])]);
+    let rival = |vips: &[u8]| Service {
+        name: ("other".into(), "web".into()),
+        vips: vips.iter().map(|last| Addr::v4([192, 0, 2, *last])).collect(),
+        ports: vec![ServicePort { node_port: 0, ..web().ports[0] }],
+        ..web()
+    };
+    let before = vips(&world);
+    world.tell(service(rival(&[2, 3])));
+    assert_eq!(vips(&world), before);
+    world.tell(service(rival(&[2, 3, 1])));
+    assert!(!vips(&world).contains(&(Addr::v4([192, 0, 2, 1]), 80)));
+    world.tell(service(rival(&[2, 3])));
+    assert_eq!(vips(&world), before);
+}
