@@ -57,7 +57,6 @@ impl Collection {
                 labels: Some(selector.as_str().to_owned()).filter(|labels| !labels.is_empty()),
                 ..Self::in_namespace::<O>(namespace)
             },
-            Selection::Named(name) => Self::one::<O>(name),
             Selection::OnNode(node) => Self { fields: Some(on_node(node)), ..Self::all::<O>() },
             Selection::SlicesOf { namespace, services } => {
                 let services: Vec<&str> = services.iter().map(|name| &**name).collect();
@@ -102,7 +101,6 @@ mod tests {
             (Collection::nothing::<Node>(), "/api/v1/nodes", nothing, ""),
             (Collection::selected::<Pod>(&labelled), pods, "spec.nodeName=n1", "app=web,tier=front"),
             (Collection::selected::<Pod>(&all_of_shop), pods, "", ""),
-            (Collection::selected::<Pod>(&Selection::Named(name)), pods, "metadata.name=web", ""),
             (
                 Collection::selected::<Pod>(&Selection::OnNode("n1".into())),
                 "/api/v1/pods",

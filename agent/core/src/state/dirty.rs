@@ -4,8 +4,10 @@ use super::index::ClusterIndex;
 use super::index::cluster_index::all_but_in_part;
 use super::index::endpoints::Touched;
 use super::index::pods::{self, Record};
+use super::index::vips::Claims;
+use super::proof::Own;
 use super::queue::{Scope, Scopes};
-use crate::facts::{Change, Fact, Name, Node, Pod, PodName, Service, Slice, Text};
+use crate::facts::{Change, Cidr, Fact, HostPort, Name, Node, Service, Slice, Text};
 use epguard_common::{Addr, Uid, UidState};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -57,7 +59,7 @@ pub fn update_index(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Di
         }
         Fact::Node(change) => {
             let mut nodes =
-                change.by_name(|node| &node.name, |part| all_but_in_part(part, cluster.nodes.keys()));
+                change.by_name(|node| &node.name, |part| all_but_in_part(part, cluster.nodes.names()));
             nodes.retain_mut(|(name, node)| dirty.node(cluster, now, name, node.take()));
             dirty.ended_on(cluster, &nodes.into_iter().map(|(name, _)| name).collect());
         }
@@ -69,7 +71,13 @@ pub fn update_index(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Di
             dirty.namespaces(cluster, &namespaces.into_iter().map(|(name, _)| name).collect());
         }
         // `Objects` applies a list of pods.
-        Fact::Pod(Change::Reset(_)) | Fact::Presence(_) | Fact::ModePolicy(_) => {}
+        Fact::Pod(Change::Reset(_)) | Fact::Presence(_) | Fact::NodesAsOf(_) | Fact::ModePolicy(_) => {}
+        Fact::SocketLb(is_there) => {
+            if cluster.has_socket_lb != is_there {
+                cluster.has_socket_lb = is_there;
+                dirty.vips(cluster.stale.services());
+            }
+        }
         Fact::LocalAddresses(addresses) => {
             let changed = cluster.set_local(addresses);
             if !changed.is_empty() {
@@ -91,8 +99,11 @@ impl Dirty {
     ) {
         let Some((uid, before)) = touched.into() else { return };
         let before = before.as_ref();
-        if cluster.note_stray(now, uid) {
-            self.own_range(cluster);
+        cluster.note_node(uid);
+        let strayed = cluster.note_stray(now, uid);
+        self.ranges(cluster, &strayed);
+        for port in cluster.note_host_ports(before, uid) {
+            self.host_port(cluster, port);
         }
         let had_ended = before.is_some_and(|record| record.uid_state != UidState::Live);
         if had_ended || cluster.has_ended(uid) {
@@ -103,8 +114,10 @@ impl Dirty {
         let services = cluster.endpoint_index.of_pod(uid).map(|(service, _)| service);
         let services: BTreeSet<Name> = services.cloned().collect();
         for service in &services {
-            if self.listed(cluster, service, uid, before) {
-                self.unselective(cluster, service);
+            self.listed(cluster, service, uid);
+            let after = cluster.pods.get(uid).map(|record| &record.pod);
+            if cluster.may_change_selector(service, &[before.map(|record| &record.pod), after]) {
+                self.selector(cluster, service);
             }
         }
     }
@@ -123,20 +136,29 @@ impl Dirty {
 
     /// Adds what a change of the endpoints of Services concerns.
     pub fn changed_endpoints(&mut self, touched: Touched, cluster: &mut ClusterIndex) {
-        let mut unselected = touched.foreign;
+        let mut doubted = touched.shows_writer;
         for (uid, ip, service) in &touched.places {
             cluster.index_stale_at(*uid, service, *ip);
-            if self.listed(cluster, service, *uid, None) {
-                unselected.insert(service.clone());
+            self.listed(cluster, service, *uid);
+            let pod = cluster.pods.get(*uid).map(|record| &record.pod);
+            if cluster.may_change_selector(service, &[pod]) {
+                doubted.insert(service.clone());
             }
         }
-        for service in &unselected {
-            self.unselective(cluster, service);
+        for service in &doubted {
+            self.selector(cluster, service);
         }
         for (service, ip) in touched.pairs {
             self.pair(&service, ip);
         }
         self.pods.extend(touched.places.into_iter().map(|(uid, ..)| uid));
+    }
+
+    /// All endpoints of a Service that may be denied.
+    pub fn of_service(name: &Name) -> Self {
+        let mut dirty = Self::default();
+        dirty.service(name);
+        dirty
     }
 
     /// Adds every Service and every IP.
@@ -174,9 +196,23 @@ impl Dirty {
     }
 
     /// Adds the IPs that this node alone may hand out.
-    pub fn own_range(&mut self, cluster: &ClusterIndex) {
+    fn own_range(&mut self, cluster: &ClusterIndex) {
         self.orphan_ips = true;
         self.ips.extend(cluster.claims_in_own_range().map(|(ip, _)| ip));
+    }
+
+    /// Adds what rests on the ranges of these nodes.
+    pub fn ranges(&mut self, cluster: &ClusterIndex, nodes: &BTreeSet<Text>) {
+        if nodes.contains(cluster.settings.node.as_str()) {
+            self.own_range(cluster);
+        }
+        self.ended_on(cluster, nodes);
+    }
+
+    /// Adds the Services that a host port of this node can be taken for.
+    fn host_port(&mut self, cluster: &ClusterIndex, port: HostPort) {
+        let services = cluster.vips.at_host_port(port).into_iter();
+        self.vips(services.filter(|service| cluster.stale.lists(service)));
     }
 
     /// Adds IPs that may have another owner, or that are judged from now on, or no longer.
@@ -214,17 +250,15 @@ impl Dirty {
         self.published.extend(new.map(|ip| (uid, *ip, since)));
     }
 
-    /// Adds a pod, the IPs that it shows, and the Services that list these IPs or the pod. While it is a possible
-    /// holder, adds every Service that selects it or lists its name.
+    /// Adds a pod, the IPs that it shows, and the Services that list these IPs or the pod. While it may hold other IPs than it shows,
+    /// adds every Service whose own it is.
     fn pod(&mut self, cluster: &ClusterIndex, uid: Uid, before: Option<&Record>) {
         self.pods.insert(uid);
         let mut ips: BTreeSet<Addr> = cluster.endpoint_index.places.ips(uid).collect();
         for record in before.into_iter().chain(cluster.pods.get(uid)) {
             self.ips.extend(record.pod.addresses());
             ips.extend(record.pod.addresses());
-            if record.is_possible_holder() {
-                self.selecting(cluster, &record.pod);
-            }
+            self.owning(cluster, record);
         }
         self.listing(cluster, ips);
     }
@@ -237,53 +271,39 @@ impl Dirty {
         }
     }
 
-    /// Adds the pairs of a Service whose own a pod became that it lists, or no longer is. True if its selector may prove
-    /// more or less since.
-    fn listed(&mut self, cluster: &ClusterIndex, name: &Name, uid: Uid, before: Option<&Record>) -> bool {
-        let Some(service) = cluster.service(name) else {
-            return false;
-        };
-        let after = cluster.pods.get(uid);
-        let live = after.filter(|record| record.is_live());
-        if live.is_some_and(Record::is_possible_holder) {
-            self.service(name);
-        } else {
-            let shown = live.into_iter().flat_map(|record| record.pod.addresses());
-            // A slice may have given it another name.
-            let ips = shown.chain(cluster.endpoint_index.places.ips(uid));
-            self.pairs(ips.filter(|ip| cluster.stale.has(name, *ip)).map(|ip| (name, ip)));
+    /// Adds the pairs of a Service whose own a pod became that it lists, or no longer is.
+    fn listed(&mut self, cluster: &ClusterIndex, name: &Name, uid: Uid) {
+        if cluster.service(name).is_none() {
+            return;
         }
-        let mut both = before.into_iter().chain(after);
-        both.any(|record| !service.selects(&record.pod)) || cluster.unselective.contains(name)
+        let live = cluster.pods.get(uid).filter(|record| record.is_live());
+        if live.is_some_and(|record| may_hold_unshown(cluster, name, record)) {
+            self.service(name);
+            return;
+        }
+        let shown = live.into_iter().flat_map(|record| record.pod.addresses());
+        self.pairs(shown.filter(|ip| cluster.stale.has(name, *ip)).map(|ip| (name, ip)));
     }
 
-    /// Adds all pairs of a Service if its selector proves more or less since.
-    pub fn unselective(&mut self, cluster: &mut ClusterIndex, name: &Name) {
-        if cluster.note_unselective(name) {
-            self.service(name);
-        }
+    /// Adds all pairs of a Service whose selector may prove more or less since.
+    pub fn selector(&mut self, cluster: &mut ClusterIndex, name: &Name) {
+        cluster.doubt_selector(name);
+        self.service(name);
     }
 
-    /// Adds the Services whose denials a possible holder can end, if there is no other such pod.
-    fn selecting(&mut self, cluster: &ClusterIndex, pod: &Pod) {
-        for name in cluster.stale.services_in(&pod.name.0) {
+    /// Adds the Services whose own a pod is that may hold one of their stale IPs without showing it.
+    fn owning(&mut self, cluster: &ClusterIndex, record: &Record) {
+        let namespace = &record.pod.name.0;
+        let of_namespace = cluster.stale.services_in(namespace);
+        let guests = cluster.endpoint_index.guests_in(namespace);
+        let listing = cluster.endpoint_index.of_pod(record.pod.uid).map(|(service, _)| service);
+        for name in of_namespace.chain(guests).chain(listing) {
             let Some(service) = cluster.service(name) else {
                 continue;
             };
-            let ends = if service.selects(pod) {
-                !has_other_holder(cluster, service, pod)
-            } else {
-                pod.workload.is_some() && cluster.proves_nothing(service)
-            };
-            if ends {
+            if may_hold_unshown(cluster, name, record) && Own::new(cluster, service).contains(&record.pod) {
                 self.service(name);
             }
-        }
-        let named = cluster.endpoint_index.of_name(PodName::of_pod(pod));
-        let listed = cluster.endpoint_index.of_pod(pod.uid);
-        let services: BTreeSet<&Name> = named.chain(listed).map(|(service, _)| service).collect();
-        for name in services {
-            self.service(name);
         }
     }
 
@@ -299,18 +319,21 @@ impl Dirty {
         if before == service {
             return;
         }
-        let same = before.as_ref().zip(service.as_ref());
-        if same.is_none_or(|(before, after)| before.vips != after.vips || before.ports != after.ports) {
-            let both = before.iter().chain(&service);
-            self.ips.extend(both.flat_map(|service| &service.vips));
-            self.rivals(cluster, name);
-            cluster.set_service(now, name, service);
-            self.rivals(cluster, name);
-        } else {
-            cluster.set_service(now, name, service);
+        for (one, other) in [(&before, &service), (&service, &before)] {
+            if let Some(one) = one {
+                let changed = Claims::beyond(one, other.as_ref());
+                self.ips.extend(&changed.addrs);
+                self.beside(cluster, &changed);
+            }
         }
-        cluster.note_unselective(name);
-        self.service(name);
+        cluster.set_service(now, name, service);
+        self.selector(cluster, name);
+    }
+
+    /// Adds the Services that these claims may give a rival.
+    pub fn beside(&mut self, cluster: &ClusterIndex, claims: &Claims) {
+        let others = cluster.beside(claims).into_iter();
+        self.vips(others.filter(|other| cluster.stale.lists(other)));
     }
 
     /// Adds or replaces a node, or removes it with `None`, and adds what that concerns: its addresses, its own pods, and
@@ -329,9 +352,20 @@ impl Dirty {
             self.own_range(cluster);
         }
         let both = before.iter().chain(&node);
-        let addresses: Vec<_> = both.flat_map(|node| node.addresses.iter().copied()).collect();
+        let addrs: Vec<Addr> = both.clone().flat_map(|node| node.addresses.iter().copied()).collect();
+        let of_object = |node: &Option<Node>| node.as_ref().map(|node| (node.uid, node.pod_cidrs.clone()));
+        let ranges: Vec<Cidr> = if of_object(&before) == of_object(&node) {
+            Vec::new()
+        } else {
+            both.flat_map(|node| node.pod_cidrs.iter().copied()).collect()
+        };
         cluster.set_node(now, name, node);
-        self.addresses(cluster, addresses);
+        for range in ranges {
+            self.pairs(cluster.stale_in(range));
+        }
+        self.addresses(cluster, addrs.iter().copied());
+        // NodePorts are there, too.
+        self.beside(cluster, &Claims { addrs, ..Claims::default() });
         if name == cluster.settings.node {
             // It answers NodePorts on its addresses.
             self.vips(cluster.stale.services());
@@ -339,6 +373,9 @@ impl Dirty {
             // Their deaths prove something from now on.
             let dead = cluster.pods.dead_on(name).map(|record| record.pod.uid);
             self.pods.extend(dead);
+        }
+        if cluster.has_socket_lb {
+            self.vips(cluster.stale.services());
         }
         true
     }
@@ -356,21 +393,12 @@ impl Dirty {
             self.scope(service);
         }
     }
-
-    /// Adds the Services that share a VIP with this one.
-    fn rivals(&mut self, cluster: &ClusterIndex, name: &Name) {
-        let Some(service) = cluster.service(name) else {
-            return;
-        };
-        match cluster.vips.rivals(service) {
-            Some(rivals) => self.vips(rivals.filter(|rival| cluster.stale.lists(rival))),
-            None => self.vips(cluster.stale.services()),
-        }
-    }
 }
 
-/// True if the Service has another possible holder than this pod: then the pod neither ends a proof nor makes one.
-fn has_other_holder(cluster: &ClusterIndex, service: &Service, pod: &Pod) -> bool {
-    let mut holders = cluster.pods.possible_holders_in(&service.name.0);
-    holders.any(|holder| holder.pod.uid != pod.uid && service.selects(&holder.pod))
+/// True if the pod may hold a stale IP of the Service without showing it.
+fn may_hold_unshown(cluster: &ClusterIndex, service: &Name, record: &Record) -> bool {
+    if record.is_possible_holder() {
+        return cluster.stale.lists(service);
+    }
+    record.only_family().is_some_and(|is_v4| cluster.stale.has_of_family(service, !is_v4))
 }

@@ -71,6 +71,8 @@ pub struct State {
     opinions: Opinions,
     /// Names of pods that an earlier process knew.
     known_names: BTreeMap<Uid, Name>,
+    /// IPs of Services whose denials wait until the Nodes are proven fresh.
+    wait_for_nodes: BTreeSet<(Name, Addr)>,
 }
 
 impl State {

@@ -35,6 +35,8 @@ pub enum NotProven {
     NotListed,
     /// A pod of the Service may hold the IP without showing it.
     PossibleHolder(String),
+    /// As `PossibleHolder`, unless its node hands out no such IPs: the Nodes are not proven fresh since the pod was bound.
+    NodesNotFresh(String),
     /// A live pod of the Service shows the IP.
     OwnPod(String),
     /// The live pod that shows the IP was not seen to come after the retired one that is meant.

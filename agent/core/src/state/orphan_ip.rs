@@ -92,7 +92,7 @@ impl OrphanIps {
         for record in pods.iter().filter_map(|uid| cluster.pods.get(*uid)) {
             if record.uid_state != UidState::Dead
                 || !cluster.is_own(&record.pod)
-                || cluster.exempt(&record.pod).is_some()
+                || cluster.exempt(record).is_some()
             {
                 continue;
             }
@@ -159,10 +159,14 @@ impl OrphanIps {
             return BTreeMap::new();
         }
         // No pod of this node is up, or coming up, without having published its IP.
-        let no_pod_comes = !cluster.pods.live_on(&cluster.settings.node).any(Record::is_possible_holder);
+        let comes = [Addr::v4([0; 4]), Addr::default()].map(|of_family| {
+            let mut pods = cluster.pods.live_on(&cluster.settings.node);
+            pods.any(|record| record.may_hold_unshown(of_family))
+        });
+        let [comes_v4, comes_v6] = comes;
         let is_held = |ip: Addr| holders.is_none_or(|holders| holders.contains_key(&ip));
         let is_orphan = |ip: Addr, last_pod: &LastPod| {
-            no_pod_comes
+            !(if ip.is_v4() { comes_v4 } else { comes_v6 })
                 && last_pod.mode != Mode::Off
                 && last_owner(ip).is_none_or(|owner| owner == last_pod.dead)
                 && !is_held(ip)

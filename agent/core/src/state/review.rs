@@ -6,6 +6,7 @@ use super::dirty::Dirty;
 use super::index::ClusterIndex;
 use super::index::pods::Record;
 use super::proof::Own;
+use super::queue::Scopes;
 use crate::counts::{Counts, make_room, uncount};
 use crate::facts::{Name, Presence};
 use epguard_common::{Addr, Reason, Uid};
@@ -66,6 +67,8 @@ pub enum Evidence {
     Sighted,
     /// The pod that was meant is alive.
     MeantIsAlive,
+    /// A slice of the Service lists the pod that was hit, at that IP: the slices' writer meant it.
+    Listed(Uid),
 }
 
 /// A denial that was wrong, once per case.
@@ -129,9 +132,9 @@ impl Review {
     /// Marks denials as wrong whose meant pod is alive, after pods changed.
     pub fn seen_alive(&mut self, cluster: &ClusterIndex, changed: impl Fn(Uid) -> bool) {
         let alive = |uid| cluster.pods.get(uid).is_some_and(Record::is_live);
-        self.convict(Evidence::MeantIsAlive, |case, _| {
+        self.convict(|case, _| {
             let retired = matches!(case.reason, Reason::Reused | Reason::RetiredBackend);
-            retired && changed(case.meant) && alive(case.meant)
+            (retired && changed(case.meant) && alive(case.meant)).then_some(Evidence::MeantIsAlive)
         });
     }
 
@@ -141,20 +144,36 @@ impl Review {
             return;
         };
         let own = cluster.is_own(&record.pod);
-        self.convict(Evidence::HeldUnpublished(uid), |case, packets| {
+        self.convict(|case, packets| {
             let rightful = match &case.service {
-                Some(name) => cluster
-                    .service(name)
-                    .is_some_and(|service| Own::at(cluster, name, service, ip).contains(&record.pod)),
+                Some(name) => {
+                    let service = cluster.service(name);
+                    service.is_some_and(|service| Own::new(cluster, service).contains(&record.pod))
+                }
                 None => own,
             };
-            case.ip == ip && rightful && packets.last >= possible_holder_since + WRITE
+            let held = case.ip == ip && rightful && packets.last >= possible_holder_since + WRITE;
+            held.then_some(Evidence::HeldUnpublished(uid))
+        });
+    }
+
+    /// Marks denials as wrong whose hit pod a slice of the Service lists at the IP, after slices changed. Where the selector proves which
+    /// pods are the Service's own, the selector or the pod's labels were others when the packet was denied.
+    pub fn listed(&mut self, cluster: &ClusterIndex, changed: &Scopes) {
+        let means = |name: &Name, ip, uid| {
+            let service = cluster.service(name).filter(|service| cluster.proves_nothing(service));
+            service.is_some() && cluster.endpoint_index.lists(name, ip, uid)
+        };
+        self.convict(|case, packets| {
+            let name = case.service.as_ref().filter(|name| changed.contains_key(name))?;
+            means(name, case.ip, packets.owner).then_some(Evidence::Listed(packets.owner))
         });
     }
 
     /// Looks at past denials again, after a change of the index.
     pub(crate) fn again(&mut self, cluster: &ClusterIndex, dirty: &Dirty) {
         self.seen_alive(cluster, |uid| dirty.pods.contains(&uid));
+        self.listed(cluster, &dirty.services);
         for (uid, ip, since) in &dirty.published {
             self.published(cluster, *uid, *ip, *since);
         }
@@ -203,9 +222,9 @@ impl Review {
             let is_due = |_: &Addr, sighted: &mut Sighted| until >= sighted.reported + PATIENCE;
             let due: Vec<(Addr, Sighted)> = self.sighted.extract_if(.., is_due).collect();
             for (ip, Sighted { at, .. }) in due.into_iter().filter(|(_, sighted)| sighted.at >= since) {
-                self.convict(Evidence::Sighted, |case, packets| {
+                self.convict(|case, packets| {
                     let before = case.reason == Reason::Terminated && case.ip == ip && packets.last <= at;
-                    before && packets.holder_since.is_none()
+                    (before && packets.holder_since.is_none()).then_some(Evidence::Sighted)
                 });
             }
         }
@@ -217,11 +236,14 @@ impl Review {
         self.announced.retain(|_, at| recent(*at));
     }
 
-    fn convict(&mut self, evidence: Evidence, is_wrong: impl Fn(&Case, &Packets) -> bool) {
+    fn convict(&mut self, evidence: impl Fn(&Case, &Packets) -> Option<Evidence>) {
         for (case, packets) in &mut self.open {
-            if packets.convicted || !is_wrong(case, packets) {
+            if packets.convicted {
                 continue;
             }
+            let Some(evidence) = evidence(case, packets) else {
+                continue;
+            };
             packets.convicted = true;
             *self.wrong.entry(case.reason).or_default() += 1;
             self.findings.push(Finding { case: case.clone(), packets: *packets, evidence });

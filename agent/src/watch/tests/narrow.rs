@@ -174,8 +174,8 @@ async fn narrow_lists_ordered_while_the_watch_is_down_are_spread_once_it_is_up()
     drop(stream);
     let next = rig.server.call().await;
     for number in 0..30 {
-        let name = ("ns".into(), number.to_string().as_str().into());
-        rig.watches.list(Pods, Some(Selection::Named(name)), Duration::from_secs(10));
+        let node = number.to_string().as_str().into();
+        rig.watches.list(Pods, Some(Selection::OnNode(node)), Duration::from_secs(10));
     }
     sleep(Duration::from_secs(20)).await;
     assert_eq!(rig.server.waiting(), 0);

@@ -60,6 +60,7 @@ impl Cluster {
             }
             Step::Held(ips) => vec![Fact::Presence(Presence::Held(ips.clone()))],
             Step::Unknown => vec![Fact::Presence(Presence::Unknown)],
+            Step::SocketLb(is_there) => vec![Fact::SocketLb(*is_there)],
             Step::Relist(kind, gone) => vec![self.relist(*kind, *gone)],
             Step::Part(kind, number, gone) => self.part(*kind, *number, *gone).into_iter().collect(),
             Step::Gap(unseen, lists) => {
@@ -68,7 +69,7 @@ impl Cluster {
                 }
                 lists.iter().flat_map(|list| self.take(list)).collect()
             }
-            Step::Wait(_) | Step::Hit(_) | Step::Speaks(_) | Step::Restart(_) => vec![],
+            Step::Wait(_) | Step::Hit(_) | Step::Speaks(_) | Step::NodesAsOf(_) | Step::Restart(_) => vec![],
         }
     }
 
@@ -122,23 +123,19 @@ impl Cluster {
         let endpoints = step.endpoints.iter().flat_map(|endpoint| match endpoint {
             EndpointStep::Of(number) => {
                 let pod = nth(&self.pods, *number);
-                let listed = |pod: &Pod| {
-                    let name = Some(PodName::of_pod(pod));
-                    pod.ips.iter().map(|ip| (*ip, Some(pod.uid), name)).collect()
-                };
-                pod.map_or(vec![], listed)
+                pod.map_or(vec![], |pod| pod.ips.iter().map(|ip| (*ip, Some(pod.uid))).collect())
             }
-            EndpointStep::Stray(ip, target, named) => {
-                let named = target.and(self.pods.get(&pod_uid(*named)).map(PodName::of_pod));
-                vec![(*ip, *target, named)]
-            }
+            EndpointStep::Stray(ip, target) => vec![(*ip, *target)],
         });
+        let endpoints: Vec<SliceEndpoint> = endpoints.map(|(ip, target)| endpoint(ip, target)).collect();
+        let pods = endpoints.iter().filter_map(|endpoint| self.pods.get(&endpoint.target?));
+        let mut namespaces: BTreeSet<Text> = pods.map(|pod| pod.name.0.clone()).collect();
+        namespaces.extend(step.namespace.map(Text::from));
         Slice {
             name: (service.0.clone(), format!("slice-{}", step.number).into()),
             service: Some(service),
-            endpoints: endpoints
-                .map(|(ip, target, target_name)| SliceEndpoint { ip, target, target_name, ready: true })
-                .collect(),
+            endpoints,
+            namespaces: namespaces.into_iter().collect(),
             ports: step.ports.clone(),
             partial: step.partial,
             foreign: step.foreign,
@@ -161,7 +158,11 @@ impl Cluster {
                 selector: selector(pod)?,
                 node: node.clone().filter(|_| number.is_multiple_of(2)),
             },
-            _ => Selection::Named(pod.name.clone()),
+            _ => Selection::Labelled {
+                namespace: pod.name.0.clone(),
+                selector: Selector::default(),
+                node: None,
+            },
         };
         let objects = some(&mut self.pods, |pod| selection.has_pod(pod), gone);
         Some(Fact::Pod(Change::Part(part(selection, objects))))
@@ -193,9 +194,9 @@ pub fn set_variant(pod: &mut Pod, variant: Variant) {
         Variant::Network(ip) => [ip].into(),
         _ => [].into(),
     };
-    pod.workload = match variant {
-        Variant::Replica(name) => Some(Workload::new(pod.name.0.as_str(), ("Deployment", name))),
-        _ => None,
+    pod.host_ports = match variant {
+        Variant::HostPort(port) => [HostPort { addr: None, port, protocol: Protocol::Tcp }].into(),
+        _ => [].into(),
     };
 }
 

@@ -46,6 +46,8 @@ pub fn any_node_fact() -> impl Strategy<Value = Step> {
         2 => prop::collection::vec(any_ip(), 0..2).prop_map(Step::Held),
         1 => any_ip().prop_map(Step::Speaks),
         1 => Just(Step::Unknown),
+        1 => any::<bool>().prop_map(Step::SocketLb),
+        3 => (0..2_u64).prop_map(Step::NodesAsOf),
     ]
 }
 
@@ -84,28 +86,31 @@ fn any_change() -> impl Strategy<Value = PodChange> {
 fn any_slice() -> impl Strategy<Value = SliceStep> {
     let endpoint = prop_oneof![
         4 => (0..PODS).prop_map(EndpointStep::Of),
-        1 => (any_ip(), prop::option::weighted(0.8, (0..PODS).prop_map(pod_uid)), 0..PODS)
-            .prop_map(|(ip, target, named)| EndpointStep::Stray(ip, target, named)),
+        1 => (any_ip(), prop::option::weighted(0.8, (0..PODS).prop_map(pod_uid)))
+            .prop_map(|(ip, target)| EndpointStep::Stray(ip, target)),
     ];
     let port = |name, port, protocol| SlicePort { name: PortName::new(name), port, protocol };
     let ports = vec![
         port("http", 8080, Protocol::Tcp),
         port("metrics", 8080, Protocol::Tcp),
         port("dns", 9090, Protocol::Udp),
+        port("", ANY_PORT, Protocol::Tcp),
     ];
     (
         0..4_usize,
         0..4_usize,
         prop::collection::vec(endpoint, 0..4),
         subsequence(ports, 1..=3),
+        prop::option::weighted(0.1, select(vec!["shop", "other"])),
         prop::bool::weighted(0.03),
         prop::bool::weighted(0.1),
     )
-        .prop_map(|(number, service, endpoints, ports, partial, foreign)| SliceStep {
+        .prop_map(|(number, service, endpoints, ports, namespace, partial, foreign)| SliceStep {
             number,
             service,
             endpoints,
             ports,
+            namespace,
             partial,
             foreign,
         })
@@ -153,9 +158,10 @@ fn any_node() -> impl Strategy<Value = Node> {
         rarely_a_pods(vec![]),
         prop::bool::weighted(0.8),
         any::<bool>(),
+        any::<bool>(),
         prop::bool::weighted(0.1),
     )
-        .prop_map(|(number, range, more_addresses, has_ranges, rebooted, virtual_kubelet)| {
+        .prop_map(|(number, range, more_addresses, has_ranges, rebooted, replaced, virtual_kubelet)| {
             let mut node = plain_node(number, if range == 0 { [1, 2, 2][number] } else { range });
             node.addresses.extend(more_addresses);
             node.virtual_kubelet = virtual_kubelet;
@@ -164,6 +170,9 @@ fn any_node() -> impl Strategy<Value = Node> {
             }
             if rebooted {
                 node.boot_id = uid("another boot");
+            }
+            if replaced {
+                node.uid = uid("another node");
             }
             node
         })
@@ -189,7 +198,7 @@ fn any_sandbox() -> impl Strategy<Value = Shown> {
 fn any_variant() -> impl Strategy<Value = Variant> {
     prop_oneof![
         12 => Just(Variant::Plain),
-        8 => select(vec!["web", "api"]).prop_map(Variant::Replica),
+        2 => select(vec![80, 30080]).prop_map(Variant::HostPort),
         1 => Just(Variant::HostNetwork),
         1 => Just(Variant::Mirror),
         1 => Just(Variant::StaticIp),

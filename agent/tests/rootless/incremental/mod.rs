@@ -92,6 +92,9 @@ impl Run {
     fn facts(&mut self, step: &Step) -> Vec<Fact> {
         match step {
             Step::Speaks(ip) => vec![Fact::Presence(Presence::Spoke(*ip, self.world.now))],
+            Step::NodesAsOf(ago) => {
+                vec![Fact::NodesAsOf(self.world.now.saturating_sub(Duration::from_secs(*ago)))]
+            }
             step => self.cluster.take(step),
         }
     }
@@ -181,19 +184,15 @@ impl Run {
         let has_foreign = own
             .iter()
             .any(|slice| slice.foreign && slice.endpoints.iter().any(|endpoint| endpoint.target.is_some()));
-        let replaces = |pod: &Pod| {
-            let at = || listed.iter().filter(|endpoint| endpoint.ip == ip && endpoint.target.is_some());
-            let meant = || at().filter_map(|endpoint| self.cluster.pods.get(&endpoint.target?));
-            let is_named = at().any(|endpoint| endpoint.target_name == Some(PodName::of_pod(pod)));
-            let stands_in =
-                service.selector.is_none() || has_foreign || meant().any(|meant| !service.selects(meant));
-            let is_replica = pod.workload.is_some() && meant().any(|meant| meant.workload == pod.workload);
-            pod.name.0 == name.0 && (is_named || stands_in && is_replica)
-        };
+        let mut pods = listed.iter().filter_map(|endpoint| self.cluster.pods.get(&endpoint.target?));
+        let proves_nothing =
+            service.selector.is_none() || has_foreign || pods.any(|pod| !service.selects(pod));
+        let is_of_namespace =
+            |pod: &Pod| proves_nothing && own.iter().any(|slice| slice.namespaces.contains(&pod.name.0));
         self.cluster.pods.values().any(|pod| {
             let holds = pod.uid_state == UidState::Live && !pod.host_network && pod.ips.contains(&ip);
             let is_listed = listed.iter().any(|endpoint| endpoint.target == Some(pod.uid));
-            holds && (service.selects(pod) || is_listed || replaces(pod))
+            holds && (service.selects(pod) || is_listed || is_of_namespace(pod))
         })
     }
 }

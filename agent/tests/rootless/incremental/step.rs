@@ -26,6 +26,9 @@ pub enum Step {
     Held(Vec<Addr>),
     /// The node does not say any more.
     Unknown,
+    SocketLb(bool),
+    /// The Nodes are proven fresh, as of so many seconds ago.
+    NodesAsOf(u64),
     Speaks(Addr),
     /// A watch starts over with a list; objects whose bit is set vanished in the gap.
     Relist(Watched, u8),
@@ -50,8 +53,8 @@ pub enum Variant {
     /// More addresses than are read.
     Partial,
     Network(Addr),
-    /// Of a workload whose pods stand in for each other.
-    Replica(&'static str),
+    /// It has a host port, which is also a Service's.
+    HostPort(u16),
 }
 
 /// Its sandbox, when that came up by the kubelet's clock, and a hash of its containers' starts.
@@ -76,6 +79,8 @@ pub struct SliceStep {
     pub service: usize,
     pub endpoints: Vec<EndpointStep>,
     pub ports: Vec<SlicePort>,
+    /// Besides those of the listed pods.
+    pub namespace: Option<&'static str>,
     pub partial: bool,
     pub foreign: bool,
 }
@@ -84,8 +89,8 @@ pub struct SliceStep {
 pub enum EndpointStep {
     /// As the controller would write it: all IPs of a pod.
     Of(usize),
-    /// Some IP for some UID, however stale, or for none, with the name of some pod.
-    Stray(Addr, Option<Uid>, usize),
+    /// Some IP for some UID, however stale, or for none.
+    Stray(Addr, Option<Uid>),
 }
 
 /// IPs of node `number`'s first ranges, dual stack. The third node has the second one's.

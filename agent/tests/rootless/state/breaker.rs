@@ -167,8 +167,8 @@ fn an_operator_can_confirm_pending_denials() {
     let (mut world, pods) = World::cluster().with_backends(4);
     world.list(&all(&pods, dead));
     let other = ("shop".into(), "other".into());
-    assert_eq!(world.state.release_breaker(Some(&other)), 0);
+    assert_eq!(world.state.release_breaker(world.now, Some(&other)), 0);
     assert_eq!(world.held().len(), 4);
-    assert_eq!(world.state.release_breaker(None), 4);
+    assert_eq!(world.state.release_breaker(world.now, None), 4);
     assert_eq!((world.carried_out().len(), world.held().len()), (4, 0));
 }

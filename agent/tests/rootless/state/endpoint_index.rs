@@ -22,8 +22,6 @@ enum Step {
 struct Naive {
     slices: BTreeMap<Name, Slice>,
     last: BTreeMap<Listed, Duration>,
-    /// Which names slices gave to each pod since it was listed first.
-    names: BTreeSet<(Uid, PodName)>,
 }
 
 impl Naive {
@@ -38,11 +36,6 @@ impl Naive {
         self.last.extend(before.into_iter().map(|listed| (listed, now)));
         self.last.retain(|listed, last| now <= *last + MEMORY && !current.contains(listed));
         self.last.extend(current.into_iter().map(|listed| (listed, now)));
-        let shown = self.slices.values().filter(|slice| slice.service.is_some());
-        let named = shown.flat_map(|slice| &slice.endpoints);
-        self.names.extend(named.filter_map(|shown| shown.target.zip(shown.target_name)));
-        let last = &self.last;
-        self.names.retain(|(uid, _)| last.keys().any(|(.., target)| *target == Some(*uid)));
     }
 }
 
@@ -66,12 +59,8 @@ fn pod(number: u8) -> Uid {
 }
 
 fn any_endpoint() -> impl Strategy<Value = SliceEndpoint> {
-    let parts = (0..NUMBERS, prop::option::of(0..NUMBERS), 0..NUMBERS, any::<bool>());
-    parts.prop_map(|(at, target, named, ready)| SliceEndpoint {
-        target_name: target.and(Some(PodName::new("shop", &named.to_string()))),
-        ready,
-        ..endpoint(ip(at), target.map(pod))
-    })
+    let parts = (0..NUMBERS, prop::option::of(0..NUMBERS), any::<bool>());
+    parts.prop_map(|(at, target, ready)| SliceEndpoint { ready, ..endpoint(ip(at), target.map(pod)) })
 }
 
 fn any_slice() -> impl Strategy<Value = Slice> {
@@ -133,11 +122,6 @@ proptest! {
                     own.map(|(service, endpoint, _)| (service, endpoint.ip)).collect();
                 prop_assert_eq!(index.knows(pod(number)), !places.is_empty());
                 prop_assert_eq!(index.of_pod(pod(number)).collect::<BTreeSet<_>>(), places);
-                let name = PodName::new("shop", &number.to_string());
-                let is_named = |target: &Target| target.is_some_and(|uid| naive.names.contains(&(uid, name)));
-                let named = all.iter().filter(|(.., target)| is_named(target));
-                let places = named.map(|(service, endpoint, _)| (service, endpoint.ip)).collect();
-                prop_assert_eq!(index.of_name(name).collect::<BTreeSet<_>>(), places);
             }
         }
     }

@@ -16,15 +16,13 @@ fn backend(name: &str, last: u8) -> Pod {
 }
 
 fn slice(name: &str, managed_by: Option<&str>, pods: &[&Pod]) -> ListedSlice {
-    let endpoints = pods.iter().map(|pod| SliceEndpoint {
-        target_name: Some(PodName::of_pod(pod)),
-        ..endpoint(pod.ips[0], Some(pod.uid))
-    });
+    let endpoints = pods.iter().map(|pod| endpoint(pod.ips[0], Some(pod.uid)));
     ListedSlice {
         facts: Slice {
             endpoints: endpoints.collect(),
             foreign: managed_by != Some(Slice::CONTROLLER),
             ports: vec![],
+            namespaces: pods.iter().map(|pod| pod.name.0.clone()).collect(),
             ..super::slice(name, &[])
         },
         managed_by: managed_by.map(str::to_owned),

@@ -14,14 +14,15 @@ mod not_proven;
 mod objects;
 mod opinions;
 mod orphan_ip;
+mod own;
 mod proof;
 mod quota;
 mod redirected;
 mod restore;
+mod rollout;
 mod settled;
-mod stand_ins;
-mod successors;
 mod touched;
+mod vips;
 pub mod world;
 
 pub use Reason::{DeadBackend, RetiredBackend, Reused};

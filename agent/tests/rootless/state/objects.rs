@@ -74,11 +74,6 @@ pub fn b() -> Pod {
     pod("other", "b", "b", &[X])
 }
 
-/// A pod of a Deployment.
-pub fn replica(name: &str, deployment: &str, ips: &[Addr]) -> Pod {
-    Pod { workload: Some(Workload::new("shop", ("Deployment", deployment))), ..pod("shop", name, "pg", ips) }
-}
-
 /// The pod on a node.
 pub fn on(node: &str, pod: Pod) -> Pod {
     Pod { node: Some(node.into()), ..pod }
@@ -118,16 +113,18 @@ pub fn pending(namespace: &str, name: &str, app: &str) -> Pod {
 }
 
 pub fn endpoint(ip: Addr, target: Option<Uid>) -> SliceEndpoint {
-    SliceEndpoint { ip, target, target_name: None, ready: true }
+    SliceEndpoint { ip, target, ready: true }
 }
 
 pub fn tcp(name: &str, port: u16) -> SlicePort {
     SlicePort { name: PortName::new(name), port, protocol: Protocol::Tcp }
 }
 
-/// Of Service `shop/web`, with port 8080.
+/// Of Service `shop/web`, with port 8080. Its pods are of the same namespace.
 pub fn slice(name: &str, endpoints: &[(Addr, Option<Uid>)]) -> Slice {
+    let names_pods = endpoints.iter().any(|(_, target)| target.is_some());
     Slice {
+        namespaces: names_pods.then(|| "shop".into()).into_iter().collect(),
         name: ("shop".into(), name.into()),
         service: Some(("shop".into(), "web".into())),
         endpoints: endpoints.iter().map(|(ip, target)| endpoint(*ip, *target)).collect(),
@@ -144,6 +141,7 @@ pub fn web() -> Service {
         name: ("shop".into(), "web".into()),
         selector: Some([("app", "web")].into_iter().collect()),
         vips: vec![Addr::v4([10, 96, 0, 1])],
+        proxied: vec![],
         other_proxy: false,
         partial: false,
         ports: vec![ServicePort { port: 80, node_port: 30080, protocol: Protocol::Tcp }],
@@ -155,6 +153,7 @@ pub fn web() -> Service {
 pub fn node(name: &str, number: u8) -> Node {
     Node {
         name: name.into(),
+        uid: uid(&format!("node-{name}")),
         addresses: vec![Addr::v4([192, 168, 250, 10 + number])],
         pod_cidrs: vec![Cidr::parse(&format!("10.244.{number}.0/24")).unwrap()],
         boot_id: uid(&format!("boot-{name}")),

@@ -33,8 +33,12 @@ fn on_node_a() -> Selection {
     Selection::OnNode("node-a".into())
 }
 
-fn named(name: &str) -> Selection {
-    Selection::Named(("shop".into(), name.into()))
+fn all_of(namespace: &str) -> Selection {
+    Selection::Labelled { namespace: namespace.into(), selector: Selector::default(), node: None }
+}
+
+fn all_of_shop() -> Selection {
+    all_of("shop")
 }
 
 fn of_pods(part: Part<Pod>) -> Fact {
@@ -109,13 +113,18 @@ fn only_narrow_lists_of_the_needed_objects_that_are_sent_and_shown_in_time_settl
     let (listed, slices) = (list_of(&[dead(&a())]), slices_again(&[(X, Some(a().uid))]));
     let lacks_b = of_pods(Part { later: BTreeSet::from([b.name.clone()]), ..of_web(&[dead(&a())]) });
     let other = |selection| vec![listed.clone(), of_pods(of(selection, &[])), slices.clone()];
-    let agreed = [listed.clone(), listed.clone(), of_pods(of(named("a"), &[]))];
+    let agreed = [listed.clone(), listed.clone()];
     let lacking = [shown(dead(&a())), shown(b.clone()), listed.clone()];
     let shows_b = of_pods(of_web(&[dead(&a()), b.clone()]));
     for (sentence, facts, carried_out, held) in [
         ("of another label", other(labelled("shop", "api")), 0, 1),
         ("of another namespace", other(labelled("other", "web")), 0, 1),
-        ("of its name", agreed.to_vec(), 0, 1),
+        (
+            "of more pods",
+            vec![listed.clone(), of_pods(of(all_of_shop(), &[dead(&a())])), slices.clone()],
+            0,
+            1,
+        ),
         ("the whole lists agree", [&agreed[..], &[listed.clone(), slices.clone()]].concat(), 1, 0),
         ("the first list lacks an owner", lacking.to_vec(), 0, 1),
         ("the narrow one shows it", [&lacking[..], &[shows_b]].concat(), 0, 0),
@@ -150,46 +159,43 @@ fn a_list_that_does_not_come_is_requested_again_after_longer_and_longer() {
     assert_eq!(at, [(32, 2), (94, 2), (216, 2), (458, 2), (940, 2), (1422, 2)]);
 }
 
-/// A pod that has ended, and the one that has its IP now.
-fn replaced(namespace: &str, number: u8) -> [Pod; 2] {
-    let ip = Addr::v4([10, 244, if namespace == "shop" { 1 } else { 2 }, 100 + number]);
-    let [ended, now] = ["ended", "now"].map(|name| {
-        let name = format!("{namespace}-{name}-{number}");
-        pod(namespace, &name, "none", &[ip])
-    });
-    [dead(&ended), now]
+/// A pod of the n-th Service of a namespace has ended: the Service, which selects it by this label, its slice, and the pod.
+fn ended_behind(namespace: &str, number: u8, app: &str) -> (Service, Slice, Pod) {
+    let net = if namespace == "shop" { 1 } else { 2 };
+    let name: Name = (namespace.into(), format!("{namespace}-{number}").into());
+    let vips = vec![Addr::v4([10, 96, net, number])];
+    let selector = Some([("app", app)].into_iter().collect());
+    let ended = dead(&pod(namespace, &name.1, app, &[Addr::v4([10, 244, net, 100 + number])]));
+    let slice = Slice {
+        name: name.clone(),
+        service: Some(name.clone()),
+        ..slice(&name.1, &endpoints(std::slice::from_ref(&ended)))
+    };
+    (Service { name, vips, selector, ..web() }, slice, ended)
 }
 
-/// So many pods of `shop` and one of `other`, behind Services without selectors, which one list shows to have ended.
-fn replaced_behind_two_services(count: u8) -> (World, Vec<Pod>) {
+/// A cluster of these, whose pods one list shows.
+fn with_all(ended: &[(Service, Slice, Pod)]) -> World {
     let mut world = World::cluster();
-    let by_hand = Service { selector: None, ..web() };
-    let mut of_other = Service { vips: vec![Addr::v4([10, 96, 0, 2])], ..by_hand.clone() };
-    of_other.name.0 = "other".into();
-    world.tell(Fact::Service(Change::Applied(by_hand)));
-    world.tell(Fact::Service(Change::Applied(of_other)));
-    let shop: Vec<[Pod; 2]> = (0..count).map(|number| replaced("shop", number)).collect();
-    let other = replaced("other", 0);
-    let ended =
-        |pods: &[[Pod; 2]]| endpoints(&pods.iter().map(|[ended, _]| ended.clone()).collect::<Vec<_>>());
-    world.slice(&ended(&shop));
-    let mut slice = slice("other", &ended(std::slice::from_ref(&other)));
-    slice.name.0 = "other".into();
-    slice.service = Some(("other".into(), "web".into()));
-    world.tell(Fact::Slice(Change::Applied(slice)));
-    let pods: Vec<Pod> = shop.into_iter().chain([other]).flatten().collect();
+    for (of, slice, _) in ended {
+        world.tell(service(of.clone())).tell(shown_slice(slice.clone()));
+    }
+    let pods: Vec<Pod> = ended.iter().map(|(.., pod)| pod.clone()).collect();
     world.list(&pods);
-    assert_eq!(world.held().len(), usize::from(count) + 1);
-    (world, pods)
+    assert_eq!(world.held().len(), ended.len());
+    world
 }
 
 #[test]
 fn a_namespace_requests_a_few_lists_and_others_are_not_hindered() {
-    let (mut world, _) = replaced_behind_two_services(8);
+    let mut ended: Vec<(Service, Slice, Pod)> =
+        (0..8).map(|number| ended_behind("shop", number, &format!("app-{number}"))).collect();
+    ended.push(ended_behind("other", 0, "web"));
+    let mut world = with_all(&ended);
     let lists = first(&mut world);
     let is_others = |selection: &&Selection| match selection {
-        Selection::Named((namespace, _)) | Selection::SlicesOf { namespace, .. } => namespace == "other",
-        _ => false,
+        Selection::Labelled { namespace, .. } | Selection::SlicesOf { namespace, .. } => namespace == "other",
+        Selection::OnNode(_) => false,
     };
     assert_eq!(lists.iter().filter(is_others).count(), 2);
     assert_eq!(lists.len(), 2 + 8 + 1, "and one of this node's pods");
@@ -199,29 +205,18 @@ fn a_namespace_requests_a_few_lists_and_others_are_not_hindered() {
 
 #[test]
 fn the_slices_of_many_services_of_a_namespace_are_one_list() {
-    let mut world = World::cluster();
-    let mut all: Option<Selection> = None;
-    let (mut pods, mut slices) = (Vec::new(), Vec::new());
-    for number in 0..20 {
-        let name: Name = ("shop".into(), format!("web-{number}").into());
-        let service = Service { name: name.clone(), vips: vec![Addr::v4([10, 96, 1, number])], ..web() };
-        world.tell(Fact::Service(Change::Applied(service)));
-        let ended = dead(&pod("shop", &name.1, "web", &[Addr::v4([10, 244, 1, 100 + number])]));
-        let mut slice = slice(&name.1, &endpoints(std::slice::from_ref(&ended)));
-        slice.service = Some(name.clone());
-        world.tell(Fact::Slice(Change::Applied(slice.clone())));
-        let slices_of = Selection::slices_of(&name);
-        let is_joined = all.get_or_insert_with(|| slices_of.clone()).join(&slices_of);
-        assert!(is_joined);
-        pods.push(ended);
-        slices.push(slice);
+    let ended: Vec<(Service, Slice, Pod)> =
+        (0..20).map(|number| ended_behind("shop", number, "web")).collect();
+    let mut world = with_all(&ended);
+    let mut all = Selection::slices_of(&ended[0].0.name);
+    for (service, ..) in &ended {
+        assert!(all.join(&Selection::slices_of(&service.name)));
     }
-    world.list(&pods);
-    assert_eq!(world.held().len(), 20);
-    let all = all.unwrap();
     assert_eq!(first(&mut world), [labelled("shop", "web"), on_node_a(), all.clone()]);
+    let pods: Vec<Pod> = ended.iter().map(|(.., pod)| pod.clone()).collect();
     show(&mut world, labelled("shop", "web"), &pods);
     assert_eq!(world.carried_out(), []);
+    let slices = ended.into_iter().map(|(_, slice, _)| slice).collect();
     world.tell(Fact::Slice(Change::Part(part(all, slices))));
     assert_eq!(world.carried_out().len(), 20);
 }

@@ -55,7 +55,7 @@ fn a_namespace_that_floods_denied_leaves_room_for_the_others() {
     let (mut world, a) = world.with_a();
     world.pod(&dead(&a));
     assert_eq!(world.carried_out().iter().filter(|ip| **ip == X).count(), 1);
-    world.state.release_breaker(None);
+    world.state.release_breaker(world.now, None);
     assert_eq!(world.held(), []);
     let (flooded, meant) = denied(&world);
     assert!(meant, "the other namespace's denial found no room");

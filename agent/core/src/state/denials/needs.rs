@@ -9,7 +9,7 @@ use epguard_common::{Addr, Uid};
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 
-/// A Service with more endpoints than this has its pods listed by node, where nodes have ranges.
+/// The pods of a Service with more endpoints than this, or of a namespace with more pods, are listed by node, where nodes have ranges.
 const MANY: usize = 100;
 
 /// What the denials of one Service rest on. One of them takes as much work as there are targets at its IP.
@@ -17,8 +17,8 @@ pub struct Needs<'a> {
     cluster: &'a ClusterIndex,
     service: &'a Name,
     selector: Option<&'a Selector>,
-    /// Whether the selector does not tell which pods are the Service's own.
-    proves_nothing: bool,
+    /// The namespaces whose pods are all the Service's own; none where its selector proves which pods are.
+    namespaces: &'a [Text],
     has_many: OnceCell<bool>,
     /// The lists of pods, by IP: many endpoints may be at one.
     pods: RefCell<BTreeMap<Addr, Vec<Selection>>>,
@@ -31,7 +31,7 @@ impl<'a> Needs<'a> {
             cluster,
             service,
             selector: known.and_then(|known| known.selector.as_ref()),
-            proves_nothing: known.is_some_and(|known| cluster.proves_nothing(known)),
+            namespaces: known.map_or(&[], |known| cluster.namespaces_of_own(known)),
             has_many: OnceCell::new(),
             pods: RefCell::default(),
         }
@@ -73,39 +73,28 @@ impl<'a> Needs<'a> {
             None => true,
             Some(slices @ Selection::SlicesOf { .. }) => slices.covers(&Selection::slices_of(self.service)),
             Some(Selection::Labelled { namespace, selector, node }) => {
-                let is_own = self.selector == Some(selector) || self.proves_nothing;
-                *namespace == self.service.0
-                    && is_own
+                let is_own = *namespace == self.service.0 && self.selector == Some(selector);
+                (is_own || self.namespaces.contains(namespace))
                     && (node.is_none() || pods.any(|pod| pod.node == *node))
             }
-            Some(Selection::Named(name)) => pods.any(|pod| pod.name == *name),
             Some(Selection::OnNode(_)) => false,
         }
     }
 
-    /// All pods that the Service selects, and each pod that its slices name at the IP. Where the selector proves nothing, all pods of
-    /// the namespace, if those of a workload stand in for a named one: no label tells which they are.
+    /// All pods that are the Service's own, by selector or namespace: those that its slices name at the IP are among them.
     fn pods(&self, ip: Addr) -> Vec<Selection> {
-        let targets = self.targets(ip).map(|record| (record.pod.uid, record));
-        let targets: BTreeMap<Uid, &Record> = targets.collect();
-        let may_have_stand_ins =
-            |record: &&Record| record.pod.workload.is_some() || record.pod.name.1.is_empty();
-        let selector = if self.proves_nothing && targets.values().any(may_have_stand_ins) {
-            Some(Selector::default())
-        } else {
-            self.selector.cloned()
-        };
-        let selected = selector.map(|selector| Selection::Labelled {
-            namespace: self.service.0.clone(),
+        let node = self.node(ip);
+        let of = |namespace: &Text, selector: Selector| Selection::Labelled {
+            namespace: namespace.clone(),
             selector,
-            node: self.node(ip, &targets),
-        });
-        let mut selections: Vec<Selection> = selected.into_iter().collect();
-        for pod in targets.values().map(|record| &record.pod) {
-            let is_covered = selections.first().is_some_and(|selected| selected.has_pod(pod));
-            if !is_covered && !pod.name.1.is_empty() {
-                selections.push(Selection::Named(pod.name.clone()));
-            }
+            node: node.clone(),
+        };
+        let mut selections: Vec<Selection> =
+            self.namespaces.iter().map(|namespace| of(namespace, Selector::default())).collect();
+        if let Some(selector) = self.selector
+            && !self.namespaces.contains(&self.service.0)
+        {
+            selections.push(of(&self.service.0, selector.clone()));
         }
         selections
     }
@@ -118,15 +107,20 @@ impl<'a> Needs<'a> {
         uids.filter_map(|uid| cluster.pods.get(uid))
     }
 
-    /// The node of the pods that were meant, if the IP is in its range and the Service has so many pods that only those of a node are
-    /// listed.
-    fn node(&self, ip: Addr, targets: &BTreeMap<Uid, &Record>) -> Option<Text> {
-        let index = &self.cluster.endpoint_index;
-        let mut nodes = targets.values().map(|record| record.pod.node.as_ref());
+    /// The node of the pods that were meant, if the IP is in its range and there are so many pods that only those of a node are listed.
+    fn node(&self, ip: Addr) -> Option<Text> {
+        let mut nodes = self.targets(ip).map(|record| record.pod.node.as_ref());
         let node = nodes.next()??;
-        let has_many = || *self.has_many.get_or_init(|| index.has_more_ips(self.service, MANY));
         let is_only_one = nodes.all(|other| other == Some(node));
         let hands_out = self.cluster.hands_out(node, ip);
-        (is_only_one && has_many() && hands_out).then(|| node.clone())
+        (is_only_one && hands_out && self.has_many()).then(|| node.clone())
+    }
+
+    fn has_many(&self) -> bool {
+        *self.has_many.get_or_init(|| {
+            let is_large = |namespace: &Text| self.cluster.pods.count_in(namespace) > MANY;
+            self.cluster.endpoint_index.has_more_ips(self.service, MANY)
+                || self.namespaces.iter().any(is_large)
+        })
     }
 }

@@ -2,12 +2,14 @@
 
 use super::Settings;
 use super::addresses::Addresses;
-use super::endpoints::{EndpointIndex, MEMORY};
-use super::pods::PodIndex;
+use super::endpoints::EndpointIndex;
+use super::nodes::NodeIndex;
+use super::pods::{Kubelet, PodIndex, Record};
 use super::quota::RETRIED;
+use super::selectors::Selectors;
 use super::stale_index::StaleIndex;
 use super::vips::Vips;
-use crate::facts::{Change, Name, Namespace, Node, Pod, Selection, Service, Slice, Text};
+use crate::facts::{Change, Name, Namespace, Pod, Selection, Service, Slice, Text};
 use crate::state::not_proven::{Exemption, NotProven};
 use epguard_common::{Addr, Mode, Uid, UidState};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -28,18 +30,16 @@ pub struct ClusterIndex {
     pub stale: StaleIndex,
     /// All Services.
     pub services: BTreeMap<Name, Service>,
-    /// Services with a selector whose slices list pods that it does not select: it proves nothing.
-    pub(crate) unselective: BTreeSet<Name>,
+    pub(super) selectors: Selectors,
     pub(crate) vips: Vips,
     /// All Nodes.
-    pub nodes: HashMap<Text, Node>,
-    /// Nodes that are gone, for [`MEMORY`]: when, and whether each was a virtual kubelet.
-    gone: HashMap<Text, (Duration, bool)>,
+    pub nodes: NodeIndex,
+    /// Services of which a denial was wrong: they are only observed.
+    pub(crate) demoted: BTreeSet<Name>,
+    /// A socket load balancer was found: sockets of this node reach NodePorts at the addresses of all nodes.
+    pub(crate) has_socket_lb: bool,
     local: Vec<Addr>,
-    node_addresses: Addresses,
     service_addresses: Addresses,
-    /// When a pod last disproved this node's ranges.
-    pub(crate) strayed: Option<Duration>,
 }
 
 /// Whose names a whole list would show; of a kind of which nobody asks for a part, a part shows nobody to be gone.
@@ -59,27 +59,20 @@ impl ClusterIndex {
     /// Drops what the API has shown, except facts that make the agent more cautious.
     pub(crate) fn start_over(&mut self, now: Duration) {
         let mut before = std::mem::replace(self, Self::new(self.settings.clone()));
-        let nodes = before.nodes.into_values();
-        let gone = nodes.map(|node| (node.name, (now, node.virtual_kubelet)));
-        before.node_addresses.start_over(now);
+        before.nodes.start_over(now);
         before.service_addresses.start_over(now);
-        *self = Self {
-            gone: gone.chain(before.gone).collect(),
-            local: before.local,
-            node_addresses: before.node_addresses,
-            service_addresses: before.service_addresses,
-            strayed: before.strayed,
-            ..Self::new(before.settings)
-        };
+        self.nodes = before.nodes;
+        self.local = before.local;
+        self.has_socket_lb = before.has_socket_lb;
+        self.demoted = before.demoted;
+        self.service_addresses = before.service_addresses;
         self.pods.order = before.pods.order;
         self.index_vips();
     }
 
-    /// Forgets Nodes and addresses that are gone for [`MEMORY`]; returns them.
+    /// Forgets Nodes and addresses that are gone for a while; returns them.
     pub(crate) fn forget_gone(&mut self, now: Duration) -> (BTreeSet<Text>, Vec<Addr>) {
-        let is_old = |_: &Text, (at, _): &mut (Duration, bool)| now.saturating_sub(*at) >= MEMORY;
-        let nodes = self.gone.extract_if(is_old).map(|(node, _)| node).collect();
-        let mut addresses = self.node_addresses.forget(now);
+        let (nodes, mut addresses) = self.nodes.forget(now);
         addresses.extend(self.service_addresses.forget(now));
         (nodes, addresses)
     }
@@ -119,22 +112,26 @@ impl ClusterIndex {
         if let Some(old) = self.services.remove(name) {
             self.vips.remove(&old);
             self.service_addresses.remove(now, &old.vips);
+            self.service_addresses.remove(now, &old.proxied);
         }
         if let Some(fact) = fact {
             self.vips.add(&fact);
             self.service_addresses.add(&fact.vips);
+            self.service_addresses.add(&fact.proxied);
             self.services.insert(name.clone(), fact);
+        } else {
+            self.demoted.remove(name);
         }
     }
 
-    /// Takes in the VIPs of Services that were left out and have room by now. True if there are such.
-    pub(crate) fn retry_vips(&mut self) -> bool {
-        let mut found = false;
+    /// Takes in the VIPs of Services that were left out and have room by now. Returns these.
+    pub(crate) fn retry_vips(&mut self) -> Vec<Name> {
+        let mut found = Vec::new();
         for name in self.vips.left_out.take_turn(RETRIED) {
             if let Some(service) = self.services.get(&name).filter(|service| self.vips.fits(service)) {
                 self.vips.remove(service);
                 self.vips.add(service);
-                found = true;
+                found.push(name);
             }
         }
         found
@@ -149,47 +146,15 @@ impl ClusterIndex {
         before.symmetric_difference(&after).copied().collect()
     }
 
-    /// Adds or replaces a node; removes it with `None`. One that was a virtual kubelet stays one: its pods outlive the mark.
-    pub(crate) fn set_node(&mut self, now: Duration, name: &str, fact: Option<Node>) {
-        if let Some(before) = self.nodes.remove(name) {
-            self.node_addresses.remove(now, &before.addresses);
-            self.gone.insert(before.name, (now, before.virtual_kubelet));
-        }
-        if let Some(mut node) = fact {
-            self.node_addresses.add(&node.addresses);
-            let before = self.gone.remove(name);
-            node.virtual_kubelet |= before.is_some_and(|(_, was_virtual)| was_virtual);
-            self.nodes.insert(node.name.clone(), node);
-        }
-        if name == self.settings.node {
-            self.index_vips();
-            if self.has_strays() {
-                self.strayed = Some(now);
-            }
-        }
-    }
-
-    /// How many nodes there are, or were within [`MEMORY`].
-    pub(crate) fn count_nodes(&self) -> usize {
-        self.nodes.len() + self.gone.len()
-    }
-
-    /// Adds all VIPs anew if the addresses changed on which this node answers NodePorts.
-    fn index_vips(&mut self) {
-        let shown = self.nodes.get(self.settings.node.as_str()).into_iter().flat_map(|node| &node.addresses);
-        let own: BTreeSet<Addr> = self.local.iter().chain(shown).copied().collect();
-        if self.vips.own != own {
-            self.vips = Vips::default();
-            self.vips.own = own;
-            for service in self.services.values() {
-                self.vips.add(service);
-            }
-        }
+    /// Notes the addresses on which this node answers NodePorts.
+    pub(super) fn index_vips(&mut self) {
+        let shown = self.nodes.get(&self.settings.node).into_iter().flat_map(|node| &node.addresses);
+        self.vips.set_own(self.local.iter().chain(shown).copied().collect());
     }
 
     /// Addresses of nodes and of this node's own interfaces (gateways, tunnels) are never judged.
     pub(crate) fn is_infrastructure(&self, ip: Addr) -> bool {
-        self.node_addresses.contains(ip)
+        self.nodes.has_address(ip)
             || self.local.contains(&ip)
             || self.pods.places.host_network.contains_key(&ip)
     }
@@ -218,26 +183,19 @@ impl ClusterIndex {
         }
     }
 
-    /// The reason why a pod's death proves nothing; none if it does.
-    pub fn exempt(&self, pod: &Pod) -> Option<Exemption> {
+    /// The reason why a pod's death proves nothing; none if it does. The Node of a bound pod that was never seen may be a virtual
+    /// kubelet.
+    pub fn exempt(&self, record: &Record) -> Option<Exemption> {
+        let pod = &record.pod;
+        let may_be_virtual = pod.node.is_some() && record.kubelet != Kubelet::Real;
         [
             (self.bound_of_pod(pod) == Mode::Off, Exemption::OptedOut),
             (pod.static_ip, Exemption::StaticIp),
             (pod.host_network, Exemption::HostNetwork),
-            (self.may_be_virtual(pod.node.as_deref()), Exemption::VirtualKubelet),
+            (may_be_virtual, Exemption::VirtualKubelet),
         ]
         .into_iter()
         .find_map(|(holds, why)| holds.then_some(why))
-    }
-
-    /// Whether a node is a virtual kubelet, or was, or is not known to be none.
-    pub(crate) fn may_be_virtual(&self, node: Option<&str>) -> bool {
-        let Some(name) = node else { return false };
-        match (self.nodes.get(name), self.gone.get(name)) {
-            (Some(node), _) => node.virtual_kubelet,
-            (None, Some((_, was_virtual))) => *was_virtual,
-            (None, None) => true,
-        }
     }
 
     /// Highest mode for packets that are meant for a pod, or would reach it. Of a pod that only an earlier process saw,
@@ -250,50 +208,15 @@ impl ClusterIndex {
         pod.bound.lower(self.bound_of_namespace(&pod.name.0))
     }
 
+    /// Highest mode for packets that are meant for a Service.
+    pub(crate) fn bound_of_service(&self, service: &Service) -> Mode {
+        let bound = service.bound.lower(self.bound_of_namespace(&service.name.0));
+        if self.demoted.contains(&service.name) { bound.lower(Mode::Observe) } else { bound }
+    }
+
     /// Most that a Namespace allows: `observe` while it is unknown.
     pub(crate) fn bound_of_namespace(&self, name: &str) -> Mode {
         self.namespaces.get(name).copied().unwrap_or(Mode::Observe)
-    }
-
-    /// True if the selector of the Service does not tell which pods are its own.
-    pub(crate) fn proves_nothing(&self, service: &Service) -> bool {
-        service.selector.is_none() || self.unselective.contains(&service.name)
-    }
-
-    /// Notes whether the selector of a Service proves anything. True if that changed.
-    ///
-    /// The labels of a pod that only an earlier process saw are not known: it shows nothing beside a pod that the selector does
-    /// select, and else that the selector may prove nothing.
-    pub(crate) fn note_unselective(&mut self, name: &Name) -> bool {
-        let service = self.service(name).filter(|service| service.selector.is_some());
-        let is_unselective = service.is_some_and(|service| {
-            let (mut is_unknown, mut is_selected) = (false, false);
-            // Most endpoints of an IP name the same pod.
-            let mut last = None;
-            for (endpoint, targets) in self.endpoint_index.endpoints_of(name) {
-                for (target, listing) in targets.iter() {
-                    if target.is_some() && listing.foreign {
-                        return true;
-                    }
-                    let is_new = last.replace((endpoint.ip, target)) != Some((endpoint.ip, target));
-                    let Some(record) = target.filter(|_| is_new).and_then(|uid| self.pods.get(uid)) else {
-                        continue;
-                    };
-                    match (record.pod.name.1.is_empty(), service.selects(&record.pod)) {
-                        (true, _) => is_unknown = true,
-                        (false, true) => is_selected = true,
-                        (false, false) => return true,
-                    }
-                }
-            }
-            is_unknown && !is_selected
-        });
-        if is_unselective { self.unselective.insert(name.clone()) } else { self.unselective.remove(name) }
-    }
-
-    /// A node's boot id; none if unknown.
-    pub(crate) fn boot_id(&self, node: Option<&str>) -> Uid {
-        node.and_then(|node| self.nodes.get(node)).map(|node| node.boot_id).unwrap_or_default()
     }
 
     /// True if a slice of any Service lists the IP for a target that is not proven dead, or a slice that was left out

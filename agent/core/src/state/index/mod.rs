@@ -3,12 +3,15 @@
 mod addresses;
 pub(crate) mod cluster_index;
 pub(crate) mod endpoints;
-mod own_range;
+pub(crate) mod nodes;
 pub(crate) mod pods;
 pub(crate) mod quota;
+mod range_owners;
+pub(crate) mod ranges;
+mod selectors;
 mod settings;
 mod stale_index;
-mod vips;
+pub(crate) mod vips;
 
 pub use cluster_index::ClusterIndex;
 pub use settings::{Ipam, Ranges, Settings};
@@ -42,6 +45,7 @@ impl From<Moment> for Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::{Protocol, Service, ServicePort};
     use epguard_common::Addr;
 
     #[test]
@@ -59,6 +63,9 @@ mod tests {
         let (mut cluster, own) = (ClusterIndex::new(Settings::default()), Addr::v4([192, 0, 2, 1]));
         cluster.set_local(vec![own]);
         cluster.start_over(Duration::ZERO);
-        assert!(cluster.vips.own.contains(&own));
+        let ports = vec![ServicePort { port: 80, node_port: 30080, protocol: Protocol::Tcp }];
+        let service = Service { ports, ..Service::default() };
+        let vips = cluster.unambiguous_vips(&service, false);
+        assert!(vips.iter().any(|vip| vip.addr == own));
     }
 }

@@ -7,10 +7,11 @@ mod own;
 
 pub use own::Own;
 
-use crate::facts::{Name, Service};
+use crate::facts::{ANY_PORT, Service};
 use crate::state::index::cluster_index::ClusterIndex;
 use crate::state::index::endpoints::{Endpoint, Listing, Target, Targets};
 use crate::state::index::pods::Record;
+use crate::state::index::ranges::GivenBy;
 use crate::state::not_proven::{NotProven, NotStale};
 use epguard_common::{Addr, Denial, Mode, Reason, Uid, UidState};
 
@@ -20,12 +21,14 @@ pub type Naming<'a> = &'a dyn Fn(Uid) -> String;
 /// The denial that is proven for each endpoint of a Service at an IP, or why none is.
 pub fn judge(
     cluster: &ClusterIndex,
-    (name, service): (&Name, &Service),
+    service: &Service,
     ip: Addr,
     naming: Naming<'_>,
 ) -> Vec<(Endpoint, Verdict)> {
-    let endpoints = cluster.endpoint_index.at(name, ip);
-    match Case::new(cluster, (name, service), ip, naming) {
+    let endpoints = cluster.endpoint_index.at(&service.name, ip);
+    // What is listed on any port is evidence about all ports. No packet has that number.
+    let endpoints = endpoints.filter(|(endpoint, _)| endpoint.port != ANY_PORT);
+    match Case::new(cluster, service, ip, naming) {
         Ok(case) => endpoints.map(|(endpoint, targets)| (*endpoint, case.prove(targets))).collect(),
         Err(why) => endpoints.map(|(endpoint, _)| (*endpoint, Err(why.clone()))).collect(),
     }
@@ -35,8 +38,8 @@ pub fn judge(
 pub type Verdict = Result<Denial, NotProven>;
 
 /// The first target that slices of the Service list at the IP, on any port, and that may be in service.
-fn survivor(cluster: &ClusterIndex, service: &Name, ip: Addr, naming: Naming<'_>) -> Option<NotProven> {
-    let mut targets = cluster.endpoint_index.at(service, ip).flat_map(|(_, targets)| targets.iter());
+fn survivor(cluster: &ClusterIndex, service: &Service, ip: Addr, naming: Naming<'_>) -> Option<NotProven> {
+    let mut targets = cluster.endpoint_index.at(&service.name, ip).flat_map(|(_, targets)| targets.iter());
     targets.find_map(|(target, listing)| {
         let why = stale(cluster, target, naming).err().filter(|_| listing.is_current())?;
         Some(NotProven::Target { why, listed: true })
@@ -47,12 +50,33 @@ fn survivor(cluster: &ClusterIndex, service: &Name, ip: Addr, naming: Naming<'_>
 fn stale<'a>(cluster: &'a ClusterIndex, target: Target, naming: Naming<'_>) -> Result<&'a Record, NotStale> {
     let uid = target.ok_or(NotStale::NoPod)?;
     let record = cluster.pods.get(uid).ok_or_else(|| NotStale::Unknown(naming(uid)))?;
-    match (record.uid_state, cluster.exempt(&record.pod)) {
+    match (record.uid_state, cluster.exempt(record)) {
         (UidState::Live, _) if record.pod.deleting => Err(NotStale::Terminating(naming(uid))),
         (UidState::Live, _) => Err(NotStale::Live(naming(uid))),
         (_, Some(why)) => Err(NotStale::Exempt(naming(uid), why)),
         (_, None) => Ok(record),
     }
+}
+
+/// Why one of a Service's own pods may hold the IP without showing it; none if none may.
+fn possible_holder(cluster: &ClusterIndex, own: Own<'_>, ip: Addr, naming: Naming<'_>) -> Option<NotProven> {
+    let mut holders = own.unshown_holders(ip).peekable();
+    holders.peek()?;
+    let node = cluster.only_node_that_hands_out(ip, own.meant_at(ip));
+    holders.find_map(|holder| {
+        let name = || naming(holder.pod.uid);
+        match cluster.can_have_been_given(holder, node) {
+            GivenBy::None => None,
+            GivenBy::UnknownNode => Some(NotProven::NodesNotFresh(name())),
+            GivenBy::ItsNode | GivenBy::Any => Some(NotProven::PossibleHolder(name())),
+        }
+    })
+}
+
+/// True if a live pod that is not the Service's own shows the IP as that of its sandbox: two pods hold no IP at one time. Should
+/// the IP have been handed on since, the endpoints controller lists the next pod nowhere before that shows it.
+fn is_held_by_a_stranger(owner: Option<&Record>, ip: Addr) -> bool {
+    owner.is_some_and(|owner| owner.settled && owner.pod.ips.contains(&ip))
 }
 
 /// A Service at an IP where nothing forbids denials on all ports at once.
@@ -61,8 +85,8 @@ struct Case<'a> {
     service: &'a Service,
     /// The Service's own pods that show the IP, dead ones included.
     own: Vec<&'a Record>,
-    /// One of its own that may hold the IP without showing it.
-    possible_holder: Option<&'a Record>,
+    /// Why one of its own may hold the IP without showing it.
+    possible_holder: Option<NotProven>,
     ip: Addr,
     owner: Option<&'a Record>,
     /// The annotation mode of the Service and the owner.
@@ -73,7 +97,7 @@ struct Case<'a> {
 impl<'a> Case<'a> {
     fn new(
         cluster: &'a ClusterIndex,
-        (name, service): (&'a Name, &'a Service),
+        service: &'a Service,
         ip: Addr,
         naming: Naming<'a>,
     ) -> Result<Self, NotProven> {
@@ -83,20 +107,17 @@ impl<'a> Case<'a> {
         if !service.has_vip() {
             return Err(NotProven::NoVip);
         }
-        if service.partial || cluster.endpoint_index.leaves_out(name) {
+        if service.partial || cluster.endpoint_index.leaves_out(&service.name) {
             return Err(NotProven::TooLarge);
         }
-        let own = Own::at(cluster, name, service, ip);
-        if own.is_any() {
-            return Err(NotProven::TooLarge);
-        }
+        let own = Own::new(cluster, service);
         let certain = |record: &&Record| record.pod.ips.contains(&ip) || own.contains(&record.pod);
         let mut certain = cluster.pods.live_claimants(ip).filter(certain);
         let owner = certain.next();
         if let (Some(one), Some(other)) = (owner, certain.next()) {
             return Err(NotProven::SeveralOwners(naming(one.pod.uid), naming(other.pod.uid)));
         }
-        let bound = service.bound.lower(cluster.bound_of_namespace(&service.name.0));
+        let bound = cluster.bound_of_service(service);
         if bound == Mode::Off {
             return Err(NotProven::ServiceOptedOut);
         }
@@ -104,15 +125,20 @@ impl<'a> Case<'a> {
         if let (Some(owner), Mode::Off) = (owner, bound) {
             return Err(NotProven::OwnerOptedOut(naming(owner.pod.uid)));
         }
-        if let Some(survivor) = survivor(cluster, name, ip, naming) {
+        if let Some(survivor) = survivor(cluster, service, ip, naming) {
             return Err(survivor);
         }
+        let possible_holder = if is_held_by_a_stranger(owner, ip) && !cluster.proves_nothing(service) {
+            None
+        } else {
+            possible_holder(cluster, own, ip, naming)
+        };
         let claimants = cluster.pods.claimants(ip);
         Ok(Case {
             cluster,
             service,
             own: claimants.filter(|record| own.contains(&record.pod)).collect(),
-            possible_holder: own.possible_holder(),
+            possible_holder,
             ip,
             owner,
             bound,
@@ -137,12 +163,12 @@ impl<'a> Case<'a> {
         let (meant, _) = meant.ok_or(NotProven::NotListed)?;
         let current = pods.iter().filter(|(_, listing)| listing.is_current());
         let listed: Vec<&Record> = current.map(|(record, _)| *record).chain([*meant]).collect();
-        if let Some(holder) = self.possible_holder {
-            return Err(NotProven::PossibleHolder((self.naming)(holder.pod.uid)));
-        }
         let own = || self.own.iter().copied();
         if let Some(own) = own().find(|record| record.uid_state == UidState::Live) {
             return Err(NotProven::OwnPod((self.naming)(own.pod.uid)));
+        }
+        if let Some(holder) = &self.possible_holder {
+            return Err(holder.clone());
         }
         let mut gone = pods.iter().map(|(record, _)| *record).chain(own());
         let is_dead = gone.all(|record| record.uid_state == UidState::Dead);

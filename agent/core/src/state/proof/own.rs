@@ -1,81 +1,51 @@
-//! The Service's own: the pods at an IP that a packet to the Service may rightfully reach.
+//! The Service's own: the pods that a packet to the Service may rightfully reach.
 
-use crate::facts::{Name, Pod, PodName, Service};
+use crate::facts::{Pod, Service, Text};
 use crate::state::index::ClusterIndex;
 use crate::state::index::pods::Record;
-use epguard_common::{Addr, Uid};
-use std::collections::BTreeSet;
+use epguard_common::Addr;
 
-/// A Service's own pods at an IP, as opposed to all others.
+/// A Service's own pods, as opposed to all others.
 ///
-/// Its selector picks them, its slices list them, or they have the namespace and name that a slice gives for the IP: writers of
-/// slices re-use a targetRef when neither IP nor ports have changed (Patroni does), so that the slice shows the UID of a pod that a
-/// new pod of the same name has replaced. Where the selector proves nothing, the slices' writer alone knows which pod it means next:
-/// one of the meant pod's workload may be.
-#[derive(Debug)]
+/// Its selector picks them, or its slices list them. Where the selector proves nothing, the writer of the slices alone knows which pod
+/// it means next (it may compare the IP and the ports alone, as Patroni does, and leave the UID of a pod that another one has
+/// replaced): every pod of the namespaces of the pods that slices name is the Service's own there. A namespace is the tenant.
+#[derive(Debug, Clone, Copy)]
 pub struct Own<'a> {
     cluster: &'a ClusterIndex,
-    name: &'a Name,
     service: &'a Service,
-    /// Namespace and name of the pods that slices list at the IP, or listed.
-    names: BTreeSet<PodName>,
-    /// These pods.
-    meant: Vec<&'a Record>,
+    /// The namespaces whose pods are all its own; none where the selector proves which pods are.
+    namespaces: &'a [Text],
 }
 
 impl<'a> Own<'a> {
-    /// The Service's own at an IP.
-    pub fn at(cluster: &'a ClusterIndex, name: &'a Name, service: &'a Service, ip: Addr) -> Self {
-        let index = &cluster.endpoint_index;
-        let targets = index.at(name, ip).flat_map(|(_, targets)| targets.keys());
-        let uids: BTreeSet<Uid> = targets.flatten().collect();
-        Self {
-            cluster,
-            name,
-            service,
-            names: uids.iter().flat_map(|uid| index.places.names(*uid)).collect(),
-            meant: uids.into_iter().filter_map(|uid| cluster.pods.get(uid)).collect(),
-        }
-    }
-
-    /// True if slices give more names to a pod that they list at the IP than are kept: any pod may be meant.
-    pub(crate) fn is_any(&self) -> bool {
-        self.names.contains(&PodName::ANY)
+    /// The own pods of a Service.
+    pub fn new(cluster: &'a ClusterIndex, service: &'a Service) -> Self {
+        Self { cluster, service, namespaces: cluster.namespaces_of_own(service) }
     }
 
     /// True if the pod, if it lives, is the Service's own.
     pub fn contains(&self, pod: &Pod) -> bool {
         let index = &self.cluster.endpoint_index;
         self.service.selects(pod)
-            || self.is_of_meant_namespace(pod) && self.names.contains(&PodName::of_pod(pod))
-            || index.places.ips(pod.uid).any(|ip| index.lists(self.name, ip, pod.uid))
-            || self.stands_in(pod) && self.cluster.proves_nothing(self.service)
+            || self.namespaces.contains(&pod.name.0)
+            || index.places.ips(pod.uid).any(|ip| index.lists(&self.service.name, ip, pod.uid))
     }
 
-    /// A possible holder among them: it may hold the IP without showing it, whichever node it is on.
-    pub(crate) fn possible_holder(&self) -> Option<&'a Record> {
-        let pods = &self.cluster.pods;
-        let is_own = |holder: &&Record| self.contains(&holder.pod);
-        // The pods that slices list may be of any namespace.
-        let is_elsewhere = self.meant.iter().any(|meant| meant.pod.name.0 != self.name.0);
-        if is_elsewhere || self.cluster.proves_nothing(self.service) {
-            pods.possible_holders().find(is_own)
-        } else {
-            pods.possible_holders_in(&self.name.0).find(is_own)
-        }
+    /// The pods that slices of the Service name at the IP, or named.
+    pub(crate) fn meant_at(self, ip: Addr) -> impl Iterator<Item = &'a Record> {
+        let targets = self.cluster.endpoint_index.at(&self.service.name, ip);
+        let uids = targets.flat_map(|(_, targets)| targets.keys().flatten());
+        uids.filter_map(|uid| self.cluster.pods.get(uid))
     }
 
-    /// True if slices of the pod's namespace may name it: what those of others give as the name of a meant pod proves nothing.
-    fn is_of_meant_namespace(&self, pod: &Pod) -> bool {
-        let mut meant = self.meant.iter().map(|meant| &meant.pod.name.0);
-        pod.name.0 == self.name.0 || meant.any(|namespace| pod.name.0 == *namespace)
-    }
-
-    /// True if the pod is of a meant pod's workload. Of a pod that only an earlier process saw the workload is not known.
-    fn stands_in(&self, pod: &Pod) -> bool {
-        let mut meant = self.meant.iter().map(|meant| &meant.pod);
-        pod.workload.is_some()
-            && pod.name.0 == self.name.0
-            && meant.any(|meant| meant.name.0.is_empty() || meant.workload == pod.workload)
+    /// Those that may hold the IP without showing it, whichever node they are on.
+    pub(crate) fn unshown_holders(self, ip: Addr) -> impl Iterator<Item = &'a Record> {
+        let own = &self.service.name.0;
+        let others = self.namespaces.iter().filter(move |namespace| *namespace != own);
+        let namespaces = [own].into_iter().chain(others);
+        let holders =
+            namespaces.flat_map(move |namespace| self.cluster.pods.unshown_holders_in(namespace, ip));
+        holders.filter(move |holder| self.contains(&holder.pod))
     }
 }

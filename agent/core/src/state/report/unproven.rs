@@ -134,7 +134,7 @@ impl State {
     pub fn rivals(&self) -> Vec<(String, String)> {
         let State { cluster, denials, .. } = self;
         let denied = denials.services().filter(|name| denials.of_service(name).next().is_some());
-        let rival = |name: &Name| cluster.vips.rivals(cluster.service(name)?)?.next().map(named);
+        let rival = |name: &Name| cluster.rival(cluster.service(name)?).map(named);
         denied.filter_map(|name| Some((named(name), rival(name)?))).collect()
     }
 }

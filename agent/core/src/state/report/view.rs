@@ -159,7 +159,7 @@ impl State {
             uid: record.pod.uid.to_string(),
             node: record.pod.node.as_ref().map(ToString::to_string),
             uid_state: record.uid_state,
-            exempt: self.cluster.exempt(&record.pod),
+            exempt: self.cluster.exempt(record),
             deleting: record.pod.deleting,
             present: record.present,
             shows: record.claims_now(ip),
@@ -170,7 +170,7 @@ impl State {
     fn service_view(&self, name: &Name, ip: Addr) -> ServiceView {
         let cluster = &self.cluster;
         let service = cluster.service(name).filter(|_| self.is_synced()).into_iter();
-        let judged = service.flat_map(|known| judge(cluster, (name, known), ip, &|uid| self.pod_or_uid(uid)));
+        let judged = service.flat_map(|known| judge(cluster, known, ip, &|uid| self.pod_or_uid(uid)));
         let why_not = judged.filter_map(|(endpoint, verdict)| Some((endpoint, verdict.err()?)));
         let why_not: BTreeMap<Endpoint, NotProven> = why_not.collect();
         let otherwise = if self.is_synced() { NotProven::NoVip } else { NotProven::NotSynced };

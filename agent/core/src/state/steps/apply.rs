@@ -7,6 +7,7 @@ use crate::state::State;
 use crate::state::denials::opinions::ReceivedList;
 use crate::state::dirty::{self, Dirty};
 use crate::state::index::endpoints::Endpoint;
+use crate::state::index::vips::Claims;
 use crate::state::review::Case;
 use crate::state::tables::layout::Layout;
 use crate::state::tables::{Changes, Tables};
@@ -25,7 +26,7 @@ impl State {
     /// end at once.
     pub fn begin_fact(&mut self, now: Duration, mut fact: Fact) {
         // Facts of the node come at any time; those of the API in the order in which it sent them.
-        let is_of_node = matches!(&fact, Fact::Presence(_) | Fact::LocalAddresses(_));
+        let is_of_node = matches!(&fact, Fact::Presence(_) | Fact::LocalAddresses(_) | Fact::SocketLb(_));
         while !is_of_node && self.is_unfinished() {
             self.run_step(now, usize::MAX);
         }
@@ -67,16 +68,17 @@ impl State {
         let mut forgotten = Dirty::default();
         forgotten.changed_endpoints(self.cluster.endpoint_index.expire(now), &mut self.cluster);
         forgotten.changed_endpoints(self.cluster.endpoint_index.retry(now), &mut self.cluster);
-        if self.cluster.retry_vips() {
-            forgotten.vips(self.cluster.stale.services());
+        for name in self.cluster.retry_vips() {
+            if let Some(service) = self.cluster.service(&name) {
+                forgotten.beside(&self.cluster, &Claims::beyond(service, None));
+            }
         }
         forgotten.pods.extend(self.orphan_ips.expire(&self.cluster, now));
         let (nodes, addresses) = self.cluster.forget_gone(now);
         forgotten.addresses(&self.cluster, addresses);
         forgotten.ended_on(&self.cluster, &nodes);
-        if self.cluster.forget_strays(now) {
-            forgotten.own_range(&self.cluster);
-        }
+        let believed = self.cluster.forget_strays(now);
+        forgotten.ranges(&self.cluster, &believed);
         let orphan_ips = &self.orphan_ips;
         self.generations.expire(now, |ip| orphan_ips.mentions(ip));
         forgotten.orphan_ips = true;
@@ -175,7 +177,7 @@ impl State {
         fresh.task = None;
         let services: Vec<Name> = fresh.cluster.services.keys().cloned().collect();
         for name in &services {
-            fresh.cluster.note_unselective(name);
+            fresh.cluster.doubt_selector(name);
         }
         let everything = Dirty::of_all(&fresh.cluster);
         fresh.apply_consequences(now, everything);
@@ -193,6 +195,13 @@ impl State {
                     self.orphan_ips.spoke(ip, at);
                 }
                 Dirty { orphan_ips: true, ..Dirty::default() }
+            }
+            Fact::NodesAsOf(moment) => {
+                self.cluster.nodes.shows_all_as_of(moment);
+                let mut dirty = Dirty::default();
+                let waiting = std::mem::take(&mut self.wait_for_nodes);
+                dirty.pairs(waiting.iter().map(|(service, ip)| (service, *ip)));
+                dirty
             }
             fact => dirty::update_index(&mut self.cluster, now, fact),
         };
@@ -242,7 +251,7 @@ impl State {
             let index = &self.cluster.endpoint_index;
             let services = dead.iter().flat_map(|uid| index.of_pod(*uid)).map(|(service, _)| service.clone());
             for service in services.collect::<BTreeSet<Name>>() {
-                dirty.unselective(&mut self.cluster, &service);
+                dirty.selector(&mut self.cluster, &service);
             }
         }
         self.task = None;

@@ -4,11 +4,13 @@ use super::lists::Task;
 use crate::facts::{Name, Selection, Watched};
 use crate::state::denials::opinions::{Opinion, ReceivedList, Wanted, spread};
 use crate::state::dirty::Dirty;
+use crate::state::index::endpoints::Endpoint;
+use crate::state::not_proven::NotProven;
 use crate::state::orphan_ip::OrphanIp;
 use crate::state::proof::judge;
 use crate::state::queue::Scope;
 use crate::state::{State, tables};
-use epguard_common::{Addr, Suspect, Uid};
+use epguard_common::{Addr, Denial, Suspect, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -154,11 +156,9 @@ impl State {
             Some(Task::Judge(list, services)) if services.contains(service) => Some(list.clone()),
             _ => None,
         };
+        self.cluster.compare_selector(service);
+        let proven = self.prove(service, ips);
         let cluster = &self.cluster;
-        let known = cluster.service(service).filter(|_| self.is_listed());
-        let judge = |known, ip| judge(cluster, (service, known), ip, &|_| String::new());
-        let verdicts = known.iter().flat_map(|known| ips.iter().flat_map(move |ip| judge(known, *ip)));
-        let proven = verdicts.filter_map(|(endpoint, verdict)| Some((endpoint, verdict.ok()?))).collect();
         let changed = self.denials.update_service(cluster, now, service, ips, &proven, list.as_ref());
         self.lay_out_service(service, &changed);
         if !self.queue.waits(service)
@@ -168,6 +168,35 @@ impl State {
             self.end_list();
         }
         changed
+    }
+
+    /// The denials that are proven of a Service at some IPs. Keeps in mind those that wait for the Nodes to be proven fresh.
+    fn prove(&mut self, name: &Name, ips: &[Addr]) -> BTreeMap<Endpoint, Denial> {
+        let mut proven = BTreeMap::new();
+        for ip in ips {
+            self.wait_for_nodes.remove(&(name.clone(), *ip));
+        }
+        let service = self.cluster.service(name).filter(|_| self.is_listed());
+        let Some(service) = service else {
+            return proven;
+        };
+        for ip in ips {
+            for (endpoint, verdict) in judge(&self.cluster, service, *ip, &|_| String::new()) {
+                match verdict {
+                    Ok(denial) => drop(proven.insert(endpoint, denial)),
+                    Err(NotProven::NodesNotFresh(_)) => {
+                        self.wait_for_nodes.insert((name.clone(), *ip));
+                    }
+                    Err(_) => {}
+                }
+            }
+        }
+        proven
+    }
+
+    /// True if a denial waits until the Nodes are proven fresh.
+    pub fn waits_for_nodes(&self) -> bool {
+        !self.wait_for_nodes.is_empty()
     }
 
     /// Has Services judged on a list that has come.
@@ -233,11 +262,30 @@ impl State {
 
     /// The time over which all agents spread such lists.
     pub fn spread(&self) -> Duration {
-        spread(self.cluster.count_nodes())
+        spread(self.cluster.nodes.count())
     }
 
-    /// Confirms the pending denials of a Service, or of all, without another list. Returns how many they were.
-    pub fn release_breaker(&mut self, service: Option<&Name>) -> usize {
+    /// Only observes a Service from now on: a denial of it was wrong.
+    pub fn demote(&mut self, now: Duration, service: &Name) {
+        if self.cluster.demoted.insert(service.clone()) {
+            self.apply_consequences(now, Dirty::of_service(service));
+        }
+    }
+
+    /// Services that are only observed because a denial was wrong.
+    pub fn demoted(&self) -> &BTreeSet<Name> {
+        &self.cluster.demoted
+    }
+
+    /// Confirms the pending denials of a Service, or of all, without another list, and ends that it is only observed because a denial
+    /// was wrong. Returns how many denials were pending.
+    pub fn release_breaker(&mut self, now: Duration, service: Option<&Name>) -> usize {
+        let is_released = |name: &Name| service.is_none_or(|service| service == name);
+        let demoted = &mut self.cluster.demoted;
+        let promoted: Vec<Name> = demoted.extract_if(.., is_released).collect();
+        for name in &promoted {
+            self.apply_consequences(now, Dirty::of_service(name));
+        }
         let released = self.denials.release(&self.cluster, service);
         for (name, endpoints) in &released {
             let ips = endpoints.iter().map(|endpoint| endpoint.ip).collect();

@@ -70,9 +70,11 @@ impl Revivals {
     pub fn restore_deaths(&mut self, cluster: &mut ClusterIndex, now: Duration) -> Vec<Uid> {
         let deaths = std::mem::take(&mut self.deaths);
         let restored = deaths.into_iter().map(|(uid, Death { record, listed })| {
+            let namespace = record.pod.name.0.clone();
             cluster.pods.keep_dead(record);
             for (service, endpoint, foreign) in listed {
-                cluster.endpoint_index.record(now, &service, (endpoint, foreign), uid);
+                cluster.endpoint_index.record(now, &service, endpoint, uid, foreign);
+                cluster.endpoint_index.name_namespace(&service, &namespace);
             }
             uid
         });

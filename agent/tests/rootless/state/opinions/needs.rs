@@ -3,59 +3,26 @@
 use super::*;
 
 #[test]
-fn a_pod_that_the_service_does_not_select_is_asked_for_by_its_name() {
+fn the_pods_of_a_namespace_are_asked_for_if_slices_list_one_that_the_selector_does_not_select() {
     let (mut world, _) = World::cluster().with_a();
     let c = pod("shop", "c", "api", &[Y]);
     world.pod(&c);
     world.slice(&[(Y, Some(c.uid))]);
     world.list(&[dead(&c)]);
-    let needed = [labelled("shop", "web"), named("c"), on_node_a(), slices_of_web()];
-    assert_eq!(first(&mut world), needed);
-    show(&mut world, labelled("shop", "web"), &[]);
+    assert_eq!(first(&mut world), [all_of_shop(), on_node_a(), slices_of_web()]);
     show_slices(&mut world, &[(Y, Some(c.uid))]);
     assert_eq!(world.held(), [Y], "no second list has shown its end");
-    show(&mut world, named("c"), &[dead(&c)]);
+    show(&mut world, all_of_shop(), &[dead(&c)]);
     assert_eq!(world.carried_out(), [Y]);
 }
 
 #[test]
-fn all_pods_that_slices_name_at_the_endpoint_are_asked_for() {
-    let (mut world, a) = World::cluster().with_a();
-    let c = pod("shop", "c", "api", &[X]);
-    let d = pod("shop", "d", "api", &[X]);
-    world.pod(&c);
-    world.pod(&d);
-    world.slice(&[(X, Some(a.uid)), (X, Some(c.uid)), (X, Some(d.uid))]);
-    world.list(&[dead(&a), dead(&c), dead(&d)]);
-    let needed = [labelled("shop", "web"), named("c"), named("d")];
-    let others = [on_node_a(), slices_of_web()];
-    assert_eq!(first(&mut world), [needed.as_slice(), &others].concat());
-    for (selection, pod) in needed.into_iter().zip([&a, &c, &d]) {
-        assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
-        show(&mut world, selection, &[dead(pod)]);
-    }
-    show_slices(&mut world, &[(X, Some(a.uid)), (X, Some(c.uid)), (X, Some(d.uid))]);
-    assert_eq!(world.carried_out(), [X]);
-}
-
-#[test]
-fn the_pods_of_a_service_without_a_selector_are_asked_for_by_name() {
-    let (mut world, a) = World::cluster().with_a();
-    world.tell(service(Service { selector: None, ..web() }));
-    world.list(&[dead(&a)]);
-    assert_eq!(first(&mut world), [named("a"), on_node_a(), slices_of_web()]);
-    show(&mut world, named("a"), &[dead(&a)]);
-    show_slices(&mut world, &[(X, Some(a.uid))]);
-    assert_eq!(world.carried_out(), [X]);
-}
-
-#[test]
-fn pods_that_may_stand_in_for_the_meant_one_are_listed_with_all_of_their_namespace() {
+fn where_a_selector_proves_nothing_all_pods_of_the_namespace_are_asked_for() {
     let unselective = || Some([("app", "only-its-controller-knows")].into_iter().collect());
     for (selector, starts) in [(None, true), (None, false), (unselective(), true), (unselective(), false)] {
         let mut world = World::cluster();
         world.tell(service(Service { selector, ..web() }));
-        let (a, b) = (replica("a", "pg", &[X]), replica("b", "pg", &[Y]));
+        let (a, b) = (pod("shop", "a", "pg", &[X]), pod("shop", "b", "pg", &[Y]));
         world.pod(&a);
         world.pod(&b);
         let listed = [(X, Some(a.uid)), (Y, Some(b.uid))];
@@ -63,20 +30,42 @@ fn pods_that_may_stand_in_for_the_meant_one_are_listed_with_all_of_their_namespa
         let mut pods = vec![dead(&a), b];
         world.list(&pods);
         assert_eq!(world.held(), [X]);
-        let of_shop =
-            Selection::Labelled { namespace: "shop".into(), selector: Selector::default(), node: None };
-        assert_eq!(first(&mut world), [of_shop.clone(), on_node_a(), slices_of_web()]);
+        assert_eq!(first(&mut world), [all_of_shop(), on_node_a(), slices_of_web()]);
         show_slices(&mut world, &listed);
-        show(&mut world, named("a"), &pods[..1]);
-        assert_eq!(world.held(), [X], "the next replica may be starting");
+        show(&mut world, labelled("shop", "pg"), &pods);
+        assert_eq!(world.held(), [X], "the next replica may be starting, with any labels");
         if starts {
-            pods.push(Pod { sandbox: Sandbox::Unsettled, ..replica("c", "pg", &[]) });
+            pods.push(Pod { sandbox: Sandbox::Unsettled, ..pod("shop", "c", "another", &[]) });
         }
-        show(&mut world, of_shop, &pods);
+        show(&mut world, all_of_shop(), &pods);
         let expected: &[Addr] = if starts { &[] } else { &[X] };
         assert_eq!(world.carried_out(), expected);
         assert_eq!(world.held(), []);
     }
+}
+
+/// A pod of another namespace, and a slice of the Service that lists it.
+fn copied(ip: Addr) -> (Pod, Slice) {
+    let copied = pod("other", "c", "api", &[ip]);
+    let copy = slice("copy", &[(ip, Some(copied.uid))]);
+    (copied, Slice { foreign: true, namespaces: ["other".into()].into(), ..copy })
+}
+
+#[test]
+fn the_pods_of_all_namespaces_that_slices_name_are_asked_for() {
+    let (mut world, a) = World::cluster().with_a();
+    let (copied, copy) = copied(X);
+    world.pod(&copied).tell(shown_slice(copy.clone()));
+    let pods = [dead(&a), dead(&copied)];
+    world.list(&pods);
+    let of_both = [all_of("other"), all_of_shop()];
+    assert_eq!(first(&mut world), [&of_both[..], &[on_node_a(), slices_of_web()]].concat());
+    show(&mut world, of_both[0].clone(), &pods[1..]);
+    let slices = vec![slice("web", &[(X, Some(a.uid))]), copy];
+    world.tell(Fact::Slice(Change::Part(part(slices_of_web(), slices))));
+    assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
+    show(&mut world, of_both[1].clone(), &pods[..1]);
+    assert_eq!(world.carried_out(), [X]);
 }
 
 #[test]
@@ -118,14 +107,13 @@ fn a_denial_that_a_list_of_services_began_waits_for_another_one_which_is_request
 
 #[test]
 fn a_denial_that_needs_fewer_lists_than_before_is_released_once_these_agree() {
-    let (mut world, _) = World::cluster().with_a();
-    let c = pod("shop", "c", "api", &[Y]);
-    world.pod(&c);
-    world.slice(&[(Y, Some(c.uid))]);
-    world.list(&[dead(&c)]);
-    show(&mut world, named("c"), &[dead(&c)]);
-    show_slices(&mut world, &[(Y, Some(c.uid))]);
-    assert_eq!(world.held(), [Y], "the pods of the Service are to agree too");
+    let mut world = World::cluster();
+    let (copied, copy) = copied(Y);
+    world.pod(&copied).tell(shown_slice(copy.clone()));
+    world.list(&[dead(&copied)]);
+    show(&mut world, all_of("other"), &[dead(&copied)]);
+    world.tell(Fact::Slice(Change::Part(part(slices_of_web(), vec![copy]))));
+    assert_eq!(world.held(), [Y], "the pods that the Service selects are to agree too");
     world.tell(service(Service { selector: None, ..web() }));
     assert_eq!(world.carried_out(), [Y]);
 }

@@ -1,6 +1,6 @@
 //! An endpoint as packets show it, and the endpoints of one Service, with the pods that were named behind them.
 
-use crate::facts::{PortName, Protocol};
+use crate::facts::{Namespaces, PortName, Protocol};
 use crate::sorted_map::SortedMap;
 use crate::state::index::Moment;
 use epguard_common::{Addr, Uid};
@@ -99,6 +99,11 @@ impl Listing {
         }
     }
 
+    /// How many pods another writer lists here, or did.
+    fn foreign_pods(&self, target: Target) -> usize {
+        usize::from(self.foreign && target.is_some())
+    }
+
     /// Whether a slice listed it as ready at any time in the last [`RECENTLY`].
     pub fn is_recently_ready(&self, now: Duration) -> bool {
         let recently = |last: Moment| now.saturating_sub(last.into()) < RECENTLY;
@@ -108,6 +113,37 @@ impl Listing {
 
 /// All endpoints of a Service, each with the pods that were named behind it.
 pub type Endpoints = SortedMap<(Endpoint, Target), Listing>;
+
+/// What slices show of a Service, or showed recently.
+#[derive(Debug, Clone, Default)]
+pub struct OfService {
+    /// Its endpoints.
+    pub endpoints: Endpoints,
+    /// How many listings of pods have another writer than the `EndpointSlice` controller, or had.
+    pub foreign: usize,
+    /// Namespaces of the pods that slices name, or named while the Service had endpoints.
+    pub namespaces: Namespaces,
+}
+
+impl OfService {
+    /// Edits the listing of a target. Does nothing if there is none.
+    pub fn edit(&mut self, key: &(Endpoint, Target), edit: impl FnOnce(&mut Listing)) {
+        let Some(listing) = self.endpoints.get_mut(key) else {
+            return;
+        };
+        self.foreign -= listing.foreign_pods(key.1);
+        edit(listing);
+        self.foreign += listing.foreign_pods(key.1);
+    }
+
+    /// Removes the listing of a target.
+    pub fn remove(&mut self, key: &(Endpoint, Target)) {
+        if let Some(listing) = self.endpoints.get(key) {
+            self.foreign -= listing.foreign_pods(key.1);
+        }
+        self.endpoints.remove(key);
+    }
+}
 
 /// The pods that were named behind one endpoint.
 #[derive(Debug, Clone, Copy)]

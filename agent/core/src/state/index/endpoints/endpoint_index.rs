@@ -1,12 +1,12 @@
 //! Index of the endpoints that each Service lists, or listed recently: conntrack, proxies and clients keep endpoints
 //! longer than slices do.
 
-use super::endpoint::Endpoints;
+use super::endpoint::OfService;
 use super::places::Places;
 use super::slice_part::SlicePart;
 use super::{Endpoint, Listing, Target, Targets};
 use crate::counts::{Groups, ungroup};
-use crate::facts::{Name, PodName, Slice};
+use crate::facts::{Name, Slice, Text};
 use crate::sorted_map::SortedMap;
 use crate::state::index::Moment;
 use crate::state::index::quota::{LeftOut, Quota, RETRIED};
@@ -27,7 +27,9 @@ const NOTED_EVERY: Duration = Duration::from_mins(1);
 #[derive(Debug, Clone, Default)]
 pub struct EndpointIndex {
     pub(crate) slices: HashMap<Name, Box<Slice>>,
-    pub(crate) services: HashMap<Name, Endpoints>,
+    pub(crate) services: HashMap<Name, OfService>,
+    /// Services by the namespaces, other than their own, of the pods that their slices name.
+    pub(super) guests: Groups<Text, Name>,
     /// Where each pod is, or was, listed.
     pub(crate) places: Places,
     /// The Services that list an IP, or did.
@@ -48,8 +50,8 @@ pub struct Touched {
     pub pairs: BTreeSet<(Name, Addr)>,
     /// Pods that are named there, or were until now.
     pub places: BTreeSet<(Uid, Addr, Name)>,
-    /// Services whose pods a slice of another writer lists from now on.
-    pub foreign: BTreeSet<Name>,
+    /// Services of which a slice shows another writer, or another namespace.
+    pub shows_writer: BTreeSet<Name>,
 }
 
 impl Touched {
@@ -93,36 +95,62 @@ impl EndpointIndex {
         }
     }
 
-    /// Adds a dead pod at the place where a Service once listed it, in a restore.
-    pub fn record(&mut self, now: Duration, service: &Name, (endpoint, foreign): (Endpoint, bool), uid: Uid) {
+    /// Adds a dead pod at the place where a Service once listed it, in a restore. `foreign`: another writer's slice did, or may have.
+    pub fn record(&mut self, now: Duration, service: &Name, endpoint: Endpoint, uid: Uid, foreign: bool) {
         self.edit(service, endpoint, Some(uid), |listing| {
             (listing.last, listing.used) = (now.into(), now.into());
             listing.foreign |= foreign;
         });
     }
 
+    /// Adds a namespace of which slices of a Service name pods. True if none did so.
+    pub fn name_namespace(&mut self, service: &Name, namespace: &Text) -> bool {
+        let Some(known) = self.services.get_mut(service) else {
+            return false;
+        };
+        if known.namespaces.contains(namespace) {
+            return false;
+        }
+        known.namespaces.push(namespace.clone());
+        if *namespace != service.0 {
+            self.guests.entry(namespace.clone()).or_default().insert(service.clone());
+        }
+        true
+    }
+
+    /// Drops what slices showed of a Service without endpoints.
+    pub(super) fn forget_service(&mut self, service: &Name) {
+        let Some(known) = self.services.remove(service) else {
+            return;
+        };
+        for namespace in &known.namespaces {
+            ungroup(&mut self.guests, namespace, service);
+        }
+    }
+
     /// Edits the listing of a target, which is added if there is none.
     fn edit(&mut self, service: &Name, endpoint: Endpoint, target: Target, edit: impl FnOnce(&mut Listing)) {
         let key = (endpoint, target);
-        let endpoints = self.services.entry(service.clone()).or_default();
-        if !endpoints.contains_key(&key) {
-            endpoints.insert(key, Listing::default());
+        let known = self.services.entry(service.clone()).or_default();
+        if !known.endpoints.contains_key(&key) {
+            known.endpoints.insert(key, Listing::default());
             self.room.take(service.0.clone(), 1);
             self.ips.insert((endpoint.ip, service.clone()), ());
             if let Some(uid) = target {
                 self.places.add(uid, endpoint.ip);
             }
         }
-        if let Some(listing) = endpoints.get_mut(&key) {
+        let remembered = &mut self.remembered;
+        known.edit(&key, |listing| {
             if !listing.is_current() {
-                ungroup(&mut self.remembered, service, &(listing.used, endpoint, target));
+                ungroup(remembered, service, &(listing.used, endpoint, target));
             }
             edit(listing);
             if !listing.is_current() {
-                let remembered = self.remembered.entry(service.clone()).or_default();
+                let remembered = remembered.entry(service.clone()).or_default();
                 remembered.insert((listing.used, endpoint, target));
             }
-        }
+        });
     }
 
     fn replace(&mut self, now: Duration, name: &Name, slice: Option<Slice>, touched: &mut Touched) {
@@ -178,39 +206,28 @@ impl EndpointIndex {
         }
         let known = self.services.get(new.service);
         let is_new =
-            |endpoint, target| known.is_none_or(|endpoints| !endpoints.contains_key(&(endpoint, target)));
+            |endpoint, target| known.is_none_or(|known| !known.endpoints.contains_key(&(endpoint, target)));
         let new_ones = new.named().filter(|(endpoint, shown, _)| is_new(*endpoint, shown.target));
         self.room.admits(&new.service.0, new_ones.count())
     }
 
     fn list(&mut self, part: &SlicePart<'_>, touched: &mut Touched) {
         let service = part.service;
-        if part.slice.ports.is_empty() {
-            return;
-        }
         for (endpoint, shown, port) in part.named() {
             self.edit(service, endpoint, shown.target, |listing| {
                 listing.add(port.name, shown.ready, part.slice.foreign);
             });
         }
         if part.slice.foreign && part.endpoints.iter().any(|shown| shown.target.is_some()) {
-            touched.foreign.insert(service.clone());
+            touched.shows_writer.insert(service.clone());
         }
-        let mut renamed = BTreeSet::new();
+        for namespace in &part.slice.namespaces {
+            if self.name_namespace(service, namespace) {
+                touched.shows_writer.insert(service.clone());
+            }
+        }
         for shown in &part.endpoints {
             touched.add(service, shown.ip, shown.target);
-            let is_new = |(uid, name): &(Uid, PodName)| self.places.name(*uid, *name);
-            renamed.extend(shown.target.zip(shown.target_name).filter(is_new).map(|(uid, _)| uid));
-        }
-        // Other Services may list them under other names, or under none.
-        let ips: BTreeSet<Addr> = renamed.iter().flat_map(|uid| self.places.ips(*uid)).collect();
-        for ip in ips {
-            let names_one = |service: &&Name| {
-                let mut targets = self.at(service, ip).flat_map(|(_, targets)| targets.keys().flatten());
-                targets.any(|uid| renamed.contains(&uid))
-            };
-            let services = self.services_at(ip).filter(names_one);
-            touched.pairs.extend(services.map(|service| (service.clone(), ip)));
         }
     }
 

@@ -1,25 +1,29 @@
 //! What the index of endpoints tells: of a Service, of an IP, of a pod.
 
-use super::endpoint::{after, at};
+use super::endpoint::{Endpoints, after, at};
 use super::{Endpoint, EndpointIndex, Listing, Targets};
-use crate::facts::{Name, PodName};
+use crate::facts::{Name, Text};
 use epguard_common::{Addr, Uid};
 use std::time::Duration;
 
 impl EndpointIndex {
     /// The sockets of a Service at an IP, with all targets named behind them.
     pub(crate) fn at(&self, service: &Name, ip: Addr) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
-        self.services.get(service).into_iter().flat_map(move |endpoints| at(endpoints, ip))
+        self.endpoints(service).flat_map(move |endpoints| at(endpoints, ip))
     }
 
     /// All targets named behind a socket of a Service.
     pub(crate) fn targets<'a>(&'a self, service: &Name, endpoint: &'a Endpoint) -> Option<Targets<'a>> {
-        Some(Targets { of: self.services.get(service)?, endpoint })
+        Some(Targets { of: &self.services.get(service)?.endpoints, endpoint })
     }
 
     /// All sockets of a Service.
     pub fn endpoints_of(&self, service: &Name) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
-        self.services.get(service).into_iter().flat_map(|endpoints| after(endpoints, None))
+        self.endpoints(service).flat_map(|endpoints| after(endpoints, None))
+    }
+
+    fn endpoints(&self, service: &Name) -> impl Iterator<Item = &Endpoints> {
+        self.services.get(service).into_iter().map(|known| &known.endpoints)
     }
 
     /// True if a Service has more IPs than this.
@@ -52,9 +56,19 @@ impl EndpointIndex {
         self.at(service, ip).any(|(_, targets)| targets.get(uid).is_some())
     }
 
-    /// Where pods of a namespace and name are, or were, listed.
-    pub fn of_name(&self, name: PodName) -> impl Iterator<Item = (&Name, Addr)> {
-        self.places.uids(name).flat_map(|uid| self.of_pod(uid))
+    /// Namespaces of the pods that slices of a Service name, or named while the Service had endpoints.
+    pub(crate) fn namespaces_of(&self, service: &Name) -> &[Text] {
+        self.services.get(service).map_or(&[], |known| &known.namespaces)
+    }
+
+    /// Services whose slices name pods of this namespace, which is not their own.
+    pub(crate) fn guests_in(&self, namespace: &str) -> impl Iterator<Item = &Name> {
+        self.guests.get(namespace).into_iter().flatten()
+    }
+
+    /// True if another writer than the `EndpointSlice` controller lists pods of the Service, or did recently.
+    pub(crate) fn has_other_writer(&self, service: &Name) -> bool {
+        self.services.get(service).is_some_and(|known| known.foreign > 0)
     }
 
     /// The IPs of a Service that were ready at any time in the last [`RECENTLY`](super::endpoint::RECENTLY), in ascending order; only
@@ -65,8 +79,7 @@ impl EndpointIndex {
         service: &Name,
         ip: Option<Addr>,
     ) -> impl Iterator<Item = Addr> {
-        let endpoints = self.services.get(service).into_iter();
-        let endpoints = endpoints.flat_map(move |endpoints| after(endpoints, ip));
+        let endpoints = self.endpoints(service).flat_map(move |endpoints| after(endpoints, ip));
         let is_ready = move |listing: &Listing| listing.is_recently_ready(now);
         let mut last = None;
         let ready = endpoints.filter(move |(_, targets)| targets.values().any(is_ready));

@@ -39,13 +39,13 @@ impl EndpointIndex {
     }
 
     fn forget(&mut self, service: &Name, gone: Vec<(Moment, Endpoint, Target)>, touched: &mut Touched) {
-        let Some(endpoints) = self.services.get_mut(service) else { return };
+        let Some(known) = self.services.get_mut(service) else { return };
         self.room.give_back(&service.0, gone.len());
         for (_, endpoint, target) in &gone {
-            endpoints.remove(&(*endpoint, *target));
+            known.remove(&(*endpoint, *target));
         }
-        if endpoints.is_empty() {
-            self.services.remove(service);
+        if known.endpoints.is_empty() {
+            self.forget_service(service);
         }
         for one in gone {
             ungroup(&mut self.remembered, service, &one);

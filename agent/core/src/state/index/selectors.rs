@@ -1,0 +1,89 @@
+//! Whether a Service's selector proves which pods are its own.
+//!
+//! The `EndpointSlice` controller lists the pods that the selector picks. Where something else writes slices, or slices list pods that
+//! the selector does not pick, only the writer knows which pod it means next.
+
+use super::ClusterIndex;
+use super::pods::Record;
+use crate::facts::{Name, Pod, Service, Text};
+use std::collections::BTreeSet;
+
+/// Listings of a Service that are compared with its selector. Of a Service with more, the selector proves nothing.
+const COMPARED: usize = 32_768;
+
+/// The Services whose selector proves nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Selectors {
+    /// Slices of these list pods that the selector does not pick, or did recently.
+    unselective: BTreeSet<Name>,
+    /// These have to be compared anew.
+    doubtful: BTreeSet<Name>,
+}
+
+impl ClusterIndex {
+    /// True if the selector of the Service does not tell which pods are its own.
+    pub(crate) fn proves_nothing(&self, service: &Service) -> bool {
+        let name = &service.name;
+        service.selector.is_none()
+            || self.endpoint_index.has_other_writer(name)
+            || self.selectors.unselective.contains(name)
+            || self.selectors.doubtful.contains(name)
+    }
+
+    /// The namespaces whose pods are all the Service's own; empty where its selector proves which pods are.
+    pub(crate) fn namespaces_of_own(&self, service: &Service) -> &[Text] {
+        if self.proves_nothing(service) { self.endpoint_index.namespaces_of(&service.name) } else { &[] }
+    }
+
+    /// Has the Service compared anew with the pods that its slices list, before it is judged.
+    pub(crate) fn doubt_selector(&mut self, name: &Name) {
+        if self.services.get(name).is_some_and(|service| service.selector.is_some()) {
+            self.selectors.doubtful.insert(name.clone());
+        } else {
+            self.selectors.unselective.remove(name);
+        }
+    }
+
+    /// True if a change of a listed pod may change what the selector of a Service proves.
+    pub(crate) fn may_change_selector(&self, name: &Name, pods: &[Option<&Pod>]) -> bool {
+        let Some(service) = self.service(name) else {
+            return false;
+        };
+        let is_unselective = self.selectors.unselective.contains(name);
+        is_unselective || pods.iter().flatten().any(|pod| !service.selects(pod))
+    }
+
+    /// Compares a Service with the pods that its slices list, if that is due.
+    pub(crate) fn compare_selector(&mut self, name: &Name) {
+        if !self.selectors.doubtful.remove(name) {
+            return;
+        }
+        if self.lists_unselected(name) {
+            self.selectors.unselective.insert(name.clone());
+        } else {
+            self.selectors.unselective.remove(name);
+        }
+    }
+
+    fn lists_unselected(&self, name: &Name) -> bool {
+        let Some(service) = self.service(name) else {
+            return false;
+        };
+        let listings = self.endpoint_index.endpoints_of(name).flat_map(|(_, targets)| targets.keys());
+        for (number, target) in listings.enumerate() {
+            if number >= COMPARED {
+                return true;
+            }
+            let record = target.and_then(|uid| self.pods.get(uid));
+            if record.is_some_and(|record| is_unselected(service, record)) {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// The labels of a pod that only an earlier process saw are not known.
+fn is_unselected(service: &Service, record: &Record) -> bool {
+    !record.restored && !service.selects(&record.pod)
+}

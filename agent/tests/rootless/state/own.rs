@@ -1,0 +1,141 @@
+//! The Service's own pods, where its selector proves nothing: all of the namespaces of the pods that its slices name. One story each.
+
+use super::*;
+
+/// `shop/web` has this selector, and its slice lists a pod, which is dead.
+fn listing_a(selector: Option<Selector>) -> (World, Pod) {
+    let mut world = World::cluster();
+    world.tell(service(Service { selector, ..web() }));
+    let a = pod("shop", "a", "pg", &[X]);
+    world.pod(&a);
+    world.slice(&[(X, Some(a.uid))]);
+    world.pod(&dead(&a)).denies(&[DeadBackend]);
+    (world, a)
+}
+
+fn selecting(app: &str) -> Option<Selector> {
+    Some([("app", app)].into_iter().collect())
+}
+
+/// A slice of `shop/web` that lists a pod on X, and is not the controller's.
+fn foreign(name: &str, listed: &Pod) -> Slice {
+    let namespaces = [listed.name.0.clone()].into();
+    Slice { foreign: true, namespaces, ..slice(name, &[(X, Some(listed.uid))]) }
+}
+
+#[test]
+fn any_pod_of_the_namespace_may_be_meant_next_and_is_reached_from_the_moment_at_which_it_may_hold_the_ip() {
+    for next in ["pg", "another"] {
+        let (mut world, _) = listing_a(None);
+        let b = pod("shop", "b", next, &[X]);
+        let unbound = Pod { node: None, ..pending("shop", "b", next) };
+        world.pod(&unbound).denies_as("no node has taken it", &[DeadBackend]);
+        world.pod(&pending("shop", "b", next)).denies_as("it may hold the IP", &[]);
+        world.pod(&b).denies(&[]);
+        world.pod(&terminal(&b)).denies_as("it may still serve what it began", &[RetiredBackend]);
+        world.pod(&dead(&b)).denies(&[DeadBackend]);
+    }
+}
+
+#[test]
+fn a_pod_of_another_namespace_is_a_stranger() {
+    let (mut world, _) = listing_a(None);
+    world.pod(&pending("other", "b", "pg")).denies(&[DeadBackend]);
+    world.pod(&pod("other", "b", "pg", &[X])).denies(&[Reused]);
+}
+
+#[test]
+fn the_namespaces_are_those_of_the_pods_that_slices_name_and_not_the_services() {
+    let mut world = World::cluster();
+    let a = pod("other", "a", "activator", &[X]);
+    world.tell(service(Service { selector: None, ..web() }));
+    world.pod(&a).tell(shown_slice(foreign("copy", &a)));
+    world.pod(&dead(&a)).denies(&[DeadBackend]);
+    let next = pending("other", "b", "activator");
+    world.pod(&next).denies_as("it may hold the IP", &[]);
+    world.pod(&pod("other", "b", "activator", &[X])).denies(&[]);
+    world.deleted(&dead(&next)).pod(&pod("shop", "c", "web", &[X])).denies(&[Reused]);
+    let named = pod("shop", "d", "web", &[Y]);
+    let second = Slice { name: ("shop".into(), "second".into()), ..slice("second", &[(Y, Some(named.uid))]) };
+    world.pod(&named).tell(shown_slice(second.clone())).denies_as("slices name a pod of shop", &[]);
+    world.tell(Fact::Slice(Change::Deleted(second))).denies_as("they did recently", &[]);
+}
+
+#[test]
+fn a_selector_proves_nothing_where_another_writer_lists_a_pod_or_did() {
+    for (is_foreign, reasons) in [(false, &[Reused][..]), (true, &[])] {
+        let mut world = World::cluster();
+        world.tell(service(Service { selector: selecting("leader"), ..web() }));
+        let a = pod("shop", "a", "leader", &[X]);
+        let listed = Slice { foreign: is_foreign, ..foreign("web", &a) };
+        world.pod(&a).tell(shown_slice(listed.clone()));
+        world.pod(&dead(&a)).denies(&[DeadBackend]);
+        world.pod(&pod("shop", "b", "pg", &[X])).denies(reasons);
+        world.tell(Fact::Slice(Change::Deleted(listed))).denies(reasons);
+    }
+}
+
+#[test]
+fn a_selector_proves_nothing_while_slices_list_pods_that_it_does_not_select_dead_or_alive() {
+    let (mut world, _) = listing_a(selecting("only-its-controller-knows"));
+    world.pod(&pending("other", "c", "pg"));
+    world.pod(&pod("shop", "b", "pg", &[X])).denies_as("the dead pod shows it", &[]);
+
+    let (mut world, _) = listing_a(selecting("pg"));
+    world.pod(&pod("shop", "b", "api", &[X])).denies(&[Reused]);
+    let c = pod("shop", "c", "api", &[Y]);
+    world.pod(&c);
+    for c in [c.clone(), dead(&c)] {
+        world.pod(&c);
+        let second = slice("second", &[(Y, Some(c.uid))]);
+        world.tell(Fact::Slice(Change::Applied(second.clone())));
+        assert!(!world.reasons().contains(&Reused));
+        world.tell(Fact::Slice(Change::Deleted(second)));
+        assert!(!world.reasons().contains(&Reused), "they did recently");
+    }
+}
+
+#[test]
+fn a_selector_proves_again_once_a_listed_pod_has_a_label_that_it_selects() {
+    let (mut world, _) = listing_a(selecting("pg"));
+    let c = pod("shop", "c", "api", &[Y]);
+    world.pod(&c).tell(shown_slice(slice("second", &[(Y, Some(c.uid))])));
+    world.pod(&pod("shop", "b", "api", &[X])).denies(&[]);
+    world.pod(&pod("shop", "c", "pg", &[Y])).denies(&[Reused]);
+}
+
+#[test]
+fn a_death_that_outlives_a_start_over_shows_that_the_selector_proves_nothing() {
+    let selector = selecting("only-its-controller-knows");
+    let (mut world, a) = listing_a(selector.clone());
+    let c = pod("other", "c", "c", &[Y]);
+    world.pod(&dead(&c));
+    world.deleted(&dead(&a));
+    world.pod(&c);
+    assert_eq!(world.state.take_revived(), Some(c.name.clone()));
+    world.list_all_but_pods();
+    world.tell(service(Service { selector, ..web() }));
+    world.slice(&[(X, Some(a.uid))]);
+    world.list(&[c]).denies(&[DeadBackend]);
+    world.pod(&pod("shop", "b", "pg", &[X])).denies(&[]);
+}
+
+#[test]
+fn a_live_pod_that_any_slice_of_the_service_lists_is_its_own() {
+    let (mut world, _) = listing_a(selecting("pg"));
+    let b = pod("other", "b", "api", &[X, Y]);
+    world.pod(&b).denies(&[Reused]);
+    world.tell(shown_slice(slice("second", &[(Y, Some(b.uid))]))).denies(&[]);
+}
+
+#[test]
+fn a_slice_without_ports_lists_its_addresses_on_any_port() {
+    let (mut world, _) = listing_a(selecting("pg"));
+    let any = SlicePort { port: ANY_PORT, ..tcp("", 1) };
+    let second = Slice { ports: vec![any], ..slice("second", &[(X, None)]) };
+    world.tell(shown_slice(second.clone())).denies_as("it may be in service", &[]);
+    world.tell(Fact::Slice(Change::Deleted(second))).denies(&[DeadBackend]);
+    let (mut world, _) = World::with_an_orphan();
+    world.tell(shown_slice(Slice { ports: vec![any], ..slice("second", &[(X, None)]) }));
+    assert!(!world.is_orphan(X));
+}
