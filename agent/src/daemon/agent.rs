@@ -8,6 +8,7 @@ mod tests;
 use crate::daemon::args::AgentArgs;
 use crate::daemon::attachments::Attachments;
 use crate::daemon::confirmation::Confirmation;
+use crate::daemon::demotion::Demotions;
 use crate::daemon::lease::Lease;
 use crate::daemon::mode_policy::NodeModes;
 use crate::daemon::report::denial_log::Report;
@@ -43,6 +44,7 @@ pub struct Agent {
     api: Watches,
     pace: Pace,
     confirmation: Confirmation,
+    demotions: Demotions,
     node_modes: NodeModes,
     translators: Translators,
     watches: BTreeMap<Watched, Watch>,
@@ -64,7 +66,7 @@ impl Agent {
     pub fn new(
         state: State,
         writer: Writer,
-        report: Report,
+        (report, demotions): (Report, Demotions),
         (datapath, translators): (Datapath, Translators),
         (api, pace): (Watches, Pace),
         node_modes: NodeModes,
@@ -79,7 +81,8 @@ impl Agent {
             lease: Lease::new(view, args.lease, Clocks::now()),
             api,
             pace,
-            confirmation: Confirmation::new(args.on_wrong_deny),
+            confirmation: Confirmation::default(),
+            demotions,
             node_modes,
             translators,
             watches: Watched::ALWAYS.into_iter().map(|id| (id, Watch::default())).collect(),
@@ -98,7 +101,8 @@ impl Agent {
         self.apply_lifts()?;
         self.state.tick(now());
         self.writer.sweep_flows()?;
-        self.confirmation.tick(now(), &mut self.state, &mut self.writer, &self.api, &mut self.report)?;
+        self.confirmation.tick(now(), &mut self.state, &self.api, &mut self.report);
+        self.demotions.tick(now(), &mut self.state, &mut self.writer, &self.report.names)?;
         self.report.tick(now(), &self.state, &mut self.writer)?;
         self.write()?;
         if self.state.is_synced() {

@@ -1,13 +1,10 @@
-//! Handles pending denials: asks for a second list, and raises the breaker's alarm. What is found wrong goes to `demotion`.
+//! Handles pending denials: asks for a second list, and raises the breaker's alarm.
 
-use super::demotion::{OnWrongDeny, handle_wrong_denial};
 use crate::daemon::report::denial_log::Report;
 use crate::daemon::report::kube_events::Subject;
-use crate::kernel::maps::Writer;
 use crate::shared::args;
 use crate::shared::status::PendingDenials;
 use crate::watch::Watches;
-use anyhow::Result;
 use epguard_core::facts::{Name, named};
 use epguard_core::state::{State, Trip};
 use std::collections::BTreeMap;
@@ -16,45 +13,30 @@ use std::time::Duration;
 /// Pending denials that are younger raise no alarm: the slice that follows the pod's end settles them.
 const ALARM_AFTER: Duration = Duration::from_secs(1);
 
-/// Alarms that are already logged, and the reaction to wrong denials.
+/// Alarms that are already logged.
+#[derive(Default)]
 pub struct Confirmation {
     tripped: BTreeMap<Name, Trip>,
-    on_wrong_deny: OnWrongDeny,
 }
 
 impl Confirmation {
-    /// Without alarms.
-    pub const fn new(on_wrong_deny: OnWrongDeny) -> Self {
-        Self { tripped: BTreeMap::new(), on_wrong_deny }
-    }
-
-    /// Asks for the wanted second lists, raises alarms, and handles wrong denials. Errors: CONFIG cannot be written.
-    pub fn tick(
-        &mut self,
-        now: Duration,
-        state: &mut State,
-        writer: &mut Writer,
-        api: &Watches,
-        report: &mut Report,
-    ) -> Result<()> {
+    /// Asks for the wanted second lists, and raises alarms.
+    pub fn tick(&mut self, now: Duration, state: &mut State, api: &Watches, report: &mut Report) {
         for opinion in state.take_opinions(now) {
             tracing::info!(kind = %opinion.kind, of = ?opinion.selection, "requesting a second list");
             api.list(opinion.kind, opinion.selection, state.spread());
         }
         self.alarm(now, state, report);
-        for finding in state.take_findings() {
-            handle_wrong_denial(self.on_wrong_deny, state, writer, report, &finding)?;
-        }
-        Ok(())
     }
 
-    /// Carries out the pending denials of a Service (`namespace/name`), or of all Services if none is named.
-    pub fn release(&self, state: &mut State, service: &str) {
+    /// Carries out the pending denials of a Service (`namespace/name`), or of all Services if none is named; and those that are only
+    /// observed because one was wrong.
+    pub fn release(&self, now: Duration, state: &mut State, service: &str) {
         let named = args::name(service);
         if named.is_none() && !service.is_empty() {
             return;
         }
-        let released = state.release_breaker(named.as_ref());
+        let released = state.release_breaker(now, named.as_ref());
         tracing::warn!(released, service, "breaker released by hand");
     }
 

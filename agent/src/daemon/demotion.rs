@@ -1,38 +1,90 @@
-//! A denial that was wrong: its reason is put into observe.
+//! A denial that was wrong: its Service is only observed from then on.
 
-use crate::daemon::report::denial_log::Report;
+use crate::daemon::report::Names;
+use crate::daemon::report::kept_file::KeptFile;
 use crate::kernel::maps::Writer;
+use crate::shared::run_dir::DEMOTED;
 use anyhow::Result;
 use clap::ValueEnum;
-use epguard_core::facts::named;
+use epguard_core::facts::{Name, named};
 use epguard_core::state::{Evidence, Finding, State};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
 
-/// What to do with a reason after a wrong denial.
+/// What to do with a Service after a wrong denial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OnWrongDeny {
-    /// Only observe it until the mode is set again
+    /// Only observe it until `epguard breaker --release` ends that
     Observe,
     /// Only log and count it
     Ignore,
 }
 
-/// Logs a wrong denial, and demotes its reason to observe if so told, unless no packet was stopped. Errors: CONFIG cannot be written.
-pub fn handle_wrong_denial(
+/// The Services that are only observed because a denial was wrong, and the file that has them for the next agent.
+#[derive(Debug)]
+pub struct Demotions {
     on_wrong_deny: OnWrongDeny,
-    state: &State,
-    writer: &mut Writer,
-    report: &Report,
-    finding: &Finding,
-) -> Result<()> {
-    let pod = |uid| report.names.text(state, uid);
+    stored: BTreeSet<Name>,
+    file: KeptFile<BTreeSet<Name>>,
+}
+
+impl Demotions {
+    /// Reads the file. One that does not exist, or cannot be read, holds no Services. Errors: no thread can be started.
+    pub fn load(run_dir: &Path, on_wrong_deny: OnWrongDeny) -> Result<Self> {
+        let path = run_dir.join(DEMOTED);
+        let text = fs::read(&path).unwrap_or_default();
+        let stored = serde_json::from_slice(&text).unwrap_or_default();
+        let file = KeptFile::new(path, "Services with a wrong denial are enforced again")?;
+        Ok(Self { on_wrong_deny, stored, file })
+    }
+
+    /// Has the Services of an earlier agent observed only.
+    pub fn restore(&self, now: Duration, state: &mut State) {
+        for service in &self.stored {
+            state.demote(now, service);
+        }
+    }
+
+    /// Logs the wrong denials, and has their Services observed only if so told, unless no packet was stopped. Without a Service, the
+    /// reason is, on the whole node.
+    ///
+    /// Errors: CONFIG cannot be written.
+    pub fn tick(
+        &mut self,
+        now: Duration,
+        state: &mut State,
+        writer: &mut Writer,
+        names: &Names,
+    ) -> Result<()> {
+        for finding in state.take_findings() {
+            let demotes = self.on_wrong_deny == OnWrongDeny::Observe && !finding.packets.held;
+            log(state, names, &finding, demotes);
+            match &finding.case.service {
+                Some(service) if demotes => state.demote(now, service),
+                None if demotes => writer.config.demote(finding.case.reason)?,
+                _ => {}
+            }
+        }
+        if state.is_synced() && self.stored != *state.demoted() {
+            self.stored.clone_from(state.demoted());
+            self.file.store(self.stored.clone());
+        }
+        Ok(())
+    }
+}
+
+fn log(state: &State, names: &Names, finding: &Finding, demotes: bool) {
+    let pod = |uid| names.text(state, uid);
     let Finding { case, packets, evidence } = finding;
-    let demotes = on_wrong_deny == OnWrongDeny::Observe && !packets.held;
     let evidence = match evidence {
         Evidence::HeldUnpublished(uid) => format!("{} held the IP without showing it", pod(*uid)),
         Evidence::Sighted => {
             "packets from the IP arrived at the interface that the node routes it to".to_owned()
         }
         Evidence::MeantIsAlive => "the pod that was meant is alive".to_owned(),
+        Evidence::Listed(uid) => format!("a slice of the Service lists {} at the IP", pod(*uid)),
     };
     tracing::error!(
         reason = case.reason.as_str(),
@@ -47,7 +99,32 @@ pub fn handle_wrong_denial(
         held = packets.held,
         evidence,
         "wrong deny{}",
-        if demotes { ": this reason is only observed from now on" } else { "" }
+        match &case.service {
+            _ if !demotes => "",
+            Some(_) => ": this Service is only observed from now on",
+            None => ": this reason is only observed from now on",
+        }
     );
-    if demotes { writer.config.demote(case.reason) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::testing::Scratch;
+
+    #[test]
+    fn the_next_agent_observes_the_services_that_the_last_one_did_and_none_of_an_unreadable_file() {
+        let run_dir = Scratch::new();
+        let web: Name = ("shop".into(), "web".into());
+        let load = || Demotions::load(&run_dir, OnWrongDeny::Observe).unwrap();
+        let demotions = load();
+        assert!(demotions.stored.is_empty());
+        demotions.file.store([web.clone()].into());
+        drop(demotions);
+        let mut state = State::default();
+        load().restore(Duration::ZERO, &mut state);
+        assert_eq!(*state.demoted(), BTreeSet::from([web]));
+        fs::write(run_dir.join(DEMOTED), "{").unwrap();
+        assert!(load().stored.is_empty());
+    }
 }

@@ -4,6 +4,7 @@ mod inbox;
 
 use crate::daemon::agent::Agent;
 use crate::daemon::args::AgentArgs;
+use crate::daemon::demotion::Demotions;
 use crate::daemon::mode_policy::{Modes, NodeModes};
 use crate::daemon::report::Names;
 use crate::daemon::report::denial_log::Report;
@@ -82,8 +83,10 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     tokio::pin!(metrics, health, serve);
 
     let names = Names::load(&args.run.run_dir)?;
-    let state = state(&args, &writer, &names);
-    let report = Report::new(names, announcer);
+    let demotions = Demotions::load(&args.run.run_dir, args.on_wrong_deny)?;
+    let mut state = state(&args, &writer, &names);
+    demotions.restore(boot(), &mut state);
+    let report = (Report::new(names, announcer), demotions);
     let agent =
         Agent::new(state, writer, report, (datapath, translators), (watches, pace), node_modes, &args);
     // The loop's future stays small.

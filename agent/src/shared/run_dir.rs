@@ -8,6 +8,8 @@ use std::path::Path;
 pub const LOCK: &str = "lock";
 /// Names of pods, for the next agent.
 pub const NAMES: &str = "names.json";
+/// Services that are only observed because a denial was wrong, for the next agent.
+pub const DEMOTED: &str = "demoted.json";
 /// The status socket.
 pub const SOCKET: &str = "status.sock";
 
@@ -23,7 +25,7 @@ pub fn remove(run_dir: &Path) -> Vec<String> {
 pub fn clear(run_dir: &Path) -> Vec<String> {
     let mut removed = Vec::new();
     // The lock goes last: the next agent may start once it is gone.
-    for path in [NAMES, SOCKET, LOCK].map(|name| run_dir.join(name)) {
+    for path in [NAMES, DEMOTED, SOCKET, LOCK].map(|name| run_dir.join(name)) {
         match fs::remove_file(&path) {
             Ok(()) => removed.push(path.display().to_string()),
             Err(error) if error.kind() == ErrorKind::NotFound => {}

@@ -111,6 +111,8 @@ pub struct Status {
     /// Reasons that are only observed because of a wrong denial.
     #[serde(deserialize_with = "lenient::items")]
     pub demoted: Vec<Reason>,
+    /// Services (`namespace/name`) that are only observed because a denial of them was wrong.
+    pub demoted_services: Vec<String>,
     /// Nodes on which pods finish and none is proven dead.
     pub unproven: Vec<UnprovenDeaths>,
     /// Possible holders: pods that for more than a minute may hold an IP that they do not show, and so keep a denial

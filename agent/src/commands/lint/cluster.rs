@@ -122,7 +122,8 @@ impl<'a> Cluster<'a> {
 
     /// Whether the agent draws no conclusion from the end of the pod, as its IP may go on without it.
     pub fn is_spared(&self, pod: &Pod) -> bool {
-        match self.agent().exempt(pod) {
+        let record = self.agent().pods.get(pod.uid);
+        match record.and_then(|record| self.agent().exempt(record)) {
             None | Some(Exemption::HostNetwork) => false,
             Some(Exemption::VirtualKubelet) => !self.agent().nodes.is_empty(),
             Some(Exemption::StaticIp | Exemption::OptedOut) => true,
@@ -132,7 +133,7 @@ impl<'a> Cluster<'a> {
     /// Whether a live pod of the Service's own has the address: traffic for it is right there.
     pub fn has_own(&self, service: &Name, ip: Addr) -> bool {
         self.agent().service(service).is_some_and(|fact| {
-            let own = Own::at(self.agent(), service, fact, ip);
+            let own = Own::new(self.agent(), fact);
             self.holders(ip).iter().any(|pod| own.contains(pod))
         })
     }

@@ -140,6 +140,14 @@ fn denials(status: &Status, table: &mut Table) {
         demoted,
         "search the log for `wrong deny` and report it; `epguard mode --reason REASON enforce` ends this",
     );
+    let services = &status.demoted_services;
+    let named = first(services, NAMED, services.len());
+    table.row(
+        (!services.is_empty()).then(|| {
+            format!("{} only observed, because a denial was wrong: {named}", count(services.len(), "Service"))
+        }),
+        "search the log for `wrong deny` and report it; `epguard breaker --release SERVICE` ends this",
+    );
     let pending = status.breaker.iter().map(|held| {
         format!(
             "{} of {} waited {} for confirmation ({}; {} ready recently)",

@@ -189,10 +189,10 @@ fn not_proven(name: &str, why: &NotProven) -> Verdict {
         ),
         NotProven::TooLarge => pass(
             format!(
-                "{name} lists more endpoints than the index has room for, addresses that cannot be read, or a pod \
-                 to which slices give more than eight names"
+                "{name} lists more endpoints than the index has room for, addresses that cannot be read, or pods of \
+                 more than 64 namespaces"
             ),
-            "fewer endpoints in the slices of this Service, or of its namespace; addresses that are IPs; one name for a pod",
+            "fewer endpoints in the slices of this Service, or of its namespace; addresses that are IPs",
         ),
         NotProven::SeveralOwners(one, other) => pass(
             format!(
@@ -211,8 +211,15 @@ fn not_proven(name: &str, why: &NotProven) -> Verdict {
             "a slice that lists it for a finished pod",
         ),
         NotProven::PossibleHolder(pod) => pass(
-            format!("{pod}, which {name} selects, may have the IP already without showing it"),
-            format!("{pod} showing its IP"),
+            format!("{pod}, which is a pod of {name}, may have the IP already without showing it"),
+            format!("{pod} showing the IP of its sandbox, with a container started in it"),
+        ),
+        NotProven::NodesNotFresh(pod) => pass(
+            format!(
+                "{pod}, which is a pod of {name}, starts on a node that may hand out the IP, unless the Nodes are as \
+                 the agent knows them"
+            ),
+            "a freshness check of the Nodes, which takes a few seconds at most",
         ),
         NotProven::OwnPod(pod) => {
             pass(format!("{pod} has the IP, and is a pod of {name}"), format!("the end of {pod}"))

@@ -19,7 +19,7 @@ impl Agent {
         let answer = match &question.request {
             Request::History(ip) => self.history_of(*ip),
             Request::ReleaseBreaker(service) => {
-                self.confirmation.release(&mut self.state, service);
+                self.confirmation.release(now(), &mut self.state, service);
                 self.write()?;
                 self.status()
             }
@@ -88,6 +88,7 @@ impl Agent {
             breaker: confirmation::pending_denials(&self.state, now()),
             wrong_denies: self.state.review().wrong.clone(),
             demoted: self.writer.config.demoted(),
+            demoted_services: self.state.demoted().iter().map(named).collect(),
             unproven: self.state.unproven(),
             possible_holders: self.state.possible_holders(now()),
             left_out: self.state.left_out(),

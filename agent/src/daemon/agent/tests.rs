@@ -62,7 +62,8 @@ fn agent(folder: &Path) -> Agent {
     let announcer = Announcer::start(client, args.node_name.clone(), Announce::None);
     let node_modes = NodeModes::new(None, (args.mode, args.reasons.modes()), &Config::default());
     let names = Names::load(folder);
-    let report = Report::new(names.unwrap(), announcer);
+    let demotions = Demotions::load(folder, args.on_wrong_deny).unwrap();
+    let report = (Report::new(names.unwrap(), announcer), demotions);
     Agent::new(state, writer, report, (datapath, translators), (watches, pace), node_modes, &args)
 }
 

@@ -3,20 +3,16 @@
 //! `<run-dir>/names.json` has them for the agent's next process. Pinned maps hold UIDs only, and the API no longer shows a pod that
 //! is gone.
 
+use super::kept_file::KeptFile;
 use crate::shared::drops::NOBODY;
 use crate::shared::run_dir::NAMES;
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use epguard_common::Uid;
 use epguard_core::facts::{Name, named};
 use epguard_core::state::{Changes, State};
-use nix::libc;
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs;
 use std::path::Path;
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread::{self, JoinHandle};
 
 /// How many names are stored, about 100 bytes each. After a restart, further denials show UIDs.
 const MOST: usize = 4_096;
@@ -27,23 +23,16 @@ pub struct Names {
     pods: BTreeMap<Uid, Name>,
     /// Whether names were added since the file was written.
     is_unsaved: bool,
-    /// Sends each new content to the thread that writes it; none once the thread is to end.
-    write: Option<Sender<BTreeMap<Uid, Name>>>,
-    writer: Option<JoinHandle<()>>,
+    file: KeptFile<BTreeMap<String, Name>>,
 }
 
 impl Names {
-    /// Reads the file. A file that does not exist, or cannot be read, holds no names. A thread writes it from now on:
-    /// a slow disk must not stop the agent. Errors: no thread can be started.
+    /// Reads the file. A file that does not exist, or cannot be read, holds no names. Errors: no thread can be started.
     pub fn load(run_dir: &Path) -> Result<Self> {
         let path = run_dir.join(NAMES);
         let pods = fs::read(&path).ok().and_then(|text| parse(&text)).unwrap_or_default();
-        let (write, contents) = mpsc::channel();
-        let writer = thread::Builder::new()
-            .name("names".into())
-            .spawn(move || write_each(&path, &contents))
-            .context("cannot start the thread that writes names")?;
-        Ok(Self { pods, is_unsaved: false, write: Some(write), writer: Some(writer) })
+        let file = KeptFile::new(path, "pods that are gone are named by UID")?;
+        Ok(Self { pods, is_unsaved: false, file })
     }
 
     /// The names that denials refer to; at first those of the file.
@@ -80,11 +69,8 @@ impl Names {
         if !std::mem::take(&mut self.is_unsaved) && names == self.pods {
             return;
         }
-        if let Some(write) = &self.write {
-            let first = names.iter().take(MOST).map(|(uid, name)| (*uid, name.clone()));
-            // An error would mean that the thread panicked, which is in the log.
-            let _ = write.send(first.collect());
-        }
+        let first = names.iter().take(MOST);
+        self.file.store(first.map(|(uid, name)| (uid.to_string(), name.clone())).collect());
         self.pods = names;
     }
 
@@ -105,47 +91,6 @@ impl Names {
 /// The pods whose IPs are orphans.
 fn orphaned(state: &State) -> impl Iterator<Item = Uid> {
     state.tables().terminated.values().map(|orphan_ip| orphan_ip.dead)
-}
-
-impl Drop for Names {
-    /// Waits until everything is written.
-    fn drop(&mut self) {
-        self.write = None;
-        if let Some(writer) = self.writer.take() {
-            let _ = writer.join();
-        }
-    }
-}
-
-/// Writes each content that arrives; of several that wait, only the last.
-fn write_each(path: &Path, contents: &Receiver<BTreeMap<Uid, Name>>) {
-    let mut failed = false;
-    while let Ok(content) = contents.recv() {
-        let content = contents.try_iter().last().unwrap_or(content);
-        let written = write(path, &content);
-        if let Err(error) = written.as_ref().map_err(|error| format!("{error:#}"))
-            && !failed
-        {
-            tracing::warn!("pods that are gone will be named by UID after a restart: {error}");
-        }
-        failed = written.is_err();
-    }
-}
-
-/// Replaces the file in one step: a reader sees the old one or the new one.
-fn write(path: &Path, names: &BTreeMap<Uid, Name>) -> Result<()> {
-    let names: BTreeMap<String, &Name> = names.iter().map(|(uid, name)| (uid.to_string(), name)).collect();
-    let text = serde_json::to_vec(&names).context("cannot write JSON")?;
-    let aside = path.with_extension("json.new");
-    let mut options = OpenOptions::new();
-    // Permissions as of the status socket: only root reads names. Not through a link.
-    options.create(true).write(true).truncate(true);
-    options.mode(0o600).custom_flags(libc::O_NOFOLLOW);
-    options
-        .open(&aside)
-        .and_then(|mut file| file.write_all(&text))
-        .and_then(|()| fs::rename(&aside, path))
-        .with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn parse(text: &[u8]) -> Option<BTreeMap<Uid, Name>> {

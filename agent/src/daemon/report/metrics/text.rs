@@ -126,6 +126,8 @@ impl Collector for Moment {
                 => reasons().map(|(name, reason)| (name, wrong_denies.get(&reason).copied().unwrap_or(0)));
             Gauge reason_demoted(reason) "1 for a reason that is only observed because it was wrong"
                 => reasons().map(|(name, reason)| (name, u64::from(demoted.contains(&reason))));
+            Gauge services_demoted() "Services that are only observed because a denial was wrong"
+                => [([], self.status.demoted_services.len())];
             Gauge breaker_held_services() "Services with denials that wait for a second list"
                 => [([], breaker.len())];
             Gauge breaker_held_endpoints() "Endpoints whose denial waits for a second list"
