@@ -1,6 +1,7 @@
 //! Fields of single raw objects. A field of the wrong type counts as absent.
 
 use crate::proxy::Protocol;
+use epguard_core::facts::Cidr;
 use serde_json::Value;
 use std::net::IpAddr;
 
@@ -83,15 +84,16 @@ pub(crate) fn selects(service: &Value, pod: &Value) -> bool {
         && selector.iter().all(|(key, value)| pod["metadata"]["labels"].get(key) == Some(value))
 }
 
-/// True if the slice lists a pod of this pod's namespace and name at the IP, under any UID.
-pub(crate) fn lists_name_of(slice: &Value, ip: IpAddr, pod: &Value) -> bool {
-    let mut there = each(&slice["endpoints"])
-        .filter(|endpoint| each(&endpoint["addresses"]).filter_map(self::ip).any(|own| own == ip))
-        .map(|endpoint| &endpoint["targetRef"])
-        .filter(|target| target["kind"] == "Pod" && non_empty(&target["name"]).is_some());
-    there.any(|target| {
-        let namespace = non_empty(&target["namespace"]).or(slice["metadata"]["namespace"].as_str());
-        namespace == pod["metadata"]["namespace"].as_str() && target["name"] == pod["metadata"]["name"]
+/// The namespaces of the pods that a slice names.
+pub(crate) fn named_namespaces(slice: &Value) -> impl Iterator<Item = &Value> {
+    let targets = each(&slice["endpoints"]).map(|endpoint| &endpoint["targetRef"]);
+    let pods = targets.filter(|target| target["kind"] == "Pod");
+    pods.map(|pod| {
+        if non_empty(&pod["namespace"]).is_some() {
+            &pod["namespace"]
+        } else {
+            &slice["metadata"]["namespace"]
+        }
     })
 }
 
@@ -154,24 +156,14 @@ pub(crate) fn ports(of: &Value) -> impl Iterator<Item = Port<'_>> {
     })
 }
 
-/// Kind and name of the pod's controlling owner, if that owner's pods stand in for each other: not in a `StatefulSet`. All
-/// `ReplicaSets` of a Deployment are one.
-pub(crate) fn workload(pod: &Value) -> Option<(&str, &str)> {
-    let meta = &pod["metadata"];
-    let owner = each(&meta["ownerReferences"]).find(|owner| owner["controller"] == true)?;
-    let (kind, name) = (owner["kind"].as_str()?, owner["name"].as_str()?);
-    let hash = meta["labels"]["pod-template-hash"].as_str();
-    let deployment = hash.and_then(|hash| name.strip_suffix(hash)?.strip_suffix('-'));
-    match (kind, deployment) {
-        ("ReplicaSet", Some(deployment)) => Some(("Deployment", deployment)),
-        ("ReplicaSet" | "DaemonSet" | "Job" | "ReplicationController", _) => Some((kind, name)),
-        _ => None,
-    }
-}
-
 /// Addresses of a node.
 pub(crate) fn node_addresses(node: &Value) -> impl Iterator<Item = IpAddr> {
     each(&node["status"]["addresses"]).filter_map(|address| ip(&address["address"]))
+}
+
+/// The ranges of a node.
+pub(crate) fn pod_ranges(node: &Value) -> impl Iterator<Item = Cidr> {
+    each(&node["spec"]["podCIDRs"]).filter_map(|range| Cidr::parse(range.as_str()?))
 }
 
 /// A node without a kubelet of its own.

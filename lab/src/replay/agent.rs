@@ -80,7 +80,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Answers the lists that the state waits for, as the agent does, but at once: the judge allows no delay.
+    /// Answers the lists and the freshness check that the state waits for, as the agent does, but at once: the judge allows no delay.
     fn confirm(&mut self, now: Duration) -> Result<()> {
         for watched in self.state.wanted_lists() {
             let Some(kind) = recorded(watched) else {
@@ -88,6 +88,10 @@ impl Agent {
             };
             let change = Change::Reset(self.listed.of(kind).cloned().collect());
             self.apply(now, &ApiEvent { kind, change })?;
+        }
+        if self.state.waits_for_nodes() {
+            let later = now + Duration::from_millis(1);
+            self.state.apply(later, Fact::NodesAsOf(later));
         }
         Ok(())
     }

@@ -9,10 +9,11 @@ mod tests;
 use super::pod::{self, Answer};
 use super::recording::Kind;
 use super::world::{Gone, Key, PodRecord, Standing, World};
-use crate::object::{cluster_ips, endpoints, has_selector, is_virtual_kubelet, opted_out, ports};
+use crate::object::{cluster_ips, endpoints, has_selector, is_virtual_kubelet, opted_out, pod_ranges, ports};
 use crate::proxy::Protocol;
 use epguard_common::Reason;
 use serde_json::Value;
+use std::net::IpAddr;
 use std::{collections::BTreeSet, fmt, time::Duration};
 
 /// A pair may leave the history this long after the last slice that listed it.
@@ -114,9 +115,8 @@ pub fn prove(world: &World, key: &Key, now: Duration) -> Result<Proof, &'static 
     if !has_selector(service) {
         case.still_lists(&meant)?;
     }
-    case.no_candidate()?;
-
     let owner = case.owner()?;
+    case.no_candidate(&meant, owner.as_deref())?;
     let mut shapes = case.strengths(&meant);
     if let Some(owner) = &owner {
         case.newer_than_retired(&meant, owner)?;
@@ -207,11 +207,23 @@ impl Case<'_> {
         if elsewhere { Ok(()) } else { Err("the Service, without a selector, no longer lists it") }
     }
 
-    fn no_candidate(&mut self) -> Result<(), &'static str> {
+    /// An error if a pod of the Service may hold the IP unpublished. It may not where a stranger shows the IP and the selector proves.
+    fn no_candidate(&mut self, meant: &BTreeSet<String>, owner: Option<&str>) -> Result<(), &'static str> {
         let Self { world, key, required } = self;
+        if let Some(stranger) = owner.and_then(|uid| world.pods.get(uid))
+            && world.selector_proves(key)
+        {
+            match pod::may_hold_unpublished(&stranger.object) {
+                Answer::No => return Ok(()),
+                Answer::Perhaps => *required = false,
+                Answer::Yes => {}
+            }
+        }
         let own = world.live_pods().filter(|(_, record)| world.is_own(key, &record.object));
         for (_, PodRecord { object, .. }) in own {
             match pod::may_hold_unpublished(object) {
+                // Whether its node hands out such IPs depends on how fresh the Nodes are.
+                Answer::Yes if is_of_other_range(world, key.ip, meant, object) => *required = false,
                 Answer::Yes => return Err("a pod of the Service may hold the IP unpublished"),
                 Answer::Perhaps => *required = false,
                 Answer::No => {}
@@ -286,6 +298,16 @@ impl Case<'_> {
                 && pod::ips(&record.object).contains(&key.ip)
         })
     }
+}
+
+/// True if the IP lies in the ranges of a node on which a meant pod ran, and the pod is on another node.
+fn is_of_other_range(world: &World, ip: IpAddr, meant: &BTreeSet<String>, pod: &Value) -> bool {
+    let pods = meant.iter().filter_map(|uid| world.pods.get(uid));
+    let mut nodes = pods.filter_map(|record| node_of(world, &record.object));
+    nodes.any(|node| {
+        let is_elsewhere = node["metadata"]["name"] != pod["spec"]["nodeName"];
+        is_elsewhere && pod_ranges(node).any(|range| range.contains(ip.into()))
+    })
 }
 
 fn node_of<'a>(world: &'a World, pod: &Value) -> Option<&'a Value> {

@@ -3,8 +3,7 @@
 use super::pod;
 use super::recording::{ApiEvent, Change, Kind, Listed, Object, WATCHED};
 use crate::object::{
-    self, Port, endpoints, has_selector, is_controllers, lists_name_of, ports, selects, slice_service,
-    workload,
+    self, Port, endpoints, has_selector, is_controllers, named_namespaces, ports, selects, slice_service,
 };
 use crate::proxy::Protocol;
 use serde_json::Value;
@@ -124,33 +123,36 @@ impl World {
         slices.filter(move |slice| slice_service(slice).as_deref() == Some(service))
     }
 
-    /// True if the pod, while it lives, is the Service's own at an endpoint (docs/verdicts.md).
+    /// True if the pod, while it lives, is the Service's own (docs/verdicts.md).
     pub(super) fn is_own(&self, key: &Key, pod: &Value) -> bool {
         let Some(service) = self.listed.get(Kind::Service, &key.service) else { return false };
-        let slices = || self.slices(&key.service);
-        let listed = || slices().flat_map(|slice| endpoints(slice)).filter_map(|endpoint| endpoint.uid);
-        let selects_all = || {
-            let mut live = listed().filter(|uid| self.standing(uid) == Standing::Live);
-            has_selector(service)
-                && live.all(|uid| selects(service, &self.pods[uid].object))
-                && slices()
-                    .all(|slice| is_controllers(slice) || endpoints(slice).all(|one| one.uid.is_none()))
-        };
+        let mut listed = self.slices(&key.service).flat_map(|slice| endpoints(slice));
         selects(service, pod)
-            || listed().any(|uid| Some(uid) == object::uid(pod))
-            || slices().any(|slice| lists_name_of(slice, key.ip, pod))
-            || self.stands_in(key, pod) && !selects_all()
+            || listed.any(|endpoint| endpoint.uid.is_some() && endpoint.uid == object::uid(pod))
+            || !self.selector_proves(key) && self.is_of_named_namespace(key, pod)
     }
 
-    /// True if the pod is of the workload of a pod that is or was listed at the endpoint's IP.
-    fn stands_in(&self, key: &Key, pod: &Value) -> bool {
-        let same = |other: &Value| {
-            other["metadata"]["namespace"] == pod["metadata"]["namespace"] && workload(other) == workload(pod)
-        };
-        let there = |listed: &Key| listed.service == key.service && listed.ip == key.ip;
-        let uids = self.listings.iter().filter(|(listed, _)| there(listed));
-        let mut meant = uids.flat_map(|(_, uids)| uids.keys().flatten()).filter_map(|uid| self.pods.get(uid));
-        workload(pod).is_some() && meant.any(|record| same(&record.object))
+    /// True if the selector of the Service tells which pods are its own.
+    pub(super) fn selector_proves(&self, key: &Key) -> bool {
+        let Some(service) = self.listed.get(Kind::Service, &key.service) else { return false };
+        let mut slices = self.slices(&key.service);
+        let of_service = self.listings.iter().filter(|(listed, _)| listed.service == key.service);
+        let listed = of_service.flat_map(|(_, uids)| uids.keys().flatten());
+        let mut pods = listed.filter_map(|uid| self.pods.get(uid));
+        has_selector(service)
+            && slices.all(|slice| is_controllers(slice) || endpoints(slice).all(|one| one.uid.is_none()))
+            && pods.all(|record| selects(service, &record.object))
+    }
+
+    /// True if slices of the Service name a pod of this pod's namespace, or named one.
+    fn is_of_named_namespace(&self, key: &Key, pod: &Value) -> bool {
+        let namespace = &pod["metadata"]["namespace"];
+        let mut named = self.slices(&key.service).flat_map(|slice| named_namespaces(slice));
+        let of_service = self.listings.iter().filter(|(listed, _)| listed.service == key.service);
+        let listed = of_service.flat_map(|(_, uids)| uids.keys().flatten());
+        let mut pods = listed.filter_map(|uid| self.pods.get(uid));
+        named.any(|named| named == namespace)
+            || pods.any(|record| record.object["metadata"]["namespace"] == *namespace)
     }
 
     /// Pods that are in the API and not terminal.

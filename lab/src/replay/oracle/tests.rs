@@ -375,31 +375,32 @@ fn a_selected_pod_may_hold_an_ip_that_it_does_not_publish() {
 }
 
 #[test]
-fn where_the_selector_proves_nothing_pods_of_the_meant_pods_workload_are_the_services_own() {
-    let of = |pod: Value, kind: &str, name: &str| {
-        let owners = json!([{"kind": kind, "name": name, "controller": true}]);
-        but(
-            pod,
-            &json!({"metadata": {"labels": {"app": null, "pod-template-hash": "54cc"}, "ownerReferences": owners}}),
-        )
-    };
+fn where_the_selector_proves_nothing_all_pods_of_the_namespaces_that_slices_name_are_the_services_own() {
     let controller = "endpointslice-controller.k8s.io";
-    for (kind, name, listed, writer, expected) in [
-        ("ReplicaSet", "pg-54cc", "x", controller, OWN),
-        ("DaemonSet", "pg-54cc", "x", controller, OWN),
-        ("DaemonSet", "pg", "x", controller, REUSED),
-        ("StatefulSet", "pg-54cc", "x", controller, REUSED),
-        ("DaemonSet", "pg-54cc", "y", controller, REUSED),
-        ("DaemonSet", "pg-54cc", "y", "another", OWN),
+    let unselected = |pod: Value| but(pod, &json!({"metadata": {"labels": {"app": null}}}));
+    let elsewhere = json!({"metadata": {"namespace": "bank"}});
+    for (listed, writer, holder, expected) in [
+        ("x", controller, backend("b", X), OWN),
+        ("y", controller, backend("b", X), REUSED),
+        ("y", "another", backend("b", X), OWN),
+        ("x", controller, but(backend("b", X), &elsewhere), REUSED),
+        ("y", "another", but(backend("b", X), &elsewhere), REUSED),
     ] {
         let labels = json!({"endpointslice.kubernetes.io/managed-by": writer});
         let slice = slice(&[endpoint(X, "a"), endpoint("10.244.1.7", listed)]);
-        let world = Small::listing(dead(of(a(), kind, "pg-54cc"))).after([
-            shows(of(backend("x", "10.244.1.7"), "Job", "other")),
+        let world = Small::listing(dead(a())).after([
+            shows(unselected(backend("x", "10.244.1.7"))),
             shows(backend("y", "10.244.1.8")),
             shows(but(slice, &json!({"metadata": {"labels": labels}}))),
-            shows(of(backend("b", X), kind, name)),
+            shows(unselected(holder)),
         ]);
-        assert_eq!(world.verdict(), expected, "{kind} {name} {listed} {writer}");
+        assert_eq!(world.verdict(), expected, "{listed} {writer}");
     }
+}
+
+#[test]
+fn a_stranger_that_shows_the_ip_is_denied_while_a_selected_pod_starts() {
+    let starting = but(backend("c", "10.244.1.6"), &json!({"status": {"podIPs": []}}));
+    let world = Small::listing(dead(a())).after([shows(starting), shows(stranger("b", X))]);
+    assert_eq!(world.verdict(), REUSED);
 }
