@@ -19,6 +19,8 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 const LEASE: Duration = Duration::from_secs(15);
+/// How often the agent asks whether there are new Nodes.
+const NODES: Duration = Duration::from_secs(2);
 pub const MAX_VIEW_AGE: Duration = Duration::from_secs(30);
 
 thread_local! {
@@ -62,6 +64,8 @@ pub struct Agent {
     messages: mpsc::Receiver<Message>,
     /// The latest report of netlink.
     told: Option<Presence>,
+    /// When it asked last whether the Nodes that it knows are all.
+    asked_for_nodes: Option<Duration>,
 }
 
 impl Agent {
@@ -78,6 +82,7 @@ impl Agent {
             watches: start((client, boot), (NODE_NAMES[0], None), &tx),
             messages,
             told: None,
+            asked_for_nodes: None,
         }
     }
 
@@ -85,6 +90,11 @@ impl Agent {
         let mut batch = Vec::new();
         self.messages.recv_many(&mut batch, 4096).await;
         batch
+    }
+
+    /// What it knows of an IP.
+    pub fn view(&self, ip: Ip) -> String {
+        format!("{:?}", self.state.view(addr(ip)))
     }
 
     pub fn is_synced(&self) -> bool {
@@ -106,7 +116,13 @@ impl Agent {
                         }
                     }
                 }
-                Event::Proven { as_of, by } => self.lease.view.proven(watch, as_of, by),
+                Event::Proven { as_of, by } => {
+                    self.lease.view.proven(watch, as_of, by);
+                    if watch == Watched::Nodes {
+                        changed = true;
+                        self.state.apply(boot(), Fact::NodesAsOf(as_of));
+                    }
+                }
                 Event::Behind => self.lease.view.void(Some(watch), boot()),
                 Event::Rewound(_) => self.start_over(watch),
                 Event::Up => self.lease.view.connected(watch, true),
@@ -167,6 +183,10 @@ impl Agent {
             kernel.deadline = deadline;
         }
         let tables = self.state.tables();
+        if self.state.waits_for_nodes() && self.asked_for_nodes.is_none_or(|at| at + NODES <= boot()) {
+            self.asked_for_nodes = Some(boot());
+            self.watches.confirm(Watched::Nodes, Duration::ZERO);
+        }
         let denies =
             !tables.denied.is_empty() || tables.terminated.values().any(|vacant| vacant.lifted.is_none());
         if denies {

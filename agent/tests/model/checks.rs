@@ -65,6 +65,10 @@ fn is_wrong(world: &World, denied: &Denied, excused: &impl Fn(&[(usize, String)]
         let holder = holder.filter(|_| !excused(&[]))?;
         return Some(format!("the sandbox of {} holds it", holder.uid));
     };
+    if let Some(holder) = holder.filter(|holder| vip == OWN_ADDRESS && holder.has_host_port_on(0)) {
+        let pod = (PODS, key(holder.namespace, &holder.name));
+        return (!excused(&[pod])).then(|| format!("{vip} is the host port of {}", holder.uid));
+    }
     called(world, vip).find_map(|service| is_wrong_for(world, service, denied, excused))
 }
 
@@ -86,42 +90,20 @@ fn is_wrong_for(
         return Some(format!("{}, which it calls dead, runs there", holder.uid));
     }
     let (_, object) = world.objects.pod_of(&holder.uid)?;
-    let rightful = match denied.reason {
-        "retired-backend" => false,
-        "reused" if denied.dead.is_none() && object.is_terminal() => {
-            let mut listed = world.objects.listed(service, denied.ip);
-            listed.any(|endpoint| endpoint.target.as_ref().is_some_and(|(_, uid)| *uid == holder.uid))
-        }
-        _ => !object.is_terminal() && is_own(world, service, holder, object, denied.ip),
+    let rightful = if denied.reason == "reused" && denied.dead.is_none() && object.is_terminal() {
+        let mut listed = world.objects.listed(service, denied.ip);
+        listed.any(|endpoint| endpoint.target.as_ref().is_some_and(|target| target.uid == holder.uid))
+    } else {
+        world.means(service, holder, denied.ip)
     };
-    let slices = service.slices().map(|slice| (SLICES, key(service.namespace, &slice)));
+    let copied = if let Writer::Copy(of) = service.writer { Some(&world.services[of]) } else { None };
+    let of_slices = copied.into_iter().chain([service]).flat_map(|service| {
+        service.slices().map(|slice| (SLICES, key(service.namespace, &slice)))
+    });
     let concerned: Vec<(usize, String)> =
-        slices.chain([(PODS, id), (SERVICES, key(service.namespace, service.name))]).collect();
+        of_slices.chain([(PODS, id), (SERVICES, key(service.namespace, service.name))]).collect();
     (rightful && !excused(&concerned))
         .then(|| format!("{} holds it, and is who {} may reach there", holder.uid, service.name))
-}
-
-/// Whether a pod is who the Service's clients shall reach at an IP.
-fn is_own(world: &World, service: &Service, holder: &Pod, object: &PodObject, ip: Ip) -> bool {
-    let same_namespace = holder.namespace == service.namespace;
-    let mut slices = world.objects.slices_of(service);
-    let has_foreign = slices.any(|(name, slice)| {
-        !name.contains("-auto") && slice.endpoints.iter().any(|endpoint| endpoint.target.is_some())
-    });
-    let replaces = |name: &str, uid: &str| {
-        let mut pods = world.cluster.pods.iter();
-        let is_of_its_owner = |pod: &Pod| pod.uid == uid && pod.app == holder.app;
-        let is_any = service.selects.is_none() || has_foreign;
-        name == holder.name || is_any && object.stands_in() && pods.any(is_of_its_owner)
-    };
-    let selected = service.selects == Some(object.app) && same_namespace;
-    let mut listed = world.objects.listed(service, ip);
-    let listed_at = listed.any(|endpoint| match &endpoint.target {
-        None => true,
-        Some((_, uid)) if uid == "uid-of-another-cluster" || *uid == holder.uid => true,
-        Some((name, uid)) => same_namespace && replaces(name, uid),
-    });
-    selected || listed_at
 }
 
 /// Whether the agent could not know: an event that shows it was not sent yet, for less than a view's age, and nothing
@@ -141,20 +123,22 @@ fn is_excused(world: &World, blind: Blind, kinds: &[(usize, String)]) -> bool {
 }
 
 /// What is provable now, by the ground truth and the API, and is not denied. To be asked when all has been quiet for long.
-pub fn missing(world: &World, kernel: &Kernel, listed: &[(Service, Ip, String)]) -> Option<String> {
+pub fn missing(world: &World, kernel: &Kernel, listed: &[(Service, Ip, String)]) -> Option<(Service, Ip)> {
     let in_force = kernel.in_force();
     let is_denied = |service: &Service, ip: Ip| {
         let mut at = in_force.iter().filter(|denied| denied.ip == ip);
         at.any(|denied| denied.vip == Some(service.vip.of(ip.six)))
     };
-    let missing = provable(world, listed).find(|(service, ip)| !is_denied(service, *ip));
-    missing.map(|(service, ip)| format!("{}'s flows to {ip} are not denied", service.name))
+    provable(world, listed).find(|(service, ip)| !is_denied(service, *ip))
 }
 
 /// What is denied for good of the endpoints whose slices list only pods that the API shows dead, with the IP: (VIP, IP, reason).
 pub fn lasting(world: &World, kernel: &Kernel) -> BTreeSet<(Ip, Ip, &'static str)> {
-    // An agent that starts then cannot know of an end that the API shows no more.
-    let is_unknown = |pod: &PodObject, ip| shows(pod, ip) && pod.is_terminal() && !is_shown_over(pod);
+    // An agent that starts then cannot know of an end that the API shows no more, nor which Node it was that a dead pod ran on, so
+    // that a pod which starts on another one may have been given its IP.
+    let is_unknown = |pod: &PodObject, ip| {
+        if pod.is_terminal() { pod.shows(ip) && !is_shown_over(pod) } else { !is_settled(world, pod) }
+    };
     let is_plain = |denied: &&Denied| {
         let services: Vec<&Service> = denied.vip.into_iter().flat_map(|vip| called(world, vip)).collect();
         let is_of = |namespace: &str| services.iter().any(|service| service.namespace == namespace);
@@ -165,9 +149,9 @@ pub fn lasting(world: &World, kernel: &Kernel) -> BTreeSet<(Ip, Ip, &'static str
         let mut listed = services.iter().flat_map(|service| world.objects.listed(service, denied.ip));
         listed.all(|endpoint| {
             let target = endpoint.target.as_ref();
-            target.is_some_and(|(_, uid)| {
-                let shown = world.objects.pod_of(uid).map(|(_, object)| object);
-                shown.is_some_and(|pod| is_shown_over(pod) && shows(pod, denied.ip) && has_node(world, pod))
+            target.is_some_and(|target| {
+                let shown = world.objects.pod_of(&target.uid).map(|(_, object)| object);
+                shown.is_some_and(|pod| is_shown_over(pod) && pod.shows(denied.ip) && has_node(world, pod))
             })
         })
     };
@@ -190,30 +174,69 @@ fn is_provable(world: &World, service: &Service, ip: Ip, ever: &[(Service, Ip, S
         return false;
     }
     let mut endpoints = world.objects.listed(service, ip).peekable();
-    let by_controller = endpoints.peek().is_some();
+    let is_listed = endpoints.peek().is_some();
     let mut meant = ever.iter().filter(|(other, at, _)| other == service && *at == ip);
-    let listed: BTreeSet<&str> = (world.objects.slices_of(service))
-        .flat_map(|(_, slice)| &slice.endpoints)
-        .filter_map(|endpoint| Some(&*endpoint.target.as_ref()?.1))
-        .collect();
-    let is_stranger = |namespace: &str, pod: &PodObject| {
-        let is_elsewhere = namespace != service.namespace && !listed.contains(&*pod.uid);
-        is_elsewhere && shows(pod, ip) && is_settled(world, pod)
-    };
-    let mut pods = world.objects.pods.iter();
-    let strangers =
-        pods.clone().filter(|((namespace, _), pod)| !pod.is_terminal() && is_stranger(namespace, pod));
-    by_controller
-        && strangers.count() < 2
-        && meant.all(|(_, _, uid)| is_proven_dead(world, service, uid, ip))
+    let all_are_dead = meant.all(|(_, _, uid)| is_proven_dead(world, service, uid, ip))
         && endpoints.all(|endpoint| {
             let target = endpoint.target.as_ref();
-            target.is_some_and(|(_, uid)| is_proven_dead(world, service, uid, ip))
-        })
-        && pods.all(|((namespace, _), pod)| {
-            let elsewhere = is_settled(world, pod) && !shows(pod, ip) && pod.ip.is_some();
-            pod.is_terminal() || elsewhere || is_stranger(namespace, pod)
-        })
+            target.is_some_and(|target| is_proven_dead(world, service, &target.uid, ip))
+        });
+    if !is_listed || !all_are_dead {
+        return false;
+    }
+    let own = Own::of(world, service, ever);
+    let live = || world.objects.pods.iter().filter(|(_, pod)| !pod.is_terminal());
+    let mut strangers = live().filter(|(id, pod)| !own.has(id, pod) && pod.shows(ip));
+    let stranger = strangers.next();
+    if strangers.next().is_some() {
+        return false;
+    }
+    let is_reused = own.is_proven && stranger.is_some_and(|(_, pod)| is_settled(world, pod));
+    live().filter(|(id, pod)| own.has(id, pod)).all(|(_, pod)| {
+        let shows_all = is_settled(world, pod) && pod.families.contains(&ip.six);
+        !pod.shows(ip) && (shows_all || is_reused || is_given_elsewhere(world, pod, ip))
+    })
+}
+
+/// Which pods may be meant, as far as the API shows it.
+struct Own {
+    service: Service,
+    /// The selector tells.
+    is_proven: bool,
+    /// Otherwise: all of these.
+    namespaces: BTreeSet<&'static str>,
+}
+
+impl Own {
+    fn of(world: &World, service: &Service, ever: &[(Service, Ip, String)]) -> Self {
+        let names = ever.iter().filter(|(other, ..)| other == service).map(|(.., uid)| uid);
+        let named: Vec<&Pod> = names.filter_map(|uid| world.cluster.pods.iter().find(|pod| pod.uid == *uid)).collect();
+        let is_selected = |pod: &&Pod| {
+            let app = world.objects.pod_of(&pod.uid).map_or(pod.app, |(_, object)| object.app);
+            pod.namespace == service.namespace && service.selects == Some(app)
+        };
+        let by_controller = service.writer == Writer::Controller && !world.listed_by_hand.contains(service.name);
+        Self {
+            service: *service,
+            is_proven: world.faultless && by_controller && !world.has_relabelled && named.iter().all(is_selected),
+            namespaces: named.iter().map(|pod| pod.namespace).collect(),
+        }
+    }
+
+    fn has(&self, (namespace, _): &(&'static str, String), pod: &PodObject) -> bool {
+        let is_selected = *namespace == self.service.namespace && self.service.selects == Some(pod.app);
+        is_selected || !self.is_proven && self.namespaces.contains(namespace)
+    }
+}
+
+/// Whether only pods of another node than the pod's can get the IP, and that node has been there all the time.
+fn is_given_elsewhere(world: &World, pod: &PodObject, ip: Ip) -> bool {
+    let range = ip.last[2];
+    let node = world.cluster.ranges.iter().position(|of| *of == Some(range));
+    world.faultless
+        && world.setup.ipam == Ipam::Node
+        && node.is_some_and(|node| node != pod.node && !world.turned.contains(&node))
+        && !world.turned.contains(&pod.node)
 }
 
 /// Gone from its node, and terminal as only a kubelet of today writes it, with this IP; or so when an agent ended that denied it.
@@ -224,7 +247,7 @@ fn is_proven_dead(world: &World, service: &Service, uid: &str, ip: Ip) -> bool {
         let kept = world.kept.contains(&(service.vip.of(ip.six), ip, octets(uid)));
         let current = world.cluster.kubelets[object.node] == Kubelet::Current;
         let shown = object.phase_by == "kubelet" && is_shown_over(object) && current;
-        object.is_terminal() && shows(object, ip) && (shown || kept) && has_node(world, object)
+        object.is_terminal() && object.shows(ip) && (shown || kept) && has_node(world, object)
     });
     gone && shown
 }
@@ -233,18 +256,19 @@ fn is_shown_over(pod: &PodObject) -> bool {
     matches!((pod.sandbox, pod.container), (Some((false, _)), Container::Ended(..)))
 }
 
-fn shows(pod: &PodObject, ip: Ip) -> bool {
-    pod.ip == Some(ip.of(false)) && pod.families.contains(&ip.six)
-}
-
 fn has_node(world: &World, pod: &PodObject) -> bool {
     world.cluster.ranges[pod.node].is_some()
 }
 
 /// Whether all its IPs are known: by the kubelet's clock, or by the order of events if an agent saw them all.
 fn is_settled(world: &World, pod: &PodObject) -> bool {
-    let (Some((true, up)), Container::Running(start)) = (pod.sandbox, pod.container) else {
+    let Some((true, up)) = pod.sandbox else {
         return false;
     };
-    (start >= up || world.faultless) && pod.attached.len() < 2
+    let is_settled = match pod.container {
+        Container::Running(start) => start >= up || world.faultless,
+        Container::Waiting(_) => world.faultless && pod.has_been_pulled,
+        Container::Ended(..) => false,
+    };
+    is_settled && pod.ip.is_some() && pod.attached.len() < 2
 }

@@ -72,6 +72,8 @@ pub struct Pod {
     pub families: &'static [bool],
     /// Its IP in a second network.
     pub attached: Option<Ip>,
+    /// It has the host port 80 on all addresses of its node.
+    pub host_port: bool,
     /// Second in which the sandbox came up, or went.
     pub since: u64,
     /// It runs, or may start.
@@ -83,6 +85,11 @@ pub struct Pod {
 }
 
 impl Pod {
+    /// Whether its host port is translated on this node.
+    pub fn has_host_port_on(&self, node: usize) -> bool {
+        self.host_port && self.node == node && self.sandbox.is_some()
+    }
+
     pub fn holds(&self, ip: Ip) -> bool {
         let first = self.sandbox.filter(|_| self.families.contains(&ip.six));
         first.is_some_and(|own| own.of(ip.six) == ip) || self.sandbox.and(self.attached) == Some(ip)
@@ -102,6 +109,9 @@ pub struct Cluster {
     pub clocks: [u64; 3],
     pub pods: Vec<Pod>,
 }
+
+/// The address of the agent's node.
+pub const OWN_ADDRESS: Ip = Ip::four([192, 168, 250, 11]);
 
 /// Where the second network is.
 pub const SECOND: [Ip; 2] = [Ip::four([10, 250, 0, 10]), Ip::four([10, 250, 0, 11])];

@@ -29,6 +29,8 @@ pub enum Op {
     /// The sandbox is lost; the next step of the kubelet makes another one.
     LoseSandbox(usize),
     Relabel(usize, usize),
+    /// The kubelet cannot pull the image, as its status shows.
+    Pull(usize),
     /// A kubelet that restarts writes over the status of a pod that has ended.
     Rewrite(usize),
     /// A node is deleted, or comes back with this range.
@@ -80,6 +82,8 @@ pub struct Setup {
     pub follow: bool,
     /// The kind of the pods' owner.
     pub owner: usize,
+    /// The app whose pods have a host port.
+    pub host_port: Option<&'static str>,
     /// Selector and writer of the Services `front` and `pg`.
     pub front: usize,
     pub pg: usize,
@@ -134,14 +138,16 @@ fn setups() -> impl Strategy<Value = Setup> {
     let families = || prop_oneof![6 => Just(0usize), 1 => Just(1), 3 => Just(2)];
     let families = prop_oneof![4 => Just([0; 3]), 1 => [families(), families(), families()]];
     let networks = prop_oneof![5 => Just(0usize), 1 => Just(1), 1 => 2usize..4];
-    let writers = (prop::bool::weighted(0.2), prop_oneof![3 => Just(0usize), 1 => Just(1), 1 => Just(2)]);
+    let front = prop_oneof![4 => Just(0usize), 1 => Just(1), 1 => Just(2)];
+    let writers = (front, prop_oneof![3 => Just(0usize), 1 => Just(1), 1 => Just(2)]);
     let linger = prop_oneof![2 => Just(0u8), 1 => 5u8..20];
     let ends = (linger, prop::bool::weighted(0.25), prop::bool::weighted(0.05));
-    let pods = (families, networks, 0usize..4);
+    let host_port = prop_oneof![4 => Just(None), 1 => prop::sample::select(vec![Some("web"), Some("api")])];
+    let pods = (families, networks, 0..OWNERS.len(), host_port);
     let kubelets = (kubelet(), kubelet(), last);
     let all = (ipam, kubelets, pods, prop::bool::weighted(0.7), writers, ends);
     all.prop_map(
-        |(ipam, (a, b, c), (families, networks, owner), follow, (front, pg), (linger, patient, converge))| {
+        |(ipam, (a, b, c), (families, networks, owner, host_port), follow, (front, pg), (linger, patient, converge))| {
             Setup {
                 ipam,
                 kubelets: [a, b, c],
@@ -149,7 +155,8 @@ fn setups() -> impl Strategy<Value = Setup> {
                 networks,
                 follow,
                 owner,
-                front: front.into(),
+                host_port,
+                front,
                 pg,
                 linger,
                 patient,
@@ -188,6 +195,7 @@ fn pods() -> impl Strategy<Value = Op> {
         1 => pod().prop_map(Op::PodGc),
         1 => pod().prop_map(Op::FailEarly),
         2 => pod().prop_map(Op::LoseSandbox),
+        3 => pod().prop_map(Op::Pull),
         1 => pod().prop_map(Op::Rewrite),
         1 => (pod(), 0usize..3).prop_map(|(pod, app)| Op::Relabel(pod, app)),
         1 => (0usize..3, any::<bool>()).prop_map(|(node, cut)| Op::Cut(node, cut)),
@@ -202,6 +210,7 @@ fn writers() -> impl Strategy<Value = Op> {
         8 => service().prop_map(Op::Sync),
         2 => (service(), 0usize..4, 0..HANDS).prop_map(|(service, pod, how)| Op::Custom(service, pod, how)),
         1 => (0usize..7, 1u8..3, 0usize..2).prop_map(|(owner, range, at)| Op::Address(owner, Cluster::range(range)[at])),
+        1 => service().prop_map(|service| Op::Address(service, OWN_ADDRESS)),
         1 => service().prop_map(Op::DropCustom),
         1 => (0usize..2, 0usize..3).prop_map(|(namespace, mode)| Op::Annotate(namespace, mode)),
     ]

@@ -9,6 +9,7 @@ const SETUP: Setup = Setup {
     networks: 0,
     follow: true,
     owner: 0,
+    host_port: None,
     front: 0,
     pg: 0,
     linger: 0,
@@ -40,7 +41,7 @@ pub fn histories() -> Vec<Known> {
             kept_target(Setup { pg: 1, ..SETUP }, 0),
             dead_backend,
         ),
-        ("the next replica has another name", kept_target(Setup { owner: 1, ..SETUP }, 1), dead_backend),
+        ("the next replica has another name", kept_target(Setup { owner: 4, ..SETUP }, 1), dead_backend),
         (
             "etcd is restored with a higher revision, and a pod that was dead runs again under its UID",
             history(

@@ -93,6 +93,24 @@ impl World {
         }
     }
 
+    /// The kubelet goes over a pod whose image it cannot pull, and shows its sandbox's IPs.
+    pub fn pull(&mut self, index: usize) {
+        let pod = self.cluster.pods[index].clone();
+        let shown = self.object(index).filter(|_| pod.sandbox.is_some() && !self.cluster.cut[pod.node]);
+        let Some((id, mut object)) = shown else {
+            return;
+        };
+        let Container::Waiting(why) = object.container else {
+            return;
+        };
+        let same = object.ip == pod.sandbox && object.sandbox.is_none_or(|(up, at)| up && at == pod.since);
+        object.has_been_pulled = same;
+        object.ip = pod.sandbox;
+        object.sandbox = object.sandbox.map(|_| (true, pod.since));
+        object.container = Container::Waiting(why % 2 + 1);
+        self.show(id, object);
+    }
+
     /// A kubelet that has restarted refuses a pod that has ended, and its status shows that alone (kubernetes#117955).
     pub fn rewrite(&mut self, index: usize) {
         let cut = self.cluster.cut[self.cluster.pods[index].node];
@@ -100,7 +118,7 @@ impl World {
         else {
             return;
         };
-        (object.phase, object.container) = ("Failed", Container::Waiting);
+        (object.phase, object.container) = ("Failed", Container::Waiting(0));
         self.show_phase(id, object);
     }
 
@@ -171,7 +189,7 @@ impl World {
         let now = self.clock(index);
         let start = match object.container {
             Container::Running(start) | Container::Ended(start, _) => start,
-            Container::Waiting => now,
+            Container::Waiting(_) => now,
         };
         if is_proven_over(&object) && object.is_terminal() {
             return;

@@ -13,6 +13,7 @@ mod agent;
 mod checks;
 mod cluster;
 mod history;
+mod intent;
 mod known;
 mod kubelet;
 mod objects;
@@ -40,7 +41,7 @@ use std::time::Duration;
 use store::*;
 use tokio::time::Instant;
 use world::*;
-use writers::HANDS;
+use writers::*;
 
 static PLAYED: AtomicU64 = AtomicU64::new(0);
 /// A thread has found something: the others stop.

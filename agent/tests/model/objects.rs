@@ -22,12 +22,16 @@ pub const PORT: u16 = 8080;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Container {
-    Waiting,
+    /// Which of the reasons it waits for.
+    Waiting(usize),
     /// Second of its start.
     Running(u64),
     /// Seconds of its start and end.
     Ended(u64, u64),
 }
+
+/// Why a container waits: its sandbox is made, or its image is pulled.
+pub const WAITING: [&str; 3] = ["ContainerCreating", "ErrImagePull", "ImagePullBackOff"];
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PodObject {
@@ -49,22 +53,26 @@ pub struct PodObject {
     /// What its annotation shows of a second network.
     pub attached: Vec<Ip>,
     pub owner: Option<Owner>,
+    /// It has the host port 80 on all addresses of its node.
+    pub host_port: bool,
+    /// The kubelet has gone over it again, with the same sandbox, since the status shows its IP.
+    pub has_been_pulled: bool,
 }
 
 /// Kind and name of the controlling owner.
 pub type Owner = (&'static str, &'static str);
 
-/// Owners whose pods stand in for each other, one whose pods do not, and none.
-pub const OWNERS: [Option<&str>; 4] = [None, Some("ReplicaSet"), Some("DaemonSet"), Some("StatefulSet")];
+/// Kinds of owners, of resources that are Kubernetes' own and others.
+pub const OWNERS: [Option<&str>; 6] =
+    [None, Some("ReplicaSet"), Some("StatefulSet"), Some("Job"), Some("CloneSet"), Some("PostgresCluster")];
 
 impl PodObject {
     pub fn is_terminal(&self) -> bool {
         matches!(self.phase, "Succeeded" | "Failed")
     }
 
-    /// Whether other pods of its owner stand in for it.
-    pub fn stands_in(&self) -> bool {
-        self.owner.is_some_and(|(kind, _)| kind != "StatefulSet")
+    pub fn shows(&self, ip: Ip) -> bool {
+        self.ip == Some(ip.of(false)) && self.families.contains(&ip.six)
     }
 
     pub fn json(&self, (namespace, name): (&str, &str)) -> Value {
@@ -72,7 +80,7 @@ impl PodObject {
         let mut conditions = vec![condition("Ready", self.ready, 0)];
         conditions.extend(self.sandbox.map(|(up, at)| condition("PodReadyToStartContainers", up, at)));
         let state = match self.container {
-            Container::Waiting => json!({"waiting": {"reason": "ContainerCreating"}}),
+            Container::Waiting(why) => json!({"waiting": {"reason": WAITING[why]}}),
             Container::Running(start) => json!({"running": {"startedAt": time(start)}}),
             Container::Ended(start, end) => {
                 json!({"terminated": {"exitCode": 0, "startedAt": time(start), "finishedAt": time(end)}})
@@ -105,6 +113,10 @@ impl PodObject {
             let networks = json!([{"name": "second", "ips": ips}]).to_string();
             pod["metadata"]["annotations"] = json!({"k8s.v1.cni.cncf.io/network-status": networks});
         }
+        if self.host_port {
+            let ports = json!([{"hostPort": 80, "containerPort": PORT, "protocol": "TCP"}]);
+            pod["spec"]["containers"][0]["ports"] = ports;
+        }
         if self.deleting {
             pod["metadata"]["deletionTimestamp"] = time(0).into();
         }
@@ -115,10 +127,17 @@ impl PodObject {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Endpoint {
     pub ip: Ip,
-    /// Name and UID of the targetRef.
-    pub target: Option<(String, String)>,
+    pub target: Option<Target>,
     pub ready: bool,
     pub terminating: bool,
+}
+
+/// A targetRef.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Target {
+    pub namespace: &'static str,
+    pub name: String,
+    pub uid: String,
 }
 
 /// A slice of one family; its Service's name is a label.
@@ -146,7 +165,7 @@ impl Slice {
                     "addresses": [shown(endpoint.ip)],
                     "conditions": {"ready": endpoint.ready, "serving": endpoint.ready, "terminating": endpoint.terminating},
                 });
-                if let Some((name, uid)) = &endpoint.target {
+                if let Some(Target { namespace, name, uid }) = &endpoint.target {
                     shown["targetRef"] = json!({"kind": "Pod", "namespace": namespace, "name": name, "uid": uid});
                 }
                 shown
@@ -169,12 +188,12 @@ impl Slice {
 pub enum Writer {
     /// The EndpointSlice controller.
     Controller,
-    /// One pod leads: as with Patroni, the writer keeps a targetRef while name and IP are the same (of pods that stand in for each other, the IP).
+    /// One pod leads: as with Patroni, the writer compares the IP alone, and keeps the targetRef while that is the same.
     Leader,
     /// Both, a slice each.
     Both,
-    /// One that copies what slices of `web` list, now and then.
-    Copy,
+    /// One that copies what slices of another Service list, now and then: its number.
+    Copy(usize),
 }
 
 /// A Service; the same for all time, but for its addresses and its namespace's annotation.
@@ -217,7 +236,7 @@ impl Service {
 
 /// The Services of a history: which selector and writer `front` and `pg` have.
 pub fn services(front: usize, pg: usize) -> [Service; 4] {
-    let front = [(Some("web"), Writer::Controller), (None, Writer::Copy)][front];
+    let front = [(Some("web"), Writer::Controller), (None, Writer::Copy(0)), (None, Writer::Copy(2))][front];
     // The second one's selector means something to its own controller alone.
     let selectors =
         [(None, Writer::Leader), (Some("its-leader"), Writer::Leader), (Some("pg"), Writer::Both)];

@@ -43,7 +43,8 @@ impl World {
             return;
         }
         object.sandbox = object.sandbox.map(|_| (false, now));
-        object.container = Container::Waiting;
+        object.container = Container::Waiting(0);
+        object.has_been_pulled = false;
         (object.ip, object.ready, object.phase) = (None, false, "Pending");
         self.show(id, object);
     }

@@ -107,7 +107,10 @@ impl Run {
             self.seen.insert("provable at the end");
         }
         match checks::missing(&self.world, &self.kernel, &self.aimed) {
-            Some(why) => Err(why),
+            Some((service, ip)) => {
+                let view = self.agent.as_ref().map(|agent| agent.view(ip));
+                Err(format!("{}'s flows to {ip} are not denied: {}", service.name, view.unwrap_or_default()))
+            }
             None if history.setup.converge => self.converge().await,
             None => Ok(()),
         }
@@ -205,7 +208,7 @@ impl Run {
         for service in self.world.services {
             let own = self.world.objects.slices_of(&service);
             for endpoint in own.flat_map(|(_, slice)| &slice.endpoints) {
-                let uid = endpoint.target.as_ref().map(|(_, uid)| uid.clone()).unwrap_or_default();
+                let uid = endpoint.target.as_ref().map(|target| target.uid.clone()).unwrap_or_default();
                 let aim = (service, endpoint.ip, uid);
                 if !self.aimed.contains(&aim) {
                     self.aimed.push(aim);

@@ -23,6 +23,12 @@ pub struct World {
     pub spared: BTreeSet<Ip>,
     /// Denials of dead pods in force when an agent ended: VIP, IP, UID.
     pub kept: BTreeSet<(Ip, Ip, [u8; 16])>,
+    /// A pod has other labels than it had.
+    pub has_relabelled: bool,
+    /// Services that had slices written by hand.
+    pub listed_by_hand: BTreeSet<&'static str>,
+    /// Nodes that went, or came.
+    pub turned: BTreeSet<usize>,
     /// When the model began; its seconds count from there.
     began: Instant,
     uids: usize,
@@ -40,6 +46,9 @@ impl World {
             backup: None,
             spared: BTreeSet::new(),
             kept: BTreeSet::new(),
+            has_relabelled: false,
+            listed_by_hand: BTreeSet::new(),
+            turned: BTreeSet::new(),
             began: Instant::now(),
             uids: 0,
         };
@@ -95,8 +104,12 @@ impl World {
             Op::PodGc(pod) => self.with_pod(pod, Self::collect),
             Op::FailEarly(pod) => self.with_pod(pod, Self::fail_early),
             Op::LoseSandbox(pod) => self.with_pod(pod, Self::lose_sandbox),
-            Op::Relabel(pod, app) => self.with_pod(pod, |world, pod| world.relabel(pod, APPS[app].1)),
+            Op::Relabel(pod, app) => self.with_pod(pod, |world, pod| {
+                world.has_relabelled = true;
+                world.relabel(pod, APPS[app].1);
+            }),
             Op::Rewrite(pod) => self.with_pod(pod, Self::rewrite),
+            Op::Pull(pod) => self.with_pod(pod, Self::pull),
             Op::Cut(node, cut) => self.cluster.cut[node] = cut || self.cluster.ranges[node].is_none(),
             Op::Node(number, range) => self.turn_node(number, range),
             Op::Clock(node, wrong) => self.cluster.clocks[node] = wrong,
@@ -104,7 +117,9 @@ impl World {
             Op::Sync(service) => self.write_slice(self.services[service]),
             Op::Custom(service, pod, how) => {
                 self.with_pod(pod, |world, pod| {
-                    world.list_by_hand(world.services[service], pod, how);
+                    let service = world.services[service];
+                    world.listed_by_hand.insert(service.name);
+                    world.list_by_hand(service, pod, how);
                 });
             }
             Op::DropCustom(service) => self.unlist_by_hand(self.services[service]),
@@ -131,6 +146,7 @@ impl World {
     /// A node is deleted, and what runs there is over; or one comes, with a range that is free.
     fn turn_node(&mut self, number: usize, range: u8) {
         let now = self.second();
+        self.turned.insert(number);
         let taken = self.cluster.ranges.contains(&Some(range));
         if self.cluster.ranges[number].take().is_some() {
             for index in 0..self.cluster.pods.len() {
@@ -233,6 +249,7 @@ impl World {
             Kubelet::OneBinary => ("k3s", true),
         };
         let families = FAMILIES[self.setup.families[node]];
+        let host_port = self.setup.host_port == Some(app);
         let object = PodObject {
             uid: uid.clone(),
             app,
@@ -243,11 +260,13 @@ impl World {
             ip: None,
             ready: false,
             sandbox: knows.then_some((false, now)),
-            container: Container::Waiting,
+            container: Container::Waiting(0),
             deleting: false,
             families,
             attached: vec![],
             owner: OWNERS[self.setup.owner].map(|kind| (kind, app)),
+            host_port,
+            has_been_pulled: false,
         };
         self.cluster.pods.push(Pod {
             uid,
@@ -258,6 +277,7 @@ impl World {
             sandbox: None,
             families,
             attached: (self.setup.networks > 0 && app != "far").then_some(SECOND[0]),
+            host_port,
             since: now,
             wanted: true,
             over: false,

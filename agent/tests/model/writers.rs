@@ -19,6 +19,8 @@ const HAND: [(bool, bool, Named); 6] = [
     (true, false, Named::Own),
     (true, false, Named::Own),
 ];
+/// The UID of a pod that only another cluster has.
+pub const OF_ANOTHER_CLUSTER: &str = "uid-of-another-cluster";
 /// How many ways there are.
 pub const HANDS: usize = HAND.len();
 
@@ -36,9 +38,10 @@ impl World {
                 let endpoints = self.leader(&service);
                 self.put_slice(&service, "leader", false, &endpoints);
             }
-            Writer::Copy => {
-                let of = self.objects.slices.iter().filter(|(id, _)| id.1.starts_with("web-auto"));
-                let endpoints: Vec<Endpoint> = of.flat_map(|(_, slice)| slice.endpoints.clone()).collect();
+            Writer::Copy(of) => {
+                let slices = self.objects.slices_of(&self.services[of]);
+                let slices = slices.filter(|(name, _)| name.contains("-auto"));
+                let endpoints: Vec<Endpoint> = slices.flat_map(|(_, slice)| slice.endpoints.clone()).collect();
                 self.put_slice(&service, "auto", false, &endpoints);
             }
         }
@@ -48,15 +51,14 @@ impl World {
     fn selected(&self, service: &Service, app: &str) -> Vec<Endpoint> {
         let pods = self.objects.pods.iter();
         let selected = pods.filter(|((namespace, _), pod)| *namespace == service.namespace && pod.app == app);
-        let listed = selected.filter(|(_, pod)| !pod.is_terminal()).map(|((_, name), pod)| {
+        let listed = selected.filter(|(_, pod)| !pod.is_terminal()).map(|(id, pod)| {
             let ready = (pod.ready && !pod.deleting) || service.publishes_unready;
-            endpoints(name, pod, ready)
+            endpoints(id, pod, ready)
         });
         listed.flatten().collect()
     }
 
-    /// As Patroni does: one running pod leads, and its targetRef is kept while name and IP are the same (of pods that stand in for
-    /// each other, the IP). No pod: no change.
+    /// As Patroni does: one running member leads, and the targetRef is kept while the IP is the same. No pod: no change.
     fn leader(&self, service: &Service) -> Vec<Endpoint> {
         let slices = self.objects.slices.iter();
         let own = slices.filter(|((namespace, name), _)| {
@@ -65,21 +67,16 @@ impl World {
         let before: Vec<Endpoint> = own.flat_map(|(_, slice)| slice.endpoints.clone()).collect();
         let mut pods = self.objects.pods.iter();
         let running = pods.find(|((namespace, name), pod)| {
-            let is_member = *namespace == service.namespace && name.starts_with(service.name);
-            is_member && pod.phase == "Running" && pod.ip.is_some()
+            service.has_member(namespace, name) && pod.phase == "Running" && pod.ip.is_some()
         });
-        let Some(((_, name), pod)) = running else {
+        let Some((id, pod)) = running else {
             return before;
         };
-        let mut now: Vec<Endpoint> = endpoints(name, pod, true).collect();
+        let mut now: Vec<Endpoint> = endpoints(id, pod, true).collect();
         for endpoint in &mut now {
-            let same = |kept: &&Endpoint| {
-                let is_known = |(known, _): &(String, String)| known == name || pod.stands_in();
-                kept.ip == endpoint.ip && kept.target.as_ref().is_some_and(is_known)
-            };
+            let same = before.iter().find(|kept| kept.ip == endpoint.ip);
             endpoint.terminating = false;
-            endpoint.target =
-                before.iter().find(same).map_or(endpoint.target.take(), |kept| kept.target.clone());
+            endpoint.target = same.map_or(endpoint.target.take(), |kept| kept.target.clone());
         }
         now
     }
@@ -94,8 +91,14 @@ impl World {
         };
         let target = match named {
             Named::None => None,
-            Named::Foreign => Some(("elsewhere".to_owned(), "uid-of-another-cluster".to_owned())),
-            Named::Own => Some((pod.name.clone(), pod.uid.clone())),
+            Named::Foreign => Some(Target {
+                namespace: service.namespace,
+                name: "elsewhere".into(),
+                uid: OF_ANOTHER_CLUSTER.into(),
+            }),
+            Named::Own => {
+                Some(Target { namespace: pod.namespace, name: pod.name.clone(), uid: pod.uid.clone() })
+            }
         };
         let endpoint = Endpoint { ip, target, ready: true, terminating: false };
         self.put_slice(&service, "custom", zeros, &[endpoint]);
@@ -129,11 +132,15 @@ impl World {
 }
 
 /// The endpoints of a pod, one for each of its families.
-fn endpoints(name: &str, pod: &PodObject, ready: bool) -> impl Iterator<Item = Endpoint> {
+fn endpoints(
+    (namespace, name): &(&'static str, String),
+    pod: &PodObject,
+    ready: bool,
+) -> impl Iterator<Item = Endpoint> {
     let ips = pod.ip.into_iter().flat_map(|ip| pod.families.iter().map(move |six| ip.of(*six)));
     ips.map(move |ip| Endpoint {
         ip,
-        target: Some((name.to_owned(), pod.uid.clone())),
+        target: Some(Target { namespace, name: name.clone(), uid: pod.uid.clone() }),
         ready,
         terminating: pod.deleting,
     })

@@ -34,7 +34,10 @@ impl State {
                 continue;
             };
             let node = if denial.boot_id == Uid::NONE { None } else { node_booted(cluster, denial.boot_id) };
-            let name = self.known_names.get(&uid).cloned().unwrap_or_default();
+            let name = match cluster.pods.get(uid) {
+                Some(record) => record.pod.name.clone(),
+                None => self.known_names.get(&uid).cloned().unwrap_or_default(),
+            };
             let namespace = if name.0.is_empty() { service.0.clone() } else { name.0.clone() };
             cluster.pods.restore_dead(RestoredPod { uid, name, node, bound: denial.mode }, ip, now);
             cluster.note_node(uid);
