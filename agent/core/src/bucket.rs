@@ -17,6 +17,11 @@ impl Bucket {
         Self { interval, burst, full: Duration::ZERO }
     }
 
+    /// Changes how fast tokens come back, and how many there are at most.
+    pub const fn set_pace(&mut self, interval: Duration, burst: u32) {
+        (self.interval, self.burst) = (interval, burst);
+    }
+
     /// Time until the next token; zero if there is one.
     pub fn wait(&self, now: Duration) -> Duration {
         let without_one = self.full.max(now) + self.interval;

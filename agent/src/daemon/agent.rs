@@ -261,6 +261,9 @@ impl Agent {
                 self.api.confirm(watch, within);
             }
         }
+        while let Some((node, within)) = self.state.take_node_check(now()) {
+            self.api.look_at_node(node, within);
+        }
         Ok(())
     }
 }

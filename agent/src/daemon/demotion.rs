@@ -7,7 +7,7 @@ use crate::shared::run_dir::DEMOTED;
 use anyhow::Result;
 use clap::ValueEnum;
 use epguard_core::facts::{Name, named};
-use epguard_core::state::{Evidence, Finding, State};
+use epguard_core::state::{Cost, Evidence, Finding, State};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -59,12 +59,12 @@ impl Demotions {
         names: &Names,
     ) -> Result<()> {
         for finding in state.take_findings() {
-            let demotes = self.on_wrong_deny == OnWrongDeny::Observe && !finding.packets.held;
-            log(state, names, &finding, demotes);
-            match &finding.case.service {
-                Some(service) if demotes => state.demote(now, service),
-                None if demotes => writer.config.demote(finding.case.reason)?,
-                _ => {}
+            let cost = finding.cost().filter(|_| self.on_wrong_deny == OnWrongDeny::Observe);
+            log(state, names, &finding, cost);
+            match cost {
+                Some(Cost::Service(service)) => state.demote(now, service),
+                Some(Cost::Reason(reason)) => writer.config.demote(reason)?,
+                None => {}
             }
         }
         if state.is_synced() && self.stored != *state.demoted() {
@@ -75,7 +75,7 @@ impl Demotions {
     }
 }
 
-fn log(state: &State, names: &Names, finding: &Finding, demotes: bool) {
+fn log(state: &State, names: &Names, finding: &Finding, cost: Option<Cost<'_>>) {
     let pod = |uid| names.text(state, uid);
     let Finding { case, packets, evidence } = finding;
     let evidence = match evidence {
@@ -99,10 +99,10 @@ fn log(state: &State, names: &Names, finding: &Finding, demotes: bool) {
         held = packets.held,
         evidence,
         "wrong deny{}",
-        match &case.service {
-            _ if !demotes => "",
-            Some(_) => ": this Service is only observed from now on",
-            None => ": this reason is only observed from now on",
+        match cost {
+            None => "",
+            Some(Cost::Service(_)) => ": this Service is only observed from now on",
+            Some(Cost::Reason(_)) => ": this reason is only observed from now on",
         }
     );
 }

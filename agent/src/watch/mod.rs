@@ -14,6 +14,7 @@ mod failure;
 mod line;
 mod lines;
 mod list;
+mod node_lookup;
 mod protocol;
 mod recovery;
 mod session;
@@ -24,7 +25,7 @@ mod tests;
 pub use failure::Failure;
 pub use list::list_once;
 
-use epguard_core::facts::{Fact, Name, Selection, WATCHED_NODES, Watched};
+use epguard_core::facts::{Fact, Name, NodeSeen, Selection, Text, WATCHED_NODES, Watched};
 use epguard_core::freshness::Proof;
 use session::{Narrowing, Start};
 use std::collections::BTreeMap;
@@ -70,6 +71,8 @@ pub enum Event {
     /// The API server has shown changes that the watch lacks and did not receive in time: its earlier proofs are
     /// void.
     Behind,
+    /// Whether a Node is there, as [`Watches::look_at_node`] has asked.
+    NodeSeen(NodeSeen),
     /// A confirmation that was asked for failed, with cause and remedy in one line; the watch itself goes on.
     Unconfirmed(String),
     /// The API is older than its earlier answers, as after a restore of etcd: nothing known holds any more. A list of
@@ -93,6 +96,7 @@ pub enum Event {
 #[derive(Debug, Default)]
 pub struct Watches {
     orders: BTreeMap<Watched, watch::Sender<Orders>>,
+    nodes: Option<mpsc::UnboundedSender<node_lookup::Order>>,
     tasks: JoinSet<()>,
 }
 
@@ -114,6 +118,12 @@ impl Watches {
         if let Some(orders) = self.orders.get(&id) {
             orders.send_modify(|orders| orders.confirm = Some(within));
         }
+    }
+
+    /// Asks whether a Node is there, at a random moment `within` from now. It results in [`Event::NodeSeen`] or [`Event::Unconfirmed`].
+    pub fn look_at_node(&self, name: Text, within: Duration) {
+        // Without a receiver the watches are over.
+        let _ = self.nodes.as_ref().map(|nodes| nodes.send((name, within)));
     }
 
     /// Asks for one more list of everything, or for a narrow one. It is requested at a random moment `within` from now, or from when
@@ -155,5 +165,8 @@ pub fn start(
             watches: &mut watches,
         });
     }
+    let (nodes, orders) = mpsc::unbounded_channel();
+    watches.nodes = Some(nodes);
+    watches.tasks.spawn(node_lookup::answer(client.clone(), clock, orders, tx.clone()));
     watches
 }

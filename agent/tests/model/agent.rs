@@ -3,24 +3,23 @@
 //! Nothing but this file knows the agent's types.
 
 use crate::cluster::Ip;
-use crate::objects::NODE_NAMES;
+use crate::objects::{NODE_NAMES, Service};
 use epguard::daemon::lease::Lease;
 use epguard::shared::clock::Clocks;
-use epguard::watch::{Event, Message, Watches, start};
-use epguard_common::{Addr, Mode, Reason, Suspect, UidState};
+use epguard::watch::{Event as Told, Message, Watches, start};
+use epguard_common::{Addr, Event, Mode, Reason, Suspect, UidState};
 use epguard_core::facts::Watched;
-use epguard_core::facts::{Fact, Presence};
+use epguard_core::facts::{Fact, Presence, Protocol};
 use epguard_core::freshness::{Due, Freshness};
 use epguard_core::plan;
-use epguard_core::state::{Ipam, Numbers, Ranges, Settings, State, Tables};
+use epguard_core::state::{Cost, Endpoint, Ipam, Numbers, Ranges, Settings, State, Tables};
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 const LEASE: Duration = Duration::from_secs(15);
-/// How often the agent asks whether there are new Nodes.
-const NODES: Duration = Duration::from_secs(2);
 pub const MAX_VIEW_AGE: Duration = Duration::from_secs(30);
 
 thread_local! {
@@ -42,6 +41,10 @@ pub fn boot() -> Duration {
 pub struct Kernel {
     pub installed: Tables,
     pub deadline: Duration,
+    /// Reasons that are only observed: CONFIG.
+    demoted: Vec<Reason>,
+    /// Services that are only observed, by namespace and name: the file of the run directory.
+    pub convicted: BTreeSet<(String, String)>,
     /// The greatest number of a Service that was written.
     last_service: u32,
 }
@@ -64,8 +67,12 @@ pub struct Agent {
     messages: mpsc::Receiver<Message>,
     /// The latest report of netlink.
     told: Option<Presence>,
-    /// When it asked last whether the Nodes that it knows are all.
-    asked_for_nodes: Option<Duration>,
+}
+
+impl Denied {
+    pub fn is_of(&self, service: &Service, ip: Ip) -> bool {
+        self.ip == ip && self.vip == Some(service.vip.of(ip.six))
+    }
 }
 
 impl Agent {
@@ -73,6 +80,9 @@ impl Agent {
         let (tx, messages) = mpsc::channel(4096);
         let settings = Settings { node: NODE_NAMES[0].into(), ipam: Ipam::Auto, ranges: Ranges::default() };
         let mut state = State::with_numbers(settings, Numbers::after(kernel.last_service));
+        for (namespace, name) in &kernel.convicted {
+            state.demote(boot(), &(namespace.as_str().into(), name.as_str().into()));
+        }
         state.restore(kernel.installed.clone());
         state.apply(boot(), Fact::LocalAddresses(vec![Addr::v4([192, 168, 250, 11])]));
         let view = Freshness::new(&Watched::ALWAYS, MAX_VIEW_AGE, fastrand::f64);
@@ -82,7 +92,6 @@ impl Agent {
             watches: start((client, boot), (NODE_NAMES[0], None), &tx),
             messages,
             told: None,
-            asked_for_nodes: None,
         }
     }
 
@@ -106,7 +115,7 @@ impl Agent {
         let mut changed = false;
         for Message { watch, event } in messages {
             match event {
-                Event::Fact { fact, .. } => {
+                Told::Fact { fact, .. } => {
                     changed = true;
                     self.state.apply(boot(), *fact);
                     if self.state.take_revived().is_some() {
@@ -116,19 +125,19 @@ impl Agent {
                         }
                     }
                 }
-                Event::Proven { as_of, by } => {
+                Told::Proven { as_of, by } => {
                     self.lease.view.proven(watch, as_of, by);
-                    if watch == Watched::Nodes {
-                        changed = true;
-                        self.state.apply(boot(), Fact::NodesAsOf(as_of));
-                    }
                 }
-                Event::Behind => self.lease.view.void(Some(watch), boot()),
-                Event::Rewound(_) => self.start_over(watch),
-                Event::Up => self.lease.view.connected(watch, true),
-                Event::Down { .. } => self.lease.view.connected(watch, false),
-                Event::Skipped(what) => panic!("the agent cannot read {what}"),
-                Event::Progress(_) | Event::Unconfirmed(_) => {}
+                Told::NodeSeen(seen) => {
+                    changed = true;
+                    self.state.apply(boot(), Fact::NodeSeen(seen));
+                }
+                Told::Behind => self.lease.view.void(Some(watch), boot()),
+                Told::Rewound(_) => self.start_over(watch),
+                Told::Up => self.lease.view.connected(watch, true),
+                Told::Down { .. } => self.lease.view.connected(watch, false),
+                Told::Skipped(what) => panic!("the agent cannot read {what}"),
+                Told::Progress(_) | Told::Unconfirmed(_) => {}
             }
         }
         if changed {
@@ -147,11 +156,30 @@ impl Agent {
             self.state.apply(now, Fact::Presence(presence));
         }
         self.state.tick(now);
+        for finding in self.state.take_findings() {
+            match finding.cost() {
+                Some(Cost::Service(service)) => {
+                    kernel.convicted.insert((service.0.to_string(), service.1.to_string()));
+                    self.state.demote(now, service);
+                }
+                Some(Cost::Reason(reason)) => kernel.demoted.push(reason),
+                None => {}
+            }
+        }
         for opinion in self.state.take_opinions(now) {
             self.watches.list(opinion.kind, opinion.selection, self.state.spread());
         }
         self.write(kernel);
         self.write_view(kernel);
+    }
+
+    /// As `Agent::on_events`: packets to whatever is denied.
+    pub fn on_calls(&mut self, kernel: &Kernel) {
+        for event in kernel.calls() {
+            self.state.denied(&event);
+            let socket = Endpoint { ip: event.dst, port: event.dst_port, protocol: Protocol::Tcp };
+            self.state.hit(boot(), event.service, &socket);
+        }
     }
 
     fn start_over(&mut self, noticed_by: Watched) {
@@ -179,14 +207,13 @@ impl Agent {
     }
 
     fn write_view(&mut self, kernel: &mut Kernel) {
+        while let Some((node, within)) = self.state.take_node_check(boot()) {
+            self.watches.look_at_node(node, within);
+        }
         if let Some(deadline) = self.lease.renew(clocks(), self.state.is_synced()) {
             kernel.deadline = deadline;
         }
         let tables = self.state.tables();
-        if self.state.waits_for_nodes() && self.asked_for_nodes.is_none_or(|at| at + NODES <= boot()) {
-            self.asked_for_nodes = Some(boot());
-            self.watches.confirm(Watched::Nodes, Duration::ZERO);
-        }
         let denies =
             !tables.denied.is_empty() || tables.terminated.values().any(|vacant| vacant.lifted.is_none());
         if denies {
@@ -198,6 +225,25 @@ impl Agent {
 }
 
 impl Kernel {
+    /// What the programs report of a packet to each endpoint that is denied.
+    fn calls(&self) -> Vec<Event> {
+        if self.deadline <= boot() {
+            return Vec::new();
+        }
+        let denied = self.installed.denied.iter().map(|(target, denial)| Event {
+            at_ns: u64::try_from(boot().as_nanos()).unwrap_or(u64::MAX),
+            dead_uid: denial.dead_uid,
+            owner_uid: denial.owner_uid,
+            dst: target.addr,
+            dst_port: target.port,
+            reason: denial.reason as u32,
+            service: target.service,
+            protocol: target.protocol,
+            ..Event::default()
+        });
+        denied.collect()
+    }
+
     /// Every denial that is carried out now, in mode enforce.
     pub fn in_force(&self) -> Vec<Denied> {
         if self.deadline <= boot() {
@@ -210,7 +256,8 @@ impl Kernel {
             for (target, denial) in of {
                 let suspect = installed.suspects.get(&target.addr);
                 let judged = suspect.is_some_and(|suspect| suspect.flags & Suspect::DENIED != 0);
-                if judged && denial.held == 0 && denial.mode == Mode::Enforce {
+                let enforced = denial.mode == Mode::Enforce && !self.demoted.contains(&denial.reason);
+                if judged && denial.held == 0 && enforced {
                     denied.push(Denied {
                         vip: Some(ip(vip.addr)),
                         ip: ip(target.addr),
@@ -221,7 +268,8 @@ impl Kernel {
             }
         }
         for (addr, vacant) in &installed.terminated {
-            if vacant.lifted.is_none() && vacant.mode == Mode::Enforce {
+            let enforced = vacant.mode == Mode::Enforce && !self.demoted.contains(&Reason::Terminated);
+            if vacant.lifted.is_none() && enforced {
                 denied.push(Denied {
                     vip: None,
                     ip: ip(*addr),

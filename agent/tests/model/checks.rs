@@ -97,9 +97,10 @@ fn is_wrong_for(
         world.means(service, holder, denied.ip)
     };
     let copied = if let Writer::Copy(of) = service.writer { Some(&world.services[of]) } else { None };
-    let of_slices = copied.into_iter().chain([service]).flat_map(|service| {
-        service.slices().map(|slice| (SLICES, key(service.namespace, &slice)))
-    });
+    let of_slices = copied
+        .into_iter()
+        .chain([service])
+        .flat_map(|service| service.slices().map(|slice| (SLICES, key(service.namespace, &slice))));
     let concerned: Vec<(usize, String)> =
         of_slices.chain([(PODS, id), (SERVICES, key(service.namespace, service.name))]).collect();
     (rightful && !excused(&concerned))
@@ -125,11 +126,7 @@ fn is_excused(world: &World, blind: Blind, kinds: &[(usize, String)]) -> bool {
 /// What is provable now, by the ground truth and the API, and is not denied. To be asked when all has been quiet for long.
 pub fn missing(world: &World, kernel: &Kernel, listed: &[(Service, Ip, String)]) -> Option<(Service, Ip)> {
     let in_force = kernel.in_force();
-    let is_denied = |service: &Service, ip: Ip| {
-        let mut at = in_force.iter().filter(|denied| denied.ip == ip);
-        at.any(|denied| denied.vip == Some(service.vip.of(ip.six)))
-    };
-    provable(world, listed).find(|(service, ip)| !is_denied(service, *ip))
+    provable(world, listed).find(|(service, ip)| !in_force.iter().any(|denied| denied.is_of(service, *ip)))
 }
 
 /// What is denied for good of the endpoints whose slices list only pods that the API shows dead, with the IP: (VIP, IP, reason).
@@ -166,7 +163,9 @@ pub fn provable<'a>(
     listed: &'a [(Service, Ip, String)],
 ) -> impl Iterator<Item = (Service, Ip)> + 'a {
     let places = listed.iter().map(|(service, ip, _)| (*service, *ip));
-    places.filter(move |(service, ip)| is_provable(world, service, *ip, listed))
+    places.filter(move |(service, ip)| {
+        !world.convicted.contains(service.name) && is_provable(world, service, *ip, listed)
+    })
 }
 
 fn is_provable(world: &World, service: &Service, ip: Ip, ever: &[(Service, Ip, String)]) -> bool {
@@ -210,15 +209,20 @@ struct Own {
 impl Own {
     fn of(world: &World, service: &Service, ever: &[(Service, Ip, String)]) -> Self {
         let names = ever.iter().filter(|(other, ..)| other == service).map(|(.., uid)| uid);
-        let named: Vec<&Pod> = names.filter_map(|uid| world.cluster.pods.iter().find(|pod| pod.uid == *uid)).collect();
+        let named: Vec<&Pod> =
+            names.filter_map(|uid| world.cluster.pods.iter().find(|pod| pod.uid == *uid)).collect();
         let is_selected = |pod: &&Pod| {
             let app = world.objects.pod_of(&pod.uid).map_or(pod.app, |(_, object)| object.app);
             pod.namespace == service.namespace && service.selects == Some(app)
         };
-        let by_controller = service.writer == Writer::Controller && !world.listed_by_hand.contains(service.name);
+        let by_controller =
+            service.writer == Writer::Controller && !world.listed_by_hand.contains(service.name);
         Self {
             service: *service,
-            is_proven: world.faultless && by_controller && !world.has_relabelled && named.iter().all(is_selected),
+            is_proven: world.faultless
+                && by_controller
+                && !world.has_relabelled
+                && named.iter().all(is_selected),
             namespaces: named.iter().map(|pod| pod.namespace).collect(),
         }
     }

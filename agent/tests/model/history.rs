@@ -46,6 +46,8 @@ pub enum Op {
     /// A writer lists an IP of a pod in a slice of the Service: Service, pod, which of the ways.
     Custom(usize, usize, usize),
     DropCustom(usize),
+    /// Clients call every IP that is denied.
+    Call,
     /// `epguard.io/mode` of a namespace.
     Annotate(usize, usize),
     /// Events of a kind come late, by so many milliseconds.
@@ -105,11 +107,14 @@ pub struct History {
 impl History {
     /// Whether nothing but pods and writers of slices does anything.
     pub fn is_faultless(&self) -> bool {
-        let is_fault = |op: &Op| {
-            let fault = matches!(op, Op::Stall(_) | Op::Break(_) | Op::Compact(_) | Op::Outage(_));
-            fault || matches!(op, Op::Lag(..) | Op::Restore(_) | Op::Restart(_) | Op::Netlink(_))
-        };
-        !self.ops.iter().any(|(_, op)| is_fault(op))
+        !self.ops.iter().any(|(_, op)| op.is_fault())
+    }
+}
+
+impl Op {
+    pub const fn is_fault(&self) -> bool {
+        let of_api = matches!(self, Self::Stall(_) | Self::Break(_) | Self::Compact(_) | Self::Outage(_));
+        of_api || matches!(self, Self::Lag(..) | Self::Restore(_) | Self::Restart(_) | Self::Netlink(_))
     }
 }
 
@@ -147,7 +152,14 @@ fn setups() -> impl Strategy<Value = Setup> {
     let kubelets = (kubelet(), kubelet(), last);
     let all = (ipam, kubelets, pods, prop::bool::weighted(0.7), writers, ends);
     all.prop_map(
-        |(ipam, (a, b, c), (families, networks, owner, host_port), follow, (front, pg), (linger, patient, converge))| {
+        |(
+            ipam,
+            (a, b, c),
+            (families, networks, owner, host_port),
+            follow,
+            (front, pg),
+            (linger, patient, converge),
+        )| {
             Setup {
                 ipam,
                 kubelets: [a, b, c],
@@ -212,6 +224,7 @@ fn writers() -> impl Strategy<Value = Op> {
         1 => (0usize..7, 1u8..3, 0usize..2).prop_map(|(owner, range, at)| Op::Address(owner, Cluster::range(range)[at])),
         1 => service().prop_map(|service| Op::Address(service, OWN_ADDRESS)),
         1 => service().prop_map(Op::DropCustom),
+        3 => Just(Op::Call),
         1 => (0usize..2, 0usize..3).prop_map(|(namespace, mode)| Op::Annotate(namespace, mode)),
     ]
 }

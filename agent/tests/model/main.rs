@@ -12,6 +12,7 @@
 mod agent;
 mod checks;
 mod cluster;
+mod debts;
 mod history;
 mod intent;
 mod known;
@@ -28,6 +29,7 @@ mod writers;
 use agent::*;
 use checks::Suspicions;
 use cluster::*;
+use debts::*;
 use history::*;
 use objects::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};

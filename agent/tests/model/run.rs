@@ -20,6 +20,7 @@ struct Run {
     agent: Option<Agent>,
     client: kube::Client,
     suspicions: Suspicions,
+    debts: Debts,
     /// Since when the agent is away, or knows too little.
     blind: checks::Blind,
     /// When it comes back.
@@ -63,6 +64,7 @@ impl Run {
             agent: Some(agent),
             client,
             suspicions: Suspicions::default(),
+            debts: Debts::default(),
             blind: Some(Instant::now()),
             back: None,
             tick: Instant::now() + TICK,
@@ -87,6 +89,11 @@ impl Run {
                     self.back = Some(Instant::now() + Duration::from_millis((*away).into()));
                 }
                 Op::Netlink(tells) => self.netlink = *tells,
+                Op::Call => {
+                    if let Some(agent) = &mut self.agent {
+                        agent.on_calls(&self.kernel);
+                    }
+                }
                 op => {
                     if matches!(op, Op::Restore(_) | Op::Address(..)) {
                         self.world.kept.clear();
@@ -95,6 +102,9 @@ impl Run {
                 }
             }
             self.note_aims();
+            if op.is_fault() {
+                self.debts.disturb();
+            }
             self.check()?;
         }
         self.wait(Duration::from_secs(history.setup.linger.into())).await?;
@@ -107,10 +117,7 @@ impl Run {
             self.seen.insert("provable at the end");
         }
         match checks::missing(&self.world, &self.kernel, &self.aimed) {
-            Some((service, ip)) => {
-                let view = self.agent.as_ref().map(|agent| agent.view(ip));
-                Err(format!("{}'s flows to {ip} are not denied: {}", service.name, view.unwrap_or_default()))
-            }
+            Some((service, ip)) => Err(self.not_denied(&service, ip)),
             None if history.setup.converge => self.converge().await,
             None => Ok(()),
         }
@@ -141,6 +148,7 @@ impl Run {
         (self.kernel, self.agent) = (Kernel::default(), None);
         self.agent = Some(Agent::start(&self.client, &self.kernel));
         self.look();
+        self.check()?;
         self.wait(QUIET_AFTER_FAULTS).await?;
         let after = checks::lasting(&self.world, &self.kernel);
         if !after.is_empty() {
@@ -200,8 +208,20 @@ impl Run {
     }
 
     fn check(&mut self) -> Result<(), String> {
-        self.seen.extend(self.kernel.in_force().iter().map(|denied| denied.reason));
-        self.suspicions.check(&self.world, &self.kernel, self.blind)
+        let in_force = self.kernel.in_force();
+        self.seen.extend(in_force.iter().map(|denied| denied.reason));
+        self.world.note_convicted(&self.kernel.convicted);
+        self.suspicions.check(&self.world, &self.kernel, self.blind)?;
+        let fault = self.blind.is_some() || self.world.api.store().is_late();
+        let provable: Vec<(Service, Ip)> =
+            if fault { Vec::new() } else { checks::provable(&self.world, &self.aimed).collect() };
+        let checked = self.debts.check(&provable, &in_force, fault);
+        checked.map_err(|(service, ip)| format!("for some time, {}", self.not_denied(&service, ip)))
+    }
+
+    fn not_denied(&self, service: &Service, ip: Ip) -> String {
+        let view = self.agent.as_ref().map(|agent| agent.view(ip)).unwrap_or_default();
+        format!("{}'s flows to {ip} are not denied: {view}", service.name)
     }
 
     fn note_aims(&mut self) {

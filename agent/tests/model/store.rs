@@ -58,6 +58,11 @@ pub struct Store {
 const BUMP: u64 = 1_000_000;
 
 impl Store {
+    /// Whether anything is not shown as soon as it happens.
+    pub fn is_late(&self) -> bool {
+        !self.up || self.kinds.iter().any(|kind| kind.stalled || kind.lag > Duration::ZERO)
+    }
+
     pub fn new() -> Self {
         Self { revision: 100, up: true, ..Self::default() }
     }

@@ -27,6 +27,8 @@ pub struct World {
     pub has_relabelled: bool,
     /// Services that had slices written by hand.
     pub listed_by_hand: BTreeSet<&'static str>,
+    /// Services of which a denial met a packet, and was found wrong.
+    pub convicted: BTreeSet<&'static str>,
     /// Nodes that went, or came.
     pub turned: BTreeSet<usize>,
     /// When the model began; its seconds count from there.
@@ -48,6 +50,7 @@ impl World {
             kept: BTreeSet::new(),
             has_relabelled: false,
             listed_by_hand: BTreeSet::new(),
+            convicted: BTreeSet::new(),
             turned: BTreeSet::new(),
             began: Instant::now(),
             uids: 0,
@@ -139,7 +142,7 @@ impl World {
                 self.backup = Some(self.objects.clone());
             }
             Op::Restore(back) => self.restore(back),
-            Op::Restart(_) | Op::Netlink(_) => {}
+            Op::Restart(_) | Op::Netlink(_) | Op::Call => {}
         }
     }
 
@@ -198,6 +201,15 @@ impl World {
             (kind.lag, kind.stalled) = (Duration::ZERO, false);
         }
         store.wake();
+    }
+
+    /// Notes the Services that are only observed. One whose denials met no packet cannot be.
+    pub fn note_convicted(&mut self, convicted: &BTreeSet<(String, String)>) {
+        for service in self.services {
+            if convicted.contains(&(service.namespace.to_owned(), service.name.to_owned())) {
+                self.convicted.insert(service.name);
+            }
+        }
     }
 
     pub fn outage(&mut self, away: bool) {

@@ -41,7 +41,8 @@ impl World {
             Writer::Copy(of) => {
                 let slices = self.objects.slices_of(&self.services[of]);
                 let slices = slices.filter(|(name, _)| name.contains("-auto"));
-                let endpoints: Vec<Endpoint> = slices.flat_map(|(_, slice)| slice.endpoints.clone()).collect();
+                let endpoints: Vec<Endpoint> =
+                    slices.flat_map(|(_, slice)| slice.endpoints.clone()).collect();
                 self.put_slice(&service, "auto", false, &endpoints);
             }
         }

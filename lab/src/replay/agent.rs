@@ -89,9 +89,10 @@ impl Agent {
             let change = Change::Reset(self.listed.of(kind).cloned().collect());
             self.apply(now, &ApiEvent { kind, change })?;
         }
-        if self.state.waits_for_nodes() {
-            let later = now + Duration::from_millis(1);
-            self.state.apply(later, Fact::NodesAsOf(later));
+        let later = now + Duration::from_millis(1);
+        while let Some((name, _)) = self.state.take_node_check(now) {
+            let uid = self.state.cluster().nodes.get(&name).map(|node| node.uid).unwrap_or_default();
+            self.state.apply(later, Fact::NodeSeen(NodeSeen { name, uid, at: later }));
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ mod watched;
 
 pub use annotations::{Namespace, cut};
 pub use mode_policy::{ModePolicy, WantedModes};
-pub use node::{Cidr, Node, WATCHED_NODES};
+pub use node::{Cidr, Node, NodeSeen, WATCHED_NODES};
 pub use pod::{Doubt, HostPort, Ips, Pod, Sandbox};
 pub use selection::{Labels, Part, Selection, Selector};
 pub use service::{OnDenial, Protocol, Service, ServicePort};
@@ -70,8 +70,8 @@ watched! {
         Presence(Presence),
         /// Whether a socket load balancer translates calls on this node.
         SocketLb(bool),
-        /// The watch of Nodes has shown every Node that existed then (`CLOCK_BOOTTIME`).
-        NodesAsOf(Duration),
+        /// Whether a Node is there, as the API server has answered.
+        NodeSeen(NodeSeen),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Ignored, Ip, Object, OrDefault, RawObject, RawText, Text, Unreadable, shared};
 use epguard_common::{Addr, Uid};
 use serde::Deserialize;
-use std::{fmt, net::IpAddr};
+use std::{fmt, net::IpAddr, time::Duration};
 
 /// In a cluster of more Nodes, an agent watches that of its own node alone and lists the others from time to time: a Node changes every
 /// few minutes, and each change would go to each agent.
@@ -28,6 +28,17 @@ pub struct Node {
     pub canary: bool,
     /// Label `topology.kubernetes.io/zone`.
     pub zone: Option<Text>,
+}
+
+/// The API server has shown that a Node is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeSeen {
+    /// The node's name.
+    pub name: Text,
+    /// Identity of the object. All zero: there is none.
+    pub uid: Uid,
+    /// When that was asked, of `CLOCK_BOOTTIME`.
+    pub at: Duration,
 }
 
 /// An IP range.

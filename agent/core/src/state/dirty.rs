@@ -71,7 +71,7 @@ pub fn update_index(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Di
             dirty.namespaces(cluster, &namespaces.into_iter().map(|(name, _)| name).collect());
         }
         // `Objects` applies a list of pods.
-        Fact::Pod(Change::Reset(_)) | Fact::Presence(_) | Fact::NodesAsOf(_) | Fact::ModePolicy(_) => {}
+        Fact::Pod(Change::Reset(_)) | Fact::Presence(_) | Fact::NodeSeen(_) | Fact::ModePolicy(_) => {}
         Fact::SocketLb(is_there) => {
             if cluster.has_socket_lb != is_there {
                 cluster.has_socket_lb = is_there;

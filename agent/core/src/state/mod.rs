@@ -8,6 +8,7 @@
 mod denials;
 mod dirty;
 mod index;
+mod node_checks;
 mod not_proven;
 mod orphan_ip;
 mod proof;
@@ -28,13 +29,14 @@ pub use report::{
     DenialView, EndpointView, IpState, PodCounts, PodState, PodView, PossibleHolder, ServiceView, TargetView,
     UnprovenDeaths, View,
 };
-pub use review::{Evidence, Finding, OPEN};
+pub use review::{Cost, Evidence, Finding, OPEN};
 pub use tables::{Changes, Numbers, Tables};
 
 use crate::facts::{Name, Watched};
 use crate::sorted_map::SortedMap;
 use denials::{Denials, Opinions};
 use epguard_common::{Addr, Denial, Owner, Uid};
+use node_checks::NodeChecks;
 use orphan_ip::OrphanIps;
 use queue::{Queue, Touched};
 use review::Review;
@@ -71,8 +73,7 @@ pub struct State {
     opinions: Opinions,
     /// Names of pods that an earlier process knew.
     known_names: BTreeMap<Uid, Name>,
-    /// IPs of Services whose denials wait until the Nodes are proven fresh.
-    wait_for_nodes: BTreeSet<(Name, Addr)>,
+    node_checks: NodeChecks,
 }
 
 impl State {

@@ -35,8 +35,9 @@ pub enum NotProven {
     NotListed,
     /// A pod of the Service may hold the IP without showing it.
     PossibleHolder(String),
-    /// As `PossibleHolder`, unless its node hands out no such IPs: the Nodes are not proven fresh since the pod was bound.
-    NodesNotFresh(String),
+    /// As `PossibleHolder`, unless another node still hands the IP out: the pod, and that node, which has not been shown since the pod
+    /// was bound.
+    NodeNotSeen(String, String),
     /// A live pod of the Service shows the IP.
     OwnPod(String),
     /// The live pod that shows the IP was not seen to come after the retired one that is meant.

@@ -82,6 +82,28 @@ pub struct Finding {
     pub evidence: Evidence,
 }
 
+/// What is only observed after a denial that was wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cost<'a> {
+    /// The Service: nobody else pays for what its tenant wrote.
+    Service(&'a Name),
+    /// The reason, on the whole node: no Service was convicted, and no tenant can forge such evidence.
+    Reason(Reason),
+}
+
+impl Finding {
+    /// What the denial costs; nothing if no packet was stopped.
+    pub fn cost(&self) -> Option<Cost<'_>> {
+        if self.packets.held {
+            return None;
+        }
+        Some(match &self.case.service {
+            Some(service) => Cost::Service(service),
+            None => Cost::Reason(self.case.reason),
+        })
+    }
+}
+
 /// All past denials that are open to contrary evidence.
 #[derive(Debug, Clone, Default)]
 pub struct Review {
@@ -139,6 +161,9 @@ impl Review {
     }
 
     /// Marks denials of an IP as wrong if a pod published it and may have held it since it became a possible holder.
+    ///
+    /// `reused` is none of them where the selector proves which pods are the Service's own: the `EndpointSlice` controller sends nobody
+    /// to a pod that has not published the IP.
     pub fn published(&mut self, cluster: &ClusterIndex, uid: Uid, ip: Addr, possible_holder_since: Duration) {
         let Some(record) = cluster.pods.get(uid).filter(|record| record.is_live()) else {
             return;
@@ -146,10 +171,10 @@ impl Review {
         let own = cluster.is_own(&record.pod);
         self.convict(|case, packets| {
             let rightful = match &case.service {
-                Some(name) => {
-                    let service = cluster.service(name);
-                    service.is_some_and(|service| Own::new(cluster, service).contains(&record.pod))
-                }
+                Some(name) => cluster.service(name).is_some_and(|service| {
+                    let is_sent_to = case.reason != Reason::Reused || cluster.proves_nothing(service);
+                    is_sent_to && Own::new(cluster, service).contains(&record.pod)
+                }),
                 None => own,
             };
             let held = case.ip == ip && rightful && packets.last >= possible_holder_since + WRITE;

@@ -214,12 +214,11 @@ fn not_proven(name: &str, why: &NotProven) -> Verdict {
             format!("{pod}, which is a pod of {name}, may have the IP already without showing it"),
             format!("{pod} showing the IP of its sandbox, with a container started in it"),
         ),
-        NotProven::NodesNotFresh(pod) => pass(
+        NotProven::NodeNotSeen(pod, node) => pass(
             format!(
-                "{pod}, which is a pod of {name}, starts on a node that may hand out the IP, unless the Nodes are as \
-                 the agent knows them"
+                "{pod}, which {name} may mean, starts, and {node}, which hands out the IP, may be gone since"
             ),
-            "a freshness check of the Nodes, which takes a few seconds at most",
+            format!("the API server's answer that {node} is still there, which the agent has asked for"),
         ),
         NotProven::OwnPod(pod) => {
             pass(format!("{pod} has the IP, and is a pod of {name}"), format!("the end of {pod}"))

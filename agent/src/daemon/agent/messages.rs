@@ -88,6 +88,7 @@ impl Agent {
                 let watch = self.watch(watch);
                 watch.error = watch.error.take().filter(|_| !watch.up);
             }
+            Event::NodeSeen(seen) => self.state.begin_fact(now(), Fact::NodeSeen(seen)),
             Event::Behind => self.behind(watch),
             Event::Unconfirmed(error) => {
                 tracing::debug!(%watch, error, "not confirmed");

@@ -267,6 +267,7 @@ fn status(code: u16, message: &str) -> String {
 fn short(event: Event) -> String {
     let Event::Fact { rv, fact, .. } = event else {
         return match event {
+
             Event::Progress(rv) => format!("progress @{rv}"),
             Event::Up => "up".to_owned(),
             Event::Down { error, .. } => format!("down: {error}"),
@@ -274,7 +275,7 @@ fn short(event: Event) -> String {
             Event::Behind => "behind".to_owned(),
             Event::Unconfirmed(error) => format!("unconfirmed: {error}"),
             Event::Rewound(error) => format!("rewound: {error}"),
-            Event::Fact { .. } | Event::Proven { .. } => unreachable!(),
+            Event::Fact { .. } | Event::Proven { .. } | Event::NodeSeen(_) => unreachable!(),
         };
     };
     let Fact::Pod(change) = *fact else {

@@ -11,7 +11,8 @@ mod relist;
 use super::start;
 use crate::shared::clock::boot;
 use epguard_core::facts::Watched;
-use mock::{Rig, Server, pod};
+pub(super) use mock::Server;
+use mock::{Rig, pod};
 use tokio::sync::mpsc;
 
 #[tokio::test(start_paused = true)]

@@ -69,7 +69,7 @@ impl Cluster {
                 }
                 lists.iter().flat_map(|list| self.take(list)).collect()
             }
-            Step::Wait(_) | Step::Hit(_) | Step::Speaks(_) | Step::NodesAsOf(_) | Step::Restart(_) => vec![],
+            Step::Wait(_) | Step::Hit(_) | Step::Speaks(_) | Step::NodeSeen(_) | Step::Restart(_) => vec![],
         }
     }
 

@@ -47,7 +47,7 @@ pub fn any_node_fact() -> impl Strategy<Value = Step> {
         1 => any_ip().prop_map(Step::Speaks),
         1 => Just(Step::Unknown),
         1 => any::<bool>().prop_map(Step::SocketLb),
-        3 => (0..2_u64).prop_map(Step::NodesAsOf),
+        3 => (0..3_usize).prop_map(Step::NodeSeen),
     ]
 }
 

@@ -92,8 +92,11 @@ impl Run {
     fn facts(&mut self, step: &Step) -> Vec<Fact> {
         match step {
             Step::Speaks(ip) => vec![Fact::Presence(Presence::Spoke(*ip, self.world.now))],
-            Step::NodesAsOf(ago) => {
-                vec![Fact::NodesAsOf(self.world.now.saturating_sub(Duration::from_secs(*ago)))]
+            Step::NodeSeen(number) => {
+                let at = self.world.now;
+                let seen =
+                    |node: &Node| Fact::NodeSeen(NodeSeen { name: node.name.clone(), uid: node.uid, at });
+                self.cluster.nodes.get(node_name(*number)).map(seen).into_iter().collect()
             }
             step => self.cluster.take(step),
         }

@@ -28,7 +28,7 @@ pub enum Step {
     Unknown,
     SocketLb(bool),
     /// The Nodes are proven fresh, as of so many seconds ago.
-    NodesAsOf(u64),
+    NodeSeen(usize),
     Speaks(Addr),
     /// A watch starts over with a list; objects whose bit is set vanished in the gap.
     Relist(Watched, u8),

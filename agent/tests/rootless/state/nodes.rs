@@ -32,7 +32,7 @@ fn a_pod_of_the_service_that_comes_up_on_any_node_may_hold_any_ip_of_the_service
         assert_eq!(world.reasons(), [DeadBackend]);
         let next = on(node, pending("shop", "next", "web"));
         world.pod(&next);
-        world.tell(Fact::NodesAsOf(world.now + Duration::from_secs(1)));
+        assert_eq!(world.state.take_node_check(world.now), None);
         assert_eq!(world.reasons(), [], "{node}");
         world.pod(&on(node, pending("other", "stranger", "web")));
         world.deleted(&next);

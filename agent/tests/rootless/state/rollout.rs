@@ -10,11 +10,6 @@ fn where_one_starts_on(node: &str) -> (World, Pod) {
     (world, next)
 }
 
-/// The Nodes are proven fresh as of now.
-fn with_fresh_nodes(world: &mut World) -> &mut World {
-    world.tell(Fact::NodesAsOf(world.now + Duration::from_millis(1)))
-}
-
 #[test]
 fn a_stranger_that_shows_the_ip_stays_denied_whichever_pods_of_the_service_start() {
     let (mut world, _) = where_one_starts_on("node-a");
@@ -44,22 +39,38 @@ fn only_a_pod_on_the_node_that_hands_out_the_ip_may_have_been_given_it() {
         let (mut world, _) = World::cluster().with_a();
         let reason = if end.uid_state == UidState::Dead { DeadBackend } else { RetiredBackend };
         world.pod(&end).denies(&[reason]);
-        world.pod(&on("node-b", pending("shop", "far", "web"))).denies_as("its node may be a new one", &[]);
-        assert!(world.state.waits_for_nodes());
-        with_fresh_nodes(&mut world).denies(&[reason]);
-        assert!(!world.state.waits_for_nodes());
+        world.pod(&on("node-b", pending("shop", "far", "web"))).denies_as("node-a may be gone", &[]);
+        world.answer().denies(&[reason]);
         world.pod(&pending("shop", "near", "web")).denies_as("node-a hands the IP out", &[]);
-        assert!(!world.state.waits_for_nodes());
+        assert_eq!(world.state.take_node_check(world.now), None);
     }
 }
 
 #[test]
-fn the_nodes_must_be_fresh_since_the_pod_was_bound() {
+fn the_node_that_hands_the_ip_out_must_be_seen_after_the_pod_was_bound_and_be_the_same() {
     let (mut world, _) = where_one_starts_on("node-b");
     let bound = world.now;
-    world.tell(Fact::NodesAsOf(bound)).denies_as("not since", &[]);
-    assert!(world.state.waits_for_nodes());
-    with_fresh_nodes(&mut world).denies(&[DeadBackend]);
+    let same = node("node-a", 1).uid;
+    let seen = |name: &str, uid, at| Fact::NodeSeen(NodeSeen { name: name.into(), uid, at });
+    let later = bound + Duration::from_millis(1);
+    for (sentence, fact) in [
+        ("not since", seen("node-a", same, bound)),
+        ("another Node", seen("node-b", node("node-b", 2).uid, later)),
+        ("another object", seen("node-a", uid("another"), later)),
+        ("it is gone", seen("node-a", Uid::NONE, later)),
+    ] {
+        world.tell(fact).denies_as(sentence, &[]);
+    }
+    world.tell(seen("node-a", same, later)).denies(&[DeadBackend]);
+    world.pod(&on("node-b", pending("shop", "second", "web"))).denies_as("it was bound later", &[]);
+    world.answer().denies(&[DeadBackend]);
+}
+
+#[test]
+fn a_pod_on_a_node_that_is_not_known_may_have_been_given_any_ip() {
+    let (mut world, _) = where_one_starts_on("node-x");
+    world.answer().denies(&[]);
+    world.tell(shown_node(node("node-x", 7))).answer().denies(&[DeadBackend]);
 }
 
 #[test]
@@ -78,7 +89,7 @@ fn any_pod_may_have_been_given_the_ip_where_no_node_alone_hands_it_out() {
         ("the Node is gone", Fact::Node(Change::Deleted(node("node-a", 1)))),
     ] {
         let (mut world, _) = where_one_starts_on("node-b");
-        with_fresh_nodes(&mut world).denies(&[DeadBackend]);
+        world.answer().denies(&[DeadBackend]);
         world.tell(fact).denies_as(sentence, &[]);
     }
     let (mut world, _) = World::cluster().with_a();
@@ -87,7 +98,7 @@ fn any_pod_may_have_been_given_the_ip_where_no_node_alone_hands_it_out() {
     world.state.release_breaker(world.now, None);
     world.denies(&[DeadBackend]);
     world.pod(&on("node-b", pending("shop", "next", "web")));
-    with_fresh_nodes(&mut world).denies_as("the dead pod was seen alive on the Node", &[DeadBackend]);
+    world.answer().denies_as("the dead pod was seen alive on the Node", &[DeadBackend]);
 }
 
 #[test]
@@ -95,7 +106,7 @@ fn of_a_pod_that_was_first_seen_dead_the_node_object_is_not_known() {
     let mut world = World::cluster();
     world.pod(&dead(&a())).slice(&[(X, Some(a().uid))]).denies(&[DeadBackend]);
     world.pod(&on("node-b", pending("shop", "next", "web")));
-    with_fresh_nodes(&mut world).denies(&[]);
+    world.answer().denies(&[]);
 }
 
 #[test]

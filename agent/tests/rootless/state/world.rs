@@ -59,6 +59,16 @@ impl World {
         self
     }
 
+    /// The API server shows the Nodes that are asked for, as they are known.
+    pub fn answer(&mut self) -> &mut Self {
+        while let Some((name, _)) = self.state.take_node_check(self.now) {
+            let uid = self.state.cluster().nodes.get(&name).map(|node| node.uid).unwrap_or_default();
+            let at = self.now + Duration::from_millis(1);
+            self.tell(Fact::NodeSeen(NodeSeen { name, uid, at }));
+        }
+        self
+    }
+
     pub fn pod(&mut self, pod: &Pod) -> &mut Self {
         self.tell(shown(pod.clone()))
     }

@@ -5,7 +5,7 @@ use super::addresses::Addresses;
 use super::endpoints::MEMORY;
 use super::pods::Kubelet;
 use super::range_owners::RangeOwners;
-use crate::facts::{Node, Text, WATCHED_NODES};
+use crate::facts::{Node, NodeSeen, Text};
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU32;
@@ -28,14 +28,14 @@ pub struct NodeIndex {
     strayed: HashMap<Text, Duration>,
     /// The number of the last incarnation.
     last: u32,
-    /// All Nodes that existed then are shown.
-    as_of: Option<Duration>,
 }
 
 #[derive(Debug, Clone)]
 struct ShownNode {
     node: Node,
     incarnation: Incarnation,
+    /// When it was there for certain.
+    seen: Duration,
 }
 
 impl NodeIndex {
@@ -106,15 +106,16 @@ impl NodeIndex {
         self.strayed.remove(name);
     }
 
-    /// Notes that all Nodes that existed at a moment are shown.
-    pub fn shows_all_as_of(&mut self, moment: Duration) {
-        self.as_of = self.as_of.max(Some(moment));
+    /// Notes that a Node was there at a moment. Nothing if it is another object than the one that is known.
+    pub fn see(&mut self, seen: &NodeSeen) {
+        if let Some(shown) = self.shown.get_mut(&seen.name).filter(|shown| shown.node.uid == seen.uid) {
+            shown.seen = shown.seen.max(seen.at);
+        }
     }
 
-    /// True if all Nodes are shown that existed at some moment later than this one. Of more Nodes than [`WATCHED_NODES`] only a list
-    /// shows all.
-    pub fn is_fresh_since(&self, moment: Duration) -> bool {
-        self.shown.len() <= WATCHED_NODES && self.as_of.is_some_and(|as_of| as_of > moment)
+    /// True if the Node of a name was there at some moment later than this one, and is the object that is known.
+    pub fn is_seen_since(&self, name: &str, moment: Duration) -> bool {
+        self.shown.get(name).is_some_and(|shown| shown.seen > moment)
     }
 
     /// Whether a kubelet runs on the node, as far as the Node shows it, or showed it within [`MEMORY`].
@@ -144,11 +145,11 @@ impl NodeIndex {
         }
         node.virtual_kubelet |= self.gone.remove(name).is_some_and(|(_, was_virtual)| was_virtual);
         let same = before.filter(|before| before.node.uid == node.uid);
-        let incarnation = match same {
-            Some(same) => same.incarnation,
-            None => self.next(),
+        let (incarnation, seen) = match same {
+            Some(same) => (same.incarnation, same.seen),
+            None => (self.next(), Duration::ZERO),
         };
-        self.shown.insert(node.name.clone(), ShownNode { node, incarnation });
+        self.shown.insert(node.name.clone(), ShownNode { node, incarnation, seen });
     }
 
     fn next(&mut self) -> Incarnation {
@@ -170,7 +171,6 @@ impl NodeIndex {
         self.gone.extend(gone);
         self.addresses.start_over(now);
         self.ranges = RangeOwners::default();
-        self.as_of = None;
     }
 }
 

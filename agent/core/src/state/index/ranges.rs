@@ -48,18 +48,22 @@ impl ClusterIndex {
     /// Who can have given an IP to a pod that may hold it without showing it. `node` alone hands it out.
     ///
     /// The ranges of a Node never change, and no two Nodes have the same at one time (`nodeipam`). So no other node has handed the IP
-    /// out, if this Node is still there, and was when the pod was bound.
-    pub(crate) fn can_have_been_given(&self, holder: &Record, node: Option<&Text>) -> GivenBy {
+    /// out, if this Node is still there since the pod was bound. Of the holder's node the ranges are known, and the IP lies in none.
+    pub(crate) fn can_have_been_given<'a>(&self, holder: &Record, node: Option<&'a Text>) -> GivenBy<'a> {
         let Some(node) = node else {
             return GivenBy::Any;
         };
         if holder.pod.node.as_ref() == Some(node) {
             return GivenBy::ItsNode;
         }
-        if self.nodes.is_fresh_since(holder.unshown_since().into()) {
+        let is_known = holder.pod.node.as_ref().is_some_and(|own| self.nodes.get(own).is_some());
+        if !is_known {
+            return GivenBy::Any;
+        }
+        if self.nodes.is_seen_since(node, holder.unshown_since().into()) {
             GivenBy::None
         } else {
-            GivenBy::UnknownNode
+            GivenBy::ItsNodeUnless(node)
         }
     }
 
@@ -135,13 +139,13 @@ impl ClusterIndex {
 
 /// Who can have given an IP to a possible holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GivenBy {
+pub enum GivenBy<'a> {
     /// No node: the one that alone hands the IP out is not the holder's.
     None,
     /// The holder's node.
     ItsNode,
-    /// The holder's node, should it be a new one with the IP's range: the Nodes are not proven fresh since the holder came.
-    UnknownNode,
+    /// The holder's node, unless this one is still there: then it alone hands the IP out.
+    ItsNodeUnless(&'a Text),
     /// Any node.
     Any,
 }

@@ -196,10 +196,10 @@ impl State {
                 }
                 Dirty { orphan_ips: true, ..Dirty::default() }
             }
-            Fact::NodesAsOf(moment) => {
-                self.cluster.nodes.shows_all_as_of(moment);
+            Fact::NodeSeen(seen) => {
+                self.cluster.nodes.see(&seen);
+                let waiting = self.node_checks.shown(&seen.name);
                 let mut dirty = Dirty::default();
-                let waiting = std::mem::take(&mut self.wait_for_nodes);
                 dirty.pairs(waiting.iter().map(|(service, ip)| (service, *ip)));
                 dirty
             }

@@ -1,7 +1,7 @@
 //! The Services that wait, judged: denials, their confirmation, and their entries in the tables.
 
 use super::lists::Task;
-use crate::facts::{Name, Selection, Watched};
+use crate::facts::{Name, Selection, Text, Watched};
 use crate::state::denials::opinions::{Opinion, ReceivedList, Wanted, spread};
 use crate::state::dirty::Dirty;
 use crate::state::index::endpoints::Endpoint;
@@ -170,11 +170,11 @@ impl State {
         changed
     }
 
-    /// The denials that are proven of a Service at some IPs. Keeps in mind those that wait for the Nodes to be proven fresh.
+    /// The denials that are proven of a Service at some IPs. Keeps in mind those that wait for a Node to be shown.
     fn prove(&mut self, name: &Name, ips: &[Addr]) -> BTreeMap<Endpoint, Denial> {
         let mut proven = BTreeMap::new();
         for ip in ips {
-            self.wait_for_nodes.remove(&(name.clone(), *ip));
+            self.node_checks.set(name, *ip, None);
         }
         let service = self.cluster.service(name).filter(|_| self.is_listed());
         let Some(service) = service else {
@@ -184,8 +184,8 @@ impl State {
             for (endpoint, verdict) in judge(&self.cluster, service, *ip, &|_| String::new()) {
                 match verdict {
                     Ok(denial) => drop(proven.insert(endpoint, denial)),
-                    Err(NotProven::NodesNotFresh(_)) => {
-                        self.wait_for_nodes.insert((name.clone(), *ip));
+                    Err(NotProven::NodeNotSeen(_, node)) => {
+                        self.node_checks.set(name, *ip, Some(node.as_str().into()));
                     }
                     Err(_) => {}
                 }
@@ -194,9 +194,10 @@ impl State {
         proven
     }
 
-    /// True if a denial waits until the Nodes are proven fresh.
-    pub fn waits_for_nodes(&self) -> bool {
-        !self.wait_for_nodes.is_empty()
+    /// The next Node that has to be asked for, so that [`Fact::NodeSeen`](crate::facts::Fact::NodeSeen) shows whether it is still there.
+    /// The time is that over which all agents spread such requests.
+    pub fn take_node_check(&mut self, now: Duration) -> Option<(Text, Duration)> {
+        self.node_checks.take(now, self.cluster.nodes.count())
     }
 
     /// Has Services judged on a list that has come.

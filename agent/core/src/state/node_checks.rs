@@ -1,0 +1,165 @@
+//! Nodes of which it has to be shown that they are still there: then no other node hands out their IPs, so that a pod that starts
+//! elsewhere has none of them.
+//!
+//! A request shows one Node, for all Services that wait for it. Namespaces take turns, and the requests are few: whoever starts many
+//! pods makes neither the API server nor another namespace wait. All agents ask at the same time, so the more nodes, the fewer
+//! requests of each.
+
+use super::denials::spread;
+use crate::bucket::Bucket;
+use crate::facts::{Name, Text};
+use epguard_common::Addr;
+use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Unbounded};
+use std::time::Duration;
+
+/// One more request each, in a cluster of up to [`FEW`] nodes.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Requests at once after a pause, there.
+const BURST: usize = 16;
+
+/// So many agents ask at once.
+const FEW: usize = 100;
+
+/// A request without an answer is repeated after this time.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The IPs that wait, by Service, each with the Node.
+#[derive(Debug, Clone)]
+pub struct NodeChecks {
+    waiting: BTreeMap<Name, BTreeMap<Addr, Text>>,
+    /// Nodes whose request is under way, and since when.
+    asked: BTreeMap<Text, Duration>,
+    /// The Service whose turn it was last.
+    last: Name,
+    bucket: Bucket,
+}
+
+impl Default for NodeChecks {
+    fn default() -> Self {
+        let bucket = Bucket::new(INTERVAL, 1);
+        Self { waiting: BTreeMap::new(), asked: BTreeMap::new(), last: Name::default(), bucket }
+    }
+}
+
+impl NodeChecks {
+    /// Has a Service wait at an IP for a Node, or no more.
+    pub fn set(&mut self, service: &Name, ip: Addr, node: Option<Text>) {
+        if let Some(node) = node {
+            self.waiting.entry(service.clone()).or_default().insert(ip, node);
+        } else if let Some(ips) = self.waiting.get_mut(service) {
+            ips.remove(&ip);
+            if ips.is_empty() {
+                self.waiting.remove(service);
+            }
+        }
+    }
+
+    /// The next Node to ask for, if a Service waits for one that is not asked for yet, and a request is allowed; and over which time
+    /// the agents of so many nodes spread it.
+    pub fn take(&mut self, now: Duration, nodes: usize) -> Option<(Text, Duration)> {
+        let spread = if nodes > FEW { spread(nodes) } else { Duration::ZERO };
+        self.asked.retain(|_, at| now.saturating_sub(*at) < PATIENCE + spread);
+        let (service, node) = self.next()?;
+        let fold = nodes.div_ceil(FEW).max(1);
+        let (interval, burst) = (INTERVAL.saturating_mul(count(fold)), (BURST / fold).max(1));
+        self.bucket.set_pace(interval, count(burst));
+        if !self.bucket.take(now) {
+            return None;
+        }
+        self.last = service;
+        self.asked.insert(node.clone(), now);
+        Some((node, spread))
+    }
+
+    /// The next Service, of the next namespace that waits for a Node that is not asked for, with this Node.
+    fn next(&self) -> Option<(Name, Text)> {
+        let (namespace, _) = &self.last;
+        let later = self.waiting.range((Excluded(&self.last), Unbounded));
+        let other = later.clone().filter(|((of, _), _)| of != namespace);
+        let mut turns = other.chain(self.waiting.range(..=&self.last)).chain(later);
+        turns.find_map(|(service, ips)| {
+            let node = ips.values().find(|node| !self.asked.contains_key(*node))?;
+            Some((service.clone(), node.clone()))
+        })
+    }
+
+    /// A Node was shown: the pairs that waited for it. Until they are judged again they wait on.
+    pub fn shown(&mut self, node: &str) -> Vec<(Name, Addr)> {
+        self.asked.remove(node);
+        let all =
+            self.waiting.iter().flat_map(|(service, ips)| ips.iter().map(move |(ip, of)| (service, ip, of)));
+        all.filter(|(.., of)| **of == *node).map(|(service, ip, _)| (service.clone(), *ip)).collect()
+    }
+}
+
+fn count(count: usize) -> u32 {
+    count.try_into().unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(namespace: &str, name: &str) -> Name {
+        (namespace.into(), name.into())
+    }
+
+    fn ip(last: u8) -> Addr {
+        Addr::v4([10, 244, 1, last])
+    }
+
+    fn take(checks: &mut NodeChecks, second: u64) -> Option<Text> {
+        checks.take(Duration::from_secs(second), FEW).map(|(node, _)| node)
+    }
+
+    #[test]
+    fn a_node_is_asked_for_once_for_all_that_wait_for_it_and_again_after_an_answer_or_without_one() {
+        let mut checks = NodeChecks::default();
+        checks.set(&name("shop", "web"), ip(1), Some("a".into()));
+        checks.set(&name("shop", "api"), ip(1), Some("a".into()));
+        assert_eq!(take(&mut checks, 1), Some("a".into()));
+        assert_eq!(take(&mut checks, 2), None);
+        assert_eq!(take(&mut checks, 6), Some("a".into()), "no answer");
+        assert_eq!(checks.shown("a"), [(name("shop", "api"), ip(1)), (name("shop", "web"), ip(1))]);
+        assert_eq!(take(&mut checks, 7), Some("a".into()), "another pod was bound meanwhile");
+        checks.shown("a");
+        checks.set(&name("shop", "web"), ip(1), None);
+        checks.set(&name("shop", "api"), ip(1), None);
+        assert_eq!((take(&mut checks, 8), checks.shown("a")), (None, vec![]));
+    }
+
+    #[test]
+    fn namespaces_take_turns_and_requests_are_few() {
+        let mut checks = NodeChecks::default();
+        for number in 0..100 {
+            checks.set(
+                &name("flood", &format!("web-{number:02}")),
+                ip(number),
+                Some(format!("a{number}").as_str().into()),
+            );
+        }
+        checks.set(&name("shop", "web"), ip(1), Some("b".into()));
+        let taken: Vec<Text> = std::iter::from_fn(|| take(&mut checks, 1)).collect();
+        assert_eq!(taken.len(), BURST);
+        assert!(taken[..2].contains(&"b".into()), "{taken:?}");
+        assert!(take(&mut checks, 2).is_some() && take(&mut checks, 2).is_none());
+    }
+
+    #[test]
+    fn the_more_agents_ask_the_fewer_requests_has_each_and_they_are_spread() {
+        let mut checks = NodeChecks::default();
+        for number in 0..100_u8 {
+            let node = number.to_string().as_str().into();
+            checks.set(&name("shop", &number.to_string()), ip(number), Some(node));
+        }
+        let mut at = |second, nodes| {
+            checks.take(Duration::from_secs(second), nodes).map(|(_, spread)| spread.as_secs())
+        };
+        assert_eq!(
+            [at(1, 5_000), at(2, 5_000), at(50, 5_000), at(51, 5_000)],
+            [Some(25), None, None, Some(25)]
+        );
+    }
+}

@@ -1,0 +1,71 @@
+//! What has to be denied, and for how long it was not: whatever else goes on in the cluster.
+
+use super::*;
+use std::collections::BTreeMap;
+
+/// Within which time what is provable is denied: a second list, which is asked for after half a second and within two, and
+/// the probe that proves it, of up to four.
+const DUE: Duration = Duration::from_secs(8);
+/// The same after a fault: the longest back-off, a list, a second one.
+const AFTER_FAULT: Duration = Duration::from_secs(45);
+/// How long a denial may be off for the facts of its own Service: they end it until they are judged.
+const LENIENCE: Duration = Duration::from_millis(500);
+
+#[derive(Default)]
+pub struct Debts {
+    of: BTreeMap<(&'static str, Ip), Debt>,
+    /// When a fault was last in effect.
+    fault: Option<Instant>,
+}
+
+struct Debt {
+    since: Instant,
+    seen: Instant,
+    was_denied: bool,
+    /// For how long it was not denied since it is due; time in which it is denied makes up for a tenth.
+    unpaid: Duration,
+}
+
+impl Debts {
+    /// A fault is in effect.
+    pub fn disturb(&mut self) {
+        (self.of, self.fault) = (BTreeMap::new(), Some(Instant::now()));
+    }
+
+    /// Looks at everything that is provable. An error says what is not denied, though nothing but time has passed for it.
+    pub fn check(
+        &mut self,
+        provable: &[(Service, Ip)],
+        denied: &[Denied],
+        fault: bool,
+    ) -> Result<(), (Service, Ip)> {
+        let now = Instant::now();
+        if fault {
+            self.disturb();
+            return Ok(());
+        }
+        let recovered = self.fault.is_none_or(|fault| now >= fault + AFTER_FAULT);
+        let mut debts = BTreeMap::new();
+        for (service, ip) in provable {
+            let is_denied = denied.iter().any(|denied| denied.is_of(service, *ip));
+            let key = (service.name, *ip);
+            let new = Debt { since: now, seen: now, was_denied: is_denied, unpaid: Duration::ZERO };
+            let mut debt = self.of.remove(&key).unwrap_or(new);
+            let passed = now - debt.seen;
+            if recovered && debt.seen >= debt.since + DUE {
+                if debt.was_denied {
+                    debt.unpaid = debt.unpaid.saturating_sub(passed / 10);
+                } else {
+                    debt.unpaid += passed;
+                }
+            }
+            (debt.seen, debt.was_denied) = (now, is_denied);
+            if debt.unpaid > LENIENCE {
+                return Err((*service, *ip));
+            }
+            debts.insert(key, debt);
+        }
+        self.of = debts;
+        Ok(())
+    }
+}
