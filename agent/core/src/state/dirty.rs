@@ -359,7 +359,14 @@ impl Dirty {
         } else {
             both.flat_map(|node| node.pod_cidrs.iter().copied()).collect()
         };
+        let came_or_went = before.is_none() != node.is_none();
         cluster.set_node(now, name, node);
+        if came_or_went {
+            // Whether its pods can have been given an IP of another node's range.
+            for record in cluster.pods.live_on(name) {
+                self.owning(cluster, record);
+            }
+        }
         for range in ranges {
             self.pairs(cluster.stale_in(range));
         }

@@ -267,7 +267,6 @@ fn status(code: u16, message: &str) -> String {
 fn short(event: Event) -> String {
     let Event::Fact { rv, fact, .. } = event else {
         return match event {
-
             Event::Progress(rv) => format!("progress @{rv}"),
             Event::Up => "up".to_owned(),
             Event::Down { error, .. } => format!("down: {error}"),

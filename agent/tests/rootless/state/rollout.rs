@@ -52,16 +52,15 @@ fn the_node_that_hands_the_ip_out_must_be_seen_after_the_pod_was_bound_and_be_th
     let bound = world.now;
     let same = node("node-a", 1).uid;
     let seen = |name: &str, uid, at| Fact::NodeSeen(NodeSeen { name: name.into(), uid, at });
-    let later = bound + Duration::from_millis(1);
     for (sentence, fact) in [
-        ("not since", seen("node-a", same, bound)),
-        ("another Node", seen("node-b", node("node-b", 2).uid, later)),
-        ("another object", seen("node-a", uid("another"), later)),
-        ("it is gone", seen("node-a", Uid::NONE, later)),
+        ("not since", seen("node-a", same, bound.saturating_sub(Duration::from_millis(1)))),
+        ("another Node", seen("node-b", node("node-b", 2).uid, bound)),
+        ("another object", seen("node-a", uid("another"), bound)),
+        ("it is gone", seen("node-a", Uid::NONE, bound)),
     ] {
         world.tell(fact).denies_as(sentence, &[]);
     }
-    world.tell(seen("node-a", same, later)).denies(&[DeadBackend]);
+    world.tell(seen("node-a", same, bound)).denies(&[DeadBackend]);
     world.pod(&on("node-b", pending("shop", "second", "web"))).denies_as("it was bound later", &[]);
     world.answer().denies(&[DeadBackend]);
 }

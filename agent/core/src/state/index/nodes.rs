@@ -113,9 +113,9 @@ impl NodeIndex {
         }
     }
 
-    /// True if the Node of a name was there at some moment later than this one, and is the object that is known.
+    /// True if the Node of a name was there at this moment or later, and is the object that is known.
     pub fn is_seen_since(&self, name: &str, moment: Duration) -> bool {
-        self.shown.get(name).is_some_and(|shown| shown.seen > moment)
+        self.shown.get(name).is_some_and(|shown| shown.seen >= moment)
     }
 
     /// Whether a kubelet runs on the node, as far as the Node shows it, or showed it within [`MEMORY`].
