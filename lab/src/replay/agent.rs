@@ -5,7 +5,7 @@ use super::recording::{ApiEvent, Change, Kind, Listed, Object, Recording, WATCHE
 use super::world::Key;
 use anyhow::{Result, bail};
 use epguard_common::{Mode, Uid, UidState};
-use epguard_core::facts::{self, Fact, Namespace, Watched};
+use epguard_core::facts::{self, Fact, Namespace, NodeSeen, Watched};
 use epguard_core::state::{Ipam, Ranges, Settings, State};
 use std::time::Duration;
 

@@ -134,10 +134,10 @@ fn service_changes(
     if before != after {
         match after {
             Some(pod) => {
-                lines.push(format!("pod {pod}, which {name} selects, may have the IP without showing it"));
+                lines.push(format!("pod {pod}, one of {name}'s own, may have the IP without showing it"));
             }
             None if has_no_possible_holder(new) => {
-                lines.push(format!("no pod that {name} selects may have the IP without showing it any more"));
+                lines.push(format!("none of {name}'s own pods may have the IP without showing it any more"));
             }
             None => {}
         }
@@ -146,7 +146,7 @@ fn service_changes(
 
 fn possible_holder(service: &ServiceView) -> Option<&String> {
     service.endpoints.iter().find_map(|endpoint| match &endpoint.not_proven {
-        Some(NotProven::PossibleHolder(pod)) => Some(pod),
+        Some(NotProven::PossibleHolder(pod) | NotProven::NodeNotSeen(pod, _)) => Some(pod),
         _ => None,
     })
 }

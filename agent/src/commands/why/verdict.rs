@@ -89,7 +89,7 @@ fn lifting(service: &ServiceView, denial: &DenialView) -> String {
         ways.push(format!("carried out when a second list agrees, or by epguard breaker --release {name}"));
     }
     ways.push(format!("{name} listing the IP for a live pod"));
-    ways.push(format!("a live pod that {name} selects and that has, or may have, the IP"));
+    ways.push(format!("a live pod of {name}'s own that has, or may have, the IP"));
     if denial.openers_only {
         ways.push(format!("{} seen alive", denial.meant));
     }
@@ -211,12 +211,12 @@ fn not_proven(name: &str, why: &NotProven) -> Verdict {
             "a slice that lists it for a finished pod",
         ),
         NotProven::PossibleHolder(pod) => pass(
-            format!("{pod}, which is a pod of {name}, may have the IP already without showing it"),
+            format!("{pod}, one of {name}'s own, may have the IP already without showing it"),
             format!("{pod} showing the IP of its sandbox, with a container started in it"),
         ),
         NotProven::NodeNotSeen(pod, node) => pass(
             format!(
-                "{pod}, which {name} may mean, starts, and {node}, which hands out the IP, may be gone since"
+                "{pod}, one of {name}'s own, starts, and {node}, which hands out the IP, may be gone since"
             ),
             format!("the API server's answer that {node} is still there, which the agent has asked for"),
         ),
