@@ -11,6 +11,7 @@ mod index;
 mod node_checks;
 mod not_proven;
 mod orphan_ip;
+mod possibly_held;
 mod proof;
 mod queue;
 mod report;
@@ -38,6 +39,7 @@ use denials::{Denials, Opinions};
 use epguard_common::{Addr, Denial, Owner, Uid};
 use node_checks::NodeChecks;
 use orphan_ip::OrphanIps;
+use possibly_held::PossiblyHeld;
 use queue::{Queue, Touched};
 use review::Review;
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,6 +76,7 @@ pub struct State {
     /// Names of pods that an earlier process knew.
     known_names: BTreeMap<Uid, Name>,
     node_checks: NodeChecks,
+    possibly_held: PossiblyHeld,
 }
 
 impl State {

@@ -138,7 +138,10 @@ impl Agent {
         ];
         let fill =
             |(name, entries, capacity): (&str, usize, usize)| (name.to_owned(), Fill { entries, capacity });
+        let (possibly_held_services, oldest) = self.state.possibly_held(now());
         Figures {
+            possibly_held_services,
+            possibly_held_ms: oldest.map(|oldest| milliseconds(oldest).unsigned_abs()),
             pods: counts.pods,
             ips: counts.ips,
             maps: maps.map(fill).into(),

@@ -21,6 +21,10 @@ pub struct Figures {
     pub ips: BTreeMap<IpState, u64>,
     /// Fill of the maps that the agent writes.
     pub maps: BTreeMap<String, Fill>,
+    /// Services with IPs at which nothing is denied because one of their own pods may hold them.
+    pub possibly_held_services: usize,
+    /// For how many milliseconds the first of these IPs has been one.
+    pub possibly_held_ms: Option<u64>,
     /// Requests to the API server.
     pub api: ApiFigures,
     /// Records that were evicted, by table.

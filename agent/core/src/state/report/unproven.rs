@@ -3,6 +3,7 @@
 use crate::facts::{Doubt, Name, Slice, named};
 use crate::state::State;
 use crate::state::index::pods::Record;
+use crate::state::proof::Own;
 use epguard_common::UidState;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -93,10 +94,20 @@ impl State {
 
     fn blocked_by(&self, record: &Record) -> Vec<String> {
         let cluster = &self.cluster;
-        let services = cluster.stale.services_in(&record.pod.name.0);
-        let selects =
-            |name: &&Name| cluster.service(name).is_some_and(|service| service.selects(&record.pod));
-        services.filter(selects).take(MOST).map(named).collect()
+        let namespace = &record.pod.name.0;
+        let services =
+            cluster.stale.services_in(namespace).chain(cluster.endpoint_index.guests_in(namespace));
+        let is_own = |name: &&Name| {
+            let service = cluster.service(name).filter(|_| self.possibly_held.has(name));
+            service.is_some_and(|service| Own::new(cluster, service).contains(&record.pod))
+        };
+        services.filter(is_own).take(MOST).map(named).collect()
+    }
+
+    /// How many Services have IPs at which a possible holder keeps denials from being proven, and for how long the first.
+    pub fn possibly_held(&self, now: Duration) -> (usize, Option<Duration>) {
+        let oldest = self.possibly_held.oldest().map(|since| now.saturating_sub(since));
+        (self.possibly_held.services(), oldest)
     }
 
     /// How many `EndpointSlices` and Services there is no room for, by namespace.

@@ -8,6 +8,8 @@ use crate::state::denials::opinions::ReceivedList;
 use crate::state::dirty::{self, Dirty};
 use crate::state::index::endpoints::Endpoint;
 use crate::state::index::vips::Claims;
+use crate::state::node_checks::NodeChecks;
+use crate::state::possibly_held::PossiblyHeld;
 use crate::state::review::Case;
 use crate::state::tables::layout::Layout;
 use crate::state::tables::{Changes, Tables};
@@ -279,6 +281,7 @@ impl State {
         self.cluster.start_over(now);
         self.orphan_ips.start_over();
         self.denials.start_over();
+        (self.node_checks, self.possibly_held) = (NodeChecks::default(), PossiblyHeld::default());
         (self.listed, self.is_judged) = (BTreeSet::new(), false);
         self.restored = None;
         self.task = None;

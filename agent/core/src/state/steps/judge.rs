@@ -157,7 +157,7 @@ impl State {
             _ => None,
         };
         self.cluster.compare_selector(service);
-        let proven = self.prove(service, ips);
+        let proven = self.prove(now, service, ips);
         let cluster = &self.cluster;
         let changed = self.denials.update_service(cluster, now, service, ips, &proven, list.as_ref());
         self.lay_out_service(service, &changed);
@@ -170,26 +170,26 @@ impl State {
         changed
     }
 
-    /// The denials that are proven of a Service at some IPs. Keeps in mind those that wait for a Node to be shown.
-    fn prove(&mut self, name: &Name, ips: &[Addr]) -> BTreeMap<Endpoint, Denial> {
+    /// The denials that are proven of a Service at some IPs. Keeps in mind those that a possible holder keeps from being proven.
+    fn prove(&mut self, now: Duration, name: &Name, ips: &[Addr]) -> BTreeMap<Endpoint, Denial> {
+        let service = self.cluster.service(name).filter(|_| self.is_listed());
         let mut proven = BTreeMap::new();
         for ip in ips {
-            self.node_checks.set(name, *ip, None);
-        }
-        let service = self.cluster.service(name).filter(|_| self.is_listed());
-        let Some(service) = service else {
-            return proven;
-        };
-        for ip in ips {
-            for (endpoint, verdict) in judge(&self.cluster, service, *ip, &|_| String::new()) {
+            let verdicts = service.map(|service| judge(&self.cluster, service, *ip, &|_| String::new()));
+            let (mut is_held, mut node) = (false, None);
+            for (endpoint, verdict) in verdicts.into_iter().flatten() {
                 match verdict {
                     Ok(denial) => drop(proven.insert(endpoint, denial)),
-                    Err(NotProven::NodeNotSeen(_, node)) => {
-                        self.node_checks.set(name, *ip, Some(node.as_str().into()));
+                    Err(NotProven::PossibleHolder(_)) => is_held = true,
+                    Err(NotProven::NodeNotSeen(_, unseen)) => {
+                        is_held = true;
+                        node = Some(unseen.as_str().into());
                     }
                     Err(_) => {}
                 }
             }
+            self.possibly_held.set(now, name, *ip, is_held);
+            self.node_checks.set(name, *ip, node);
         }
         proven
     }

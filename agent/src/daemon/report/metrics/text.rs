@@ -128,6 +128,10 @@ impl Collector for Moment {
                 => reasons().map(|(name, reason)| (name, u64::from(demoted.contains(&reason))));
             Gauge services_demoted() "Services that are only observed because a denial was wrong"
                 => [([], self.status.demoted_services.len())];
+            Gauge possibly_held_services() "Services with IPs at which nothing is denied, because one of their own pods may hold them without showing it"
+                => [([], figures.possibly_held_services)];
+            Gauge possibly_held_seconds() "For how long the first of these IPs has been one"
+                => [([], figures.possibly_held_ms.map_or(0.0, seconds))];
             Gauge breaker_held_services() "Services with denials that wait for a second list"
                 => [([], breaker.len())];
             Gauge breaker_held_endpoints() "Endpoints whose denial waits for a second list"
