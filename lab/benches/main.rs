@@ -5,6 +5,7 @@ mod bpf;
 mod node;
 mod packet;
 mod programs;
+mod rollout;
 mod scale;
 mod socket_lb;
 mod stack;
@@ -23,6 +24,7 @@ fn main() {
         Some("packet") => packet::tables(quick),
         Some("node") => node::tables(quick),
         Some("stack") => stack::tables(quick),
+        Some("rollout") => rollout::tables(quick),
         Some("scale") => scale::tables(quick),
         Some("socket-lb") => socket_lb::tables(quick),
         _ => panic!("name a benchmark of `cargo xtask bench --help`"),

@@ -38,6 +38,8 @@ enum Name {
     Stack,
     /// An agent in clusters of 10,000 and 100,000 pods, beside its budgets
     Scale,
+    /// How long what is stale is denied while a Service's pods are replaced
+    Rollout,
     /// A call to a Service beside a socket load balancer
     SocketLb,
     /// The worst objects of one tenant: standstill and memory of an agent

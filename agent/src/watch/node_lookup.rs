@@ -1,16 +1,20 @@
 //! Asks the API server whether Nodes are still there, beside the watch: that shows only what it was sent.
 
-use super::collection::Collection;
 use super::failure::Failure;
-use super::list::{Limits, NARROW, list};
 use super::protocol::Step;
 use super::{Clock, Event, Message};
 use anyhow::Result;
-use epguard_core::facts::{Node, NodeSeen, Object, Text, Watched};
+use epguard_common::Uid;
+use epguard_core::facts::{NodeSeen, Text, Watched};
 use futures::stream::{FuturesUnordered, StreamExt};
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Api, ListParams};
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
+
+/// Longest wait for an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A Node to ask for, and the time over which all agents spread that.
 pub(super) type Order = (Text, Duration);
@@ -42,17 +46,17 @@ async fn ask(client: &kube::Client, clock: Clock, name: Text, within: Duration) 
     sleep(within.mul_f64(fastrand::f64())).await;
     match seen(client, clock(), &name).await {
         Ok(seen) => Event::NodeSeen(seen),
-        Err(error) => Event::Unconfirmed(Failure::of(Step::Once, Node::PATH, &error).error),
+        Err(error) => Event::Unconfirmed(Failure::of(Step::Once, "/api/v1/nodes", &error).error),
     }
 }
 
+/// Of a Node only the metadata is asked for: a tenth of it. The account may list Nodes, and not get one.
 async fn seen(client: &kube::Client, at: Duration, name: &Text) -> Result<NodeSeen> {
-    let collection = Collection::all::<Node>().named(name);
-    let limits = Limits { page: Some(1), pages: 1, ..NARROW };
-    let listed = list::<Node>(client, &collection, &limits, at).await?;
-    let node = listed.entries.into_iter().next().and_then(|entry| entry.object.ok());
-    let uid = node.map(|node| node.uid).unwrap_or_default();
-    Ok(NodeSeen { name: name.clone(), uid, at })
+    let params = ListParams::default().fields(&format!("metadata.name={name}")).limit(1);
+    let nodes = Api::<Node>::all(client.clone());
+    let listed = timeout(PATIENCE, nodes.list_metadata(&params)).await??;
+    let uid = listed.items.into_iter().next().and_then(|node| Uid::parse(&node.metadata.uid?));
+    Ok(NodeSeen { name: name.clone(), uid: uid.unwrap_or_default(), at })
 }
 
 #[cfg(test)]

@@ -354,14 +354,11 @@ impl Dirty {
         let both = before.iter().chain(&node);
         let addrs: Vec<Addr> = both.clone().flat_map(|node| node.addresses.iter().copied()).collect();
         let of_object = |node: &Option<Node>| node.as_ref().map(|node| (node.uid, node.pod_cidrs.clone()));
-        let ranges: Vec<Cidr> = if of_object(&before) == of_object(&node) {
-            Vec::new()
-        } else {
-            both.flat_map(|node| node.pod_cidrs.iter().copied()).collect()
-        };
-        let came_or_went = before.is_none() != node.is_none();
+        let is_same = of_object(&before) == of_object(&node);
+        let ranges: Vec<Cidr> =
+            both.filter(|_| !is_same).flat_map(|node| node.pod_cidrs.iter().copied()).collect();
         cluster.set_node(now, name, node);
-        if came_or_went {
+        if !is_same {
             // Whether its pods can have been given an IP of another node's range.
             for record in cluster.pods.live_on(name) {
                 self.owning(cluster, record);

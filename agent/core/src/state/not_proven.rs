@@ -35,8 +35,8 @@ pub enum NotProven {
     NotListed,
     /// A pod of the Service may hold the IP without showing it.
     PossibleHolder(String),
-    /// As `PossibleHolder`, unless another node still hands the IP out: the pod, and that node, which has not been shown since the pod
-    /// was bound.
+    /// As `PossibleHolder`, unless its node is still the one that hands out other IPs: the pod, and that node, which was not seen since
+    /// the pod was bound.
     NodeNotSeen(String, String),
     /// A live pod of the Service shows the IP.
     OwnPod(String),

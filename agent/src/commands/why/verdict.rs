@@ -216,9 +216,9 @@ fn not_proven(name: &str, why: &NotProven) -> Verdict {
         ),
         NotProven::NodeNotSeen(pod, node) => pass(
             format!(
-                "{pod}, one of {name}'s own, starts, and {node}, which hands out the IP, may be gone since"
+                "{pod}, one of {name}'s own, starts on {node}, which hands out other IPs unless another Node has its name since"
             ),
-            format!("the API server's answer that {node} is still there, which the agent has asked for"),
+            format!("the API server's answer that {node} is the same, which the agent has asked for"),
         ),
         NotProven::OwnPod(pod) => {
             pass(format!("{pod} has the IP, and is a pod of {name}"), format!("the end of {pod}"))

@@ -39,7 +39,7 @@ fn only_a_pod_on_the_node_that_hands_out_the_ip_may_have_been_given_it() {
         let (mut world, _) = World::cluster().with_a();
         let reason = if end.uid_state == UidState::Dead { DeadBackend } else { RetiredBackend };
         world.pod(&end).denies(&[reason]);
-        world.pod(&on("node-b", pending("shop", "far", "web"))).denies_as("node-a may be gone", &[]);
+        world.pod(&on("node-b", pending("shop", "far", "web"))).denies_as("node-b may be another", &[]);
         world.answer().denies(&[reason]);
         world.pod(&pending("shop", "near", "web")).denies_as("node-a hands the IP out", &[]);
         assert_eq!(world.state.take_node_check(world.now), None);
@@ -47,20 +47,20 @@ fn only_a_pod_on_the_node_that_hands_out_the_ip_may_have_been_given_it() {
 }
 
 #[test]
-fn the_node_that_hands_the_ip_out_must_be_seen_after_the_pod_was_bound_and_be_the_same() {
+fn the_node_of_the_pod_must_be_seen_after_the_pod_was_bound_and_be_the_same() {
     let (mut world, _) = where_one_starts_on("node-b");
     let bound = world.now;
-    let same = node("node-a", 1).uid;
+    let same = node("node-b", 2).uid;
     let seen = |name: &str, uid, at| Fact::NodeSeen(NodeSeen { name: name.into(), uid, at });
     for (sentence, fact) in [
-        ("not since", seen("node-a", same, bound.saturating_sub(Duration::from_millis(1)))),
-        ("another Node", seen("node-b", node("node-b", 2).uid, bound)),
-        ("another object", seen("node-a", uid("another"), bound)),
-        ("it is gone", seen("node-a", Uid::NONE, bound)),
+        ("not since", seen("node-b", same, bound.saturating_sub(Duration::from_millis(1)))),
+        ("another Node", seen("node-a", node("node-a", 1).uid, bound)),
+        ("another object", seen("node-b", uid("another"), bound)),
+        ("it is gone", seen("node-b", Uid::NONE, bound)),
     ] {
         world.tell(fact).denies_as(sentence, &[]);
     }
-    world.tell(seen("node-a", same, bound)).denies(&[DeadBackend]);
+    world.tell(seen("node-b", same, bound)).denies(&[DeadBackend]);
     world.pod(&on("node-b", pending("shop", "second", "web"))).denies_as("it was bound later", &[]);
     world.answer().denies(&[DeadBackend]);
 }
@@ -69,6 +69,8 @@ fn the_node_that_hands_the_ip_out_must_be_seen_after_the_pod_was_bound_and_be_th
 fn a_pod_on_a_node_that_is_not_known_may_have_been_given_any_ip() {
     let (mut world, _) = where_one_starts_on("node-x");
     world.answer().denies(&[]);
+    let without_range = Node { pod_cidrs: vec![], ..node("node-x", 7) };
+    world.tell(shown_node(without_range)).answer().denies_as("it has no range yet", &[]);
     world.tell(shown_node(node("node-x", 7))).answer().denies(&[DeadBackend]);
 }
 

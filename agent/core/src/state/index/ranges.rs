@@ -47,23 +47,22 @@ impl ClusterIndex {
 
     /// Who can have given an IP to a pod that may hold it without showing it. `node` alone hands it out.
     ///
-    /// The ranges of a Node never change, and no two Nodes have the same at one time (`nodeipam`). So no other node has handed the IP
-    /// out, if this Node is still there since the pod was bound. Of the holder's node the ranges are known, and the IP lies in none.
-    pub(crate) fn can_have_been_given<'a>(&self, holder: &Record, node: Option<&'a Text>) -> GivenBy<'a> {
-        let Some(node) = node else {
+    /// The ranges of a Node never change once it has some, and no two Nodes have the same at one time (`nodeipam`). So another node
+    /// has not handed the IP out, if it is the Node that is known: not a later one of its name, which has got the range since.
+    pub(crate) fn can_have_been_given<'a>(&self, holder: &'a Record, node: Option<&Text>) -> GivenBy<'a> {
+        let (Some(node), Some(own)) = (node, &holder.pod.node) else {
             return GivenBy::Any;
         };
-        if holder.pod.node.as_ref() == Some(node) {
+        if own == node {
             return GivenBy::ItsNode;
         }
-        let is_known = holder.pod.node.as_ref().is_some_and(|own| self.nodes.get(own).is_some());
-        if !is_known {
+        if self.nodes.get(own).is_none_or(|own| own.pod_cidrs.is_empty()) {
             return GivenBy::Any;
         }
-        if self.nodes.is_seen_since(node, holder.unshown_since().into()) {
+        if self.nodes.is_seen_since(own, holder.unshown_since().into()) {
             GivenBy::None
         } else {
-            GivenBy::ItsNodeUnless(node)
+            GivenBy::ItsNodeUnlessKnown(own)
         }
     }
 
@@ -144,8 +143,8 @@ pub enum GivenBy<'a> {
     None,
     /// The holder's node.
     ItsNode,
-    /// The holder's node, unless this one is still there: then it alone hands the IP out.
-    ItsNodeUnless(&'a Text),
+    /// The holder's node, should it be a later one than the one that is known: it was not seen since the pod was bound.
+    ItsNodeUnlessKnown(&'a Text),
     /// Any node.
     Any,
 }

@@ -67,7 +67,7 @@ fn possible_holder(cluster: &ClusterIndex, own: Own<'_>, ip: Addr, naming: Namin
         let name = || naming(holder.pod.uid);
         match cluster.can_have_been_given(holder, node) {
             GivenBy::None => None,
-            GivenBy::ItsNodeUnless(node) => Some(NotProven::NodeNotSeen(name(), node.to_string())),
+            GivenBy::ItsNodeUnlessKnown(node) => Some(NotProven::NodeNotSeen(name(), node.to_string())),
             GivenBy::ItsNode | GivenBy::Any => Some(NotProven::PossibleHolder(name())),
         }
     })
