@@ -270,13 +270,12 @@ mod tests {
 
     /// The counts of a step that fails when it runs first, and again if asked for.
     fn outcome(again: bool) -> (u32, u32) {
-        let ran = std::env::temp_dir().join(format!("epguard-again-{}-{again}", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
         let mut command = crate::process::command("/bin/sh");
-        command.args(["-c", "[ -e $1 ] || { touch $1; exit 1; }; rm $1", "sh"]).arg(&ran);
+        command.args(["-c", "[ -e ran ] || { touch ran; exit 1; }"]).current_dir(&folder);
         let step = Planned { again, ..Planned::new("late", Counted::ByExit, command) };
         let mut ladder = Ladder::default();
         ladder.run_together([(vec![step], 1)]);
-        let _ = std::fs::remove_file(ran);
         let [Step { outcome: Outcome::Counted(count), .. }] = &ladder.done[..] else { panic!("one step") };
         (count.passed, count.failed)
     }

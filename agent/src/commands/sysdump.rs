@@ -193,15 +193,15 @@ pub(crate) fn json<T: serde::Serialize>(value: &T) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shared::testing::Scratch;
     use anyhow::anyhow;
     use std::io::Read as _;
     use std::os::unix::fs::PermissionsExt as _;
+    use tempfile::tempdir;
 
     #[test]
     fn a_missing_part_is_named_and_the_archive_has_the_others() {
-        let folder = Scratch::new();
-        let path = folder.join("sysdump.tar");
+        let folder = tempdir().unwrap();
+        let path = folder.path().join("sysdump.tar");
         let content =
             [("a.txt", Ok(b"here".to_vec())), ("b.txt", Err(anyhow!("no right"))), ("c.txt", Ok(vec![]))];
         let content = content.map(|(name, content)| (name.to_owned(), content)).into();
@@ -224,8 +224,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_archive_is_a_new_private_file_and_never_written_through_a_link_or_over_a_file() {
-        let folder = Scratch::new();
-        let path = |name: &str| folder.join(name);
+        let folder = tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
         fs::write(path("kept"), "kept").unwrap();
         std::os::unix::fs::symlink(path("kept"), path("link")).unwrap();
         std::os::unix::fs::symlink(path("absent"), path("dangling")).unwrap();

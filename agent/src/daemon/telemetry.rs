@@ -58,12 +58,12 @@ fn subscriber(format: LogFormat, filter: EnvFilter, writer: BoxMakeWriter, ansi:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shared::testing::Scratch;
     use std::fs::{File, read_to_string};
+    use tempfile::tempdir;
 
     fn logged(format: LogFormat, filter: EnvFilter, records: impl FnOnce()) -> String {
-        let folder = Scratch::new();
-        let path = folder.join("log");
+        let folder = tempdir().unwrap();
+        let path = folder.path().join("log");
         let writer = BoxMakeWriter::new(File::create(&path).unwrap());
         let guard = subscriber(format, filter, writer, false).set_default();
         records();

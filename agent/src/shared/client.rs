@@ -126,7 +126,7 @@ fn first_line(error: &dyn std::fmt::Display) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shared::testing::Scratch;
+    use tempfile::tempdir;
 
     #[tokio::test]
     async fn a_kubeconfig_that_cannot_be_used_is_named_with_its_cause_in_one_line_without_its_content() {
@@ -135,8 +135,8 @@ mod tests {
             (Some("users:\n- name: a\n  user: {token: s3cret\n"), "is not valid YAML"),
             (Some("apiVersion: v1\nkind: Config\n"), "names no usable cluster"),
         ] {
-            let folder = Scratch::new();
-            let path = folder.join("kc");
+            let folder = tempdir().unwrap();
+            let path = folder.path().join("kc");
             if let Some(content) = content {
                 std::fs::write(&path, content).unwrap();
             }
@@ -148,8 +148,8 @@ mod tests {
 
     #[tokio::test]
     async fn several_kubeconfigs_complete_each_other() {
-        let folder = Scratch::new();
-        let [cluster, absent, user] = ["cluster", "absent", "user"].map(|name| folder.join(name));
+        let folder = tempdir().unwrap();
+        let [cluster, absent, user] = ["cluster", "absent", "user"].map(|name| folder.path().join(name));
         std::fs::write(&cluster, "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]").unwrap();
         let context = "contexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x";
         std::fs::write(&user, format!("{context}\nusers: [{{name: u}}]")).unwrap();
@@ -161,8 +161,8 @@ mod tests {
 
     #[test]
     fn the_service_accounts_token_is_known_under_every_name() {
-        let folder = Scratch::new();
-        let path = |name: &str| folder.join(name);
+        let folder = tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
         for name in ["own", "other"] {
             std::fs::write(path(name), "token").unwrap();
         }

@@ -10,5 +10,3 @@ pub mod pace;
 pub mod plain;
 pub mod run_dir;
 pub mod status;
-#[cfg(test)]
-pub(crate) mod testing;

@@ -44,18 +44,19 @@ mod tests {
 
     #[test]
     fn nothing_is_left_but_what_is_not_ours_and_what_an_agent_uses() {
-        let dir = crate::shared::testing::Scratch::new();
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
         for name in [LOCK, NAMES, SOCKET, "mine"] {
             fs::write(dir.join(name), "").unwrap();
         }
         let held = File::open(dir.join(LOCK)).unwrap();
         held.lock().unwrap();
-        assert_eq!(remove(&dir), Vec::<String>::new());
+        assert_eq!(remove(dir), Vec::<String>::new());
         drop(held);
-        assert_eq!(remove(&dir).len(), 3);
+        assert_eq!(remove(dir).len(), 3);
         assert!(dir.join("mine").exists());
         fs::remove_file(dir.join("mine")).unwrap();
-        assert_eq!(remove(&dir), [dir.display().to_string()]);
-        assert_eq!(remove(&dir), Vec::<String>::new());
+        assert_eq!(remove(dir), [dir.display().to_string()]);
+        assert_eq!(remove(dir), Vec::<String>::new());
     }
 }

@@ -4,21 +4,24 @@ use crate::UNREACHABLE;
 use crate::launcher::{AgentProcess, Place};
 use nix::sched::{CloneFlags, unshare};
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use tempfile::{TempDir, tempdir};
 
 /// A directory of one test's own.
-struct Scratch(PathBuf);
+struct Scratch(TempDir);
 
 impl Scratch {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("epguard-bad-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
+    fn new() -> Self {
+        Self(tempdir().unwrap())
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
     }
 
     fn file(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.join(name);
+        let path = self.path().join(name);
         std::fs::write(&path, text).unwrap();
         path
     }
@@ -31,7 +34,7 @@ impl Scratch {
     }
 
     fn bpffs(&self) -> PathBuf {
-        let path = self.0.join("bpf");
+        let path = self.path().join("bpf");
         std::fs::create_dir_all(&path).unwrap();
         path
     }
@@ -41,7 +44,7 @@ impl Scratch {
         let place = Place {
             node: "n",
             kubeconfig: UNREACHABLE,
-            run_dir: &self.0,
+            run_dir: self.path(),
             pin_dir: &self.bpffs().join("epguard"),
         };
         let mut command = Command::new(env!("CARGO_BIN_EXE_epguard"));
@@ -60,8 +63,7 @@ fn isolate(command: &mut Command) {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-lq").arg(self.0.join("bpf")).status();
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = Command::new("umount").arg("-lq").arg(self.path().join("bpf")).status();
     }
 }
 
@@ -91,9 +93,9 @@ fn epguard(arguments: &[&str]) -> Command {
 
 #[test]
 fn a_removed_flag_is_only_a_warning() {
-    let scratch = Scratch::new("gone");
+    let scratch = Scratch::new();
     let mut command = epguard(&["agent", "--node-name", "n", "--pod-scope", "node", "--run-dir"]);
-    command.arg(&scratch.0);
+    command.arg(scratch.path());
     let said = command.args(["--kubeconfig", "/no/such/config"]).output().unwrap();
     let said = String::from_utf8(said.stderr).unwrap();
     assert_says(&said, &["WARN", "--pod-scope has no effect", "/no/such/config"]);
@@ -101,28 +103,28 @@ fn a_removed_flag_is_only_a_warning() {
 
 #[test]
 fn an_address_for_metrics_that_is_taken_is_named_before_anything_is_attached() {
-    let scratch = Scratch::new("metrics");
+    let scratch = Scratch::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let kubeconfig = scratch.file("kubeconfig", UNREACHABLE);
     let mut command = epguard(&["agent", "--node-name", "n", "--metrics-listen", &address, "--run-dir"]);
-    command.arg(&scratch.0).arg("--kubeconfig").arg(kubeconfig);
+    command.arg(scratch.path()).arg("--kubeconfig").arg(kubeconfig);
     let parts = [&*address, "in use", "choose another --metrics-listen"];
     assert_says(&complaint(&mut command), &parts);
 }
 
 #[test]
 fn a_second_agent_on_the_same_run_directory_is_refused() {
-    let scratch = Scratch::new("second");
-    let held = std::fs::File::create(scratch.0.join("lock")).unwrap();
+    let scratch = Scratch::new();
+    let held = std::fs::File::create(scratch.path().join("lock")).unwrap();
     held.lock().unwrap();
     assert_says(&complaint(&mut scratch.agent(&[], false)), &["another epguard agent", "lock", "--run-dir"]);
 }
 
 #[test]
 fn without_an_agent_a_command_names_the_missing_part() {
-    let scratch = Scratch::new("nobody");
-    let place = scratch.0.display().to_string();
+    let scratch = Scratch::new();
+    let place = scratch.path().display().to_string();
     for (verb, flag, part) in [
         (&["mode", "enforce"][..], "--pin-dir", "epguard agent"),
         (&["dump"], "--pin-dir", "epguard agent"),
@@ -139,28 +141,28 @@ fn without_an_agent_a_command_names_the_missing_part() {
 #[test]
 #[ignore = "needs root: gives it up"]
 fn without_privileges_the_remedy_is_named() {
-    let scratch = Scratch::new("privileges");
+    let scratch = Scratch::new();
     let mut command = scratch.agent(&[], false);
     let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
-    std::fs::set_permissions(&scratch.0, everybody).unwrap();
+    std::fs::set_permissions(scratch.path(), everybody).unwrap();
     assert_says(&complaint(command.uid(65534).gid(65534)), &["privileges", "root", "CAP_BPF"]);
 }
 
 #[test]
 #[ignore = "needs root: gets as far as the kernel"]
 fn a_pin_directory_that_is_no_bpffs_is_refused() {
-    let scratch = Scratch::new("pins");
+    let scratch = Scratch::new();
     assert_says(&complaint(&mut scratch.agent(&[], true)), &["bpf file system", "mount -t bpf", "--pin-dir"]);
 }
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
 fn a_selection_without_an_interface_and_a_directory_of_cgroups_that_is_not_there_are_refused() {
-    for (name, more, parts) in [
-        ("interfaces", ["--pod-interfaces", "nope*"], ["no interface matches", "--pod-interfaces"]),
-        ("cgroup", ["--cgroup", "/no/such/cgroup"], ["--cgroup /no/such/cgroup", "no such directory"]),
+    for (more, parts) in [
+        (["--pod-interfaces", "nope*"], ["no interface matches", "--pod-interfaces"]),
+        (["--cgroup", "/no/such/cgroup"], ["--cgroup /no/such/cgroup", "no such directory"]),
     ] {
-        let scratch = Scratch::new(name).with_bpffs();
+        let scratch = Scratch::new().with_bpffs();
         assert_says(&complaint(&mut scratch.agent(&more, true)), &parts);
     }
 }
@@ -168,14 +170,14 @@ fn a_selection_without_an_interface_and_a_directory_of_cgroups_that_is_not_there
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
 fn an_unreachable_api_is_reported_in_one_line_and_tried_again() {
-    let scratch = Scratch::new("unreachable").with_bpffs();
+    let scratch = Scratch::new().with_bpffs();
     let mut command = Command::new("sh");
     command.args(["-c", "ip link set lo up && ip link add va type veth peer name vb && exec \"$@\"", "sh"]);
     let agent = scratch.agent(&[], false);
     command.arg(agent.get_program()).args(agent.get_args());
     isolate(&mut command);
-    let mut agent = AgentProcess::start(command, &scratch.0).unwrap();
-    let log = || std::fs::read_to_string(scratch.0.join("agent.log")).unwrap();
+    let mut agent = AgentProcess::start(command, scratch.path()).unwrap();
+    let log = || std::fs::read_to_string(scratch.path().join("agent.log")).unwrap();
     let lost = || -> Vec<String> {
         log().lines().filter(|line| line.contains("watch lost")).map(str::to_owned).collect()
     };

@@ -298,15 +298,14 @@ mod tests {
 
     #[test]
     fn the_files_of_nodes_may_be_absent_and_no_other() {
-        let folder = std::env::temp_dir().join(crate::files::own_name("epguard-replay-"));
-        fs::create_dir_all(&folder).unwrap();
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = scratch.path();
         for file in ["services.jsonl", "pods.jsonl", "endpointslices.jsonl"] {
-            let error = Recording::read(&folder).unwrap_err();
+            let error = Recording::read(folder).unwrap_err();
             assert!(error.to_string().ends_with(&format!("{file}: a recording needs this file")), "{error}");
             fs::write(folder.join(file), "").unwrap();
         }
-        let recording = Recording::read(&folder).unwrap();
-        fs::remove_dir_all(&folder).unwrap();
+        let recording = Recording::read(folder).unwrap();
         assert!(!recording.has_truth());
         // An empty list of nodes.
         assert_eq!(recording.instants.len(), 1);

@@ -32,14 +32,12 @@ fn every_claim_holds_and_the_output_is_plain_text() {
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn an_epguard_that_enforces_nothing_fails_the_demo() {
-    let folder = std::env::temp_dir().join(format!("epguard-demo-{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
-    let lazy = folder.join("epguard");
+    let folder = tempfile::tempdir().unwrap();
+    let lazy = folder.path().join("epguard");
     let script = format!("#!/bin/sh\n[ \"$1\" = mode ] || exec {} \"$@\"\n", epguard().unwrap().display());
     fs::write(&lazy, script).unwrap();
     fs::set_permissions(&lazy, fs::Permissions::from_mode(0o755)).unwrap();
     let output = demo(&lazy);
-    fs::remove_dir_all(&folder).unwrap();
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success());
     for (calls, broken) in [(36, "reached nobody"), (36, "were refused"), (24, "were answered by A")] {

@@ -22,9 +22,9 @@ fn after(world: &World, calls: &Value) -> (Vec<Value>, Vec<Value>) {
     (serde_json::from_slice(&output.stdout).unwrap(), objects(world))
 }
 
-/// The objects after calls that went well. The name is that of the world.
-fn released(name: &str, calls: &Value) -> Vec<Value> {
-    let (results, objects) = after(&World::empty(name), calls);
+/// The objects after calls that went well.
+fn released(calls: &Value) -> Vec<Value> {
+    let (results, objects) = after(&World::empty(), calls);
     assert!(results.iter().all(|result| result["error"].is_null()), "{results:?}");
     objects
 }
@@ -59,7 +59,7 @@ fn calls(of: &[&str]) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Helm's engine and kubectl: cargo xtask setup installs them"]
 async fn kubectl_apply_and_helm_give_the_same_objects() {
-    let world = World::empty("kubectl");
+    let world = World::empty();
     let file = Path::new(ROOT).join("deploy/epguard.yaml");
     let mut kubectl = Command::new("kubectl");
     kubectl.arg("--kubeconfig").arg(&world.kubeconfig).args(["apply", "-f"]).arg(file);
@@ -67,7 +67,7 @@ async fn kubectl_apply_and_helm_give_the_same_objects() {
     assert!(output.status.success(), "{output:?}");
     let applied = objects(&world);
     assert_eq!(applied.len(), 8);
-    assert_eq!(applied, released("helm", &calls(&[INSTALL])));
+    assert_eq!(applied, released(&calls(&[INSTALL])));
     let (taken_over, objects) = after(&world, &json!([["install", {}, {"take_ownership": true}]]));
     assert_eq!((&taken_over[0]["status"], objects), (&json!("deployed"), applied));
 }
@@ -75,20 +75,20 @@ async fn kubectl_apply_and_helm_give_the_same_objects() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Helm's engine: cargo xtask setup installs it"]
 async fn a_release_is_upgraded_rolled_back_and_uninstalled_without_a_rest() {
-    let installed = released("installed", &calls(&[INSTALL]));
-    let upgraded = released("upgraded", &calls(&[INSTALL, UPGRADE]));
+    let installed = released(&calls(&[INSTALL]));
+    let upgraded = released(&calls(&[INSTALL, UPGRADE]));
     assert!(agents_arguments(&upgraded).contains("--lease=20"));
     let policy = upgraded.iter().find(|object| object["kind"] == "ConfigMap").unwrap();
     assert_eq!(policy["data"], json!({"mode": "enforce"}));
-    assert_eq!(released("rolled-back", &calls(&[INSTALL, UPGRADE, ROLLBACK])), installed);
-    assert_eq!(released("uninstalled", &calls(&[INSTALL, UPGRADE, ROLLBACK, UNINSTALL])), [Value::Null; 0]);
+    assert_eq!(released(&calls(&[INSTALL, UPGRADE, ROLLBACK])), installed);
+    assert_eq!(released(&calls(&[INSTALL, UPGRADE, ROLLBACK, UNINSTALL])), [Value::Null; 0]);
 }
 
 /// `kubectl epguard mode` makes a `ConfigMap` that belongs to no release.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Helm's engine: cargo xtask setup installs it"]
 async fn an_upgrade_leaves_the_modes_that_the_plugin_has_set_and_refuses_to_take_them_over() {
-    let world = World::empty("modes");
+    let world = World::empty();
     let policy = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"mode": "off"},
         "metadata": {"name": "epguard", "namespace": "epguard", "labels": {}}});
     world.store.apply(policy.clone()).unwrap();

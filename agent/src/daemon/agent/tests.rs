@@ -10,7 +10,6 @@ use crate::kernel::datapath::Hooks;
 use crate::kernel::maps::open;
 use crate::shared::clock::boot;
 use crate::shared::status::Cause;
-use crate::shared::testing::Scratch;
 use crate::watch;
 use aya::maps::{HashMap, MapData};
 use clap::Parser as _;
@@ -22,15 +21,16 @@ use kube::client::Body;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
+use tempfile::{TempDir, tempdir};
 use tokio::sync::mpsc;
 
 /// A bpffs of the test's own.
-struct Bpffs(Scratch);
+struct Bpffs(TempDir);
 
 impl Bpffs {
     fn mount() -> Self {
-        let folder = Scratch::new();
-        let mounted = Command::new("mount").args(["-t", "bpf", "bpf"]).arg(&*folder).status();
+        let folder = tempdir().unwrap();
+        let mounted = Command::new("mount").args(["-t", "bpf", "bpf"]).arg(folder.path()).status();
         assert!(mounted.unwrap().success());
         Self(folder)
     }
@@ -38,7 +38,7 @@ impl Bpffs {
 
 impl Drop for Bpffs {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&*self.0).status();
+        let _ = Command::new("umount").arg(self.0.path()).status();
     }
 }
 
@@ -79,11 +79,11 @@ fn said(facts: impl IntoIterator<Item = Fact>) -> Vec<Message> {
 #[ignore = "needs root: loads eBPF programs"]
 async fn facts_reach_the_maps_without_a_tick() {
     let bpffs = Bpffs::mount();
-    let mut agent = agent(&bpffs.0);
+    let mut agent = agent(bpffs.0.path());
     apply(&mut agent, [Fact::Presence(Presence::Held(vec![]))]);
     sync(&mut agent);
     let owners = || {
-        let owners: HashMap<MapData, Addr, Owner> = open(&bpffs.0.join("epguard"), "OWNERS").unwrap();
+        let owners: HashMap<MapData, Addr, Owner> = open(&bpffs.0.path().join("epguard"), "OWNERS").unwrap();
         owners.keys().count()
     };
     assert_eq!(owners(), 0);
@@ -113,7 +113,7 @@ fn sync(agent: &mut Agent) {
 #[ignore = "needs root: loads eBPF programs"]
 async fn a_report_of_the_node_leaves_a_half_applied_list_as_it_is() {
     let bpffs = Bpffs::mount();
-    let mut agent = agent(&bpffs.0);
+    let mut agent = agent(bpffs.0.path());
     sync(&mut agent);
     let ips = vec![Addr::v4([10, 244, 1, 10])];
     let reports = [
@@ -135,7 +135,7 @@ async fn a_report_of_the_node_leaves_a_half_applied_list_as_it_is() {
 #[ignore = "needs root: loads eBPF programs"]
 async fn the_history_of_an_ip_comes_with_the_causes_of_packets_without_a_service() {
     let bpffs = Bpffs::mount();
-    let agent = agent(&bpffs.0);
+    let agent = agent(bpffs.0.path());
     let answer = agent.history_of(std::net::Ipv4Addr::new(10, 244, 1, 10).into());
     let causes: Vec<Cause> = answer.translators.gaps.iter().map(|gap| gap.cause).collect();
     assert_eq!(causes, [Cause::NotLoaded], "the agent has not looked for conntrack yet");

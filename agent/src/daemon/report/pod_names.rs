@@ -102,8 +102,8 @@ fn parse(text: &[u8]) -> Option<BTreeMap<Uid, Name>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shared::testing::Scratch;
     use std::process::Command;
+    use tempfile::tempdir;
 
     fn name(pod: &str) -> Name {
         ("shop".into(), pod.into())
@@ -115,26 +115,26 @@ mod tests {
 
     #[test]
     fn stored_pod_names_are_read_by_the_next_process() {
-        let run_dir = Scratch::new();
+        let run_dir = tempdir().unwrap();
         let uid = Uid::parse("145c3e45-83c2-43e7-82af-16a616c6f5e0").unwrap();
-        let mut names = Names::load(&run_dir).unwrap();
+        let mut names = Names::load(run_dir.path()).unwrap();
         assert!(names.known().is_empty());
         names.store([(uid, name("a"))].into());
         drop(names);
-        assert_eq!(load(&run_dir), BTreeMap::from([(uid, name("a"))]));
-        let mut names = Names::load(&run_dir).unwrap();
+        assert_eq!(load(run_dir.path()), BTreeMap::from([(uid, name("a"))]));
+        let mut names = Names::load(run_dir.path()).unwrap();
         names.store(BTreeMap::new());
         drop(names);
-        assert!(load(&run_dir).is_empty());
+        assert!(load(run_dir.path()).is_empty());
     }
 
     #[test]
     fn a_hung_disk_stops_only_the_writing_of_pod_names() {
-        let run_dir = Scratch::new();
+        let run_dir = tempdir().unwrap();
         // Opening a pipe for writing blocks until a reader opens it.
-        let aside = run_dir.join("names.json.new");
+        let aside = run_dir.path().join("names.json.new");
         assert!(Command::new("mkfifo").arg(&aside).status().unwrap().success());
-        let mut names = Names::load(&run_dir).unwrap();
+        let mut names = Names::load(run_dir.path()).unwrap();
         let uid = Uid::parse("145c3e45-83c2-43e7-82af-16a616c6f5e0").unwrap();
         for pod in ["a", "b"] {
             names.store([(uid, name(pod))].into());
@@ -143,15 +143,15 @@ mod tests {
         assert!(!fs::read(aside).unwrap().is_empty());
         names.store([(uid, name("c"))].into());
         drop(names);
-        assert_eq!(load(&run_dir)[&uid], name("c"));
+        assert_eq!(load(run_dir.path())[&uid], name("c"));
     }
 
     #[test]
     fn an_unreadable_file_of_pod_names_is_replaced() {
-        let run_dir = Scratch::new();
+        let run_dir = tempdir().unwrap();
         for text in ["", "{", "[]", r#"{"": ["shop", "a"]}"#] {
-            fs::write(run_dir.join("names.json"), text).unwrap();
-            assert!(load(&run_dir).is_empty(), "{text}");
+            fs::write(run_dir.path().join("names.json"), text).unwrap();
+            assert!(load(run_dir.path()).is_empty(), "{text}");
         }
     }
 }

@@ -58,22 +58,22 @@ pub fn hold_config(pin_dir: &Path) -> Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shared::testing::Scratch;
+    use tempfile::{TempDir, tempdir};
 
-    fn scratch() -> Scratch {
-        let pin_dir = Scratch::new();
-        fs::create_dir_all(directory(&pin_dir)).unwrap();
+    fn scratch() -> TempDir {
+        let pin_dir = tempdir().unwrap();
+        fs::create_dir_all(directory(pin_dir.path())).unwrap();
         pin_dir
     }
 
     #[test]
     fn a_change_of_config_waits_for_another_one_for_a_bounded_time() {
         let pin_dir = scratch();
-        let held = hold_config(&pin_dir).unwrap();
-        let refused = hold_config(&pin_dir).unwrap_err().to_string();
+        let held = hold_config(pin_dir.path()).unwrap();
+        let refused = hold_config(pin_dir.path()).unwrap_err().to_string();
         assert!(refused.contains("another process holds the lock of"), "{refused}");
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| drop(hold_config(&pin_dir).unwrap()));
+            let waiting = scope.spawn(|| drop(hold_config(pin_dir.path()).unwrap()));
             drop(held);
             waiting.join().unwrap();
         });
@@ -82,12 +82,12 @@ mod tests {
     #[test]
     fn one_agent_has_a_pin_directory_and_changes_config_beside_that_lock() {
         let pin_dir = scratch();
-        let only = only_agent(&pin_dir).unwrap();
+        let only = only_agent(pin_dir.path()).unwrap();
         assert!(only.is_some());
-        let refused = only_agent(&pin_dir).unwrap_err().to_string();
+        let refused = only_agent(pin_dir.path()).unwrap_err().to_string();
         assert!(refused.starts_with("another epguard agent holds"), "{refused}");
-        drop(hold_config(&pin_dir).unwrap());
+        drop(hold_config(pin_dir.path()).unwrap());
         drop(only);
-        assert!(only_agent(&pin_dir).unwrap().is_some());
+        assert!(only_agent(pin_dir.path()).unwrap().is_some());
     }
 }

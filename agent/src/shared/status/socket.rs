@@ -156,9 +156,9 @@ mod tests {
     use super::super::testing::ailing;
     use super::super::{Cause, Gap, LatencyFigures, ModeSource, Ranges, Translators, Watch};
     use super::*;
-    use crate::shared::testing::Scratch;
     use epguard_common::{Mode, Reason};
     use epguard_core::facts::Watched;
+    use tempfile::tempdir;
 
     fn status() -> Status {
         let mut status = Status {
@@ -195,11 +195,11 @@ mod tests {
     #[tokio::test]
     async fn a_request_arrives_as_it_was_sent_and_any_other_line_asks_for_the_status() {
         use std::io::Write as _;
-        let dir = Scratch::new();
+        let dir = tempdir().unwrap();
         let (ask, mut questions) = mpsc::channel::<Question>(1);
-        let run_dir = dir.to_owned();
+        let run_dir = dir.path().to_owned();
         let server = tokio::spawn(async move { serve(&run_dir, ask).await });
-        while !socket(&dir).exists() {
+        while !socket(dir.path()).exists() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let requests = [
@@ -211,7 +211,7 @@ mod tests {
         let others = ["", "\n", "[{\n", "{\"history\": \"nonsense\"}\n"]
             .map(|line| (line.to_owned(), Request::Status));
         for (line, request) in lines.into_iter().zip(requests).chain(others) {
-            let mut stream = std::os::unix::net::UnixStream::connect(socket(&dir)).unwrap();
+            let mut stream = std::os::unix::net::UnixStream::connect(socket(dir.path())).unwrap();
             stream.write_all(line.as_bytes()).unwrap();
             stream.shutdown(std::net::Shutdown::Write).unwrap();
             assert_eq!(questions.recv().await.unwrap().request, request, "{line:?}");
@@ -238,17 +238,17 @@ mod tests {
     #[tokio::test]
     async fn a_socket_that_a_dead_agent_left_is_replaced_and_its_owner_alone_reads_the_whole_current_status()
     {
-        let dir = Scratch::new();
-        drop(std::os::unix::net::UnixListener::bind(socket(&dir)).unwrap());
-        let error = format!("{:#}", current(&dir).unwrap_err());
+        let dir = tempdir().unwrap();
+        drop(std::os::unix::net::UnixListener::bind(socket(dir.path())).unwrap());
+        let error = format!("{:#}", current(dir.path()).unwrap_err());
         assert!(error.contains("no agent answers at") && error.contains("--run-dir"), "{error}");
         for mode in [Mode::Observe, Mode::Enforce] {
             let current = Status { mode: Some(mode), ..status() };
-            assert_eq!(serve_and_read(&dir, &current).await.unwrap(), current);
+            assert_eq!(serve_and_read(dir.path(), &current).await.unwrap(), current);
         }
-        let mode = fs::metadata(socket(&dir)).unwrap().permissions().mode();
+        let mode = fs::metadata(socket(dir.path())).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        assert_eq!(fs::read_dir(&*dir).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
     }
 
     #[tokio::test]

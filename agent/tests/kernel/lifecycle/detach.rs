@@ -3,6 +3,8 @@
 use super::*;
 use aya::programs::tc::TcAttachOptions;
 use aya::programs::{LinkOrder, SchedClassifier, TcAttachType};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
@@ -93,13 +95,15 @@ fn detach_without_privileges_or_bpffs_names_the_remedy() {
         String::from_utf8(output.stderr).unwrap()
     };
     // Another user may not reach the folder of the build.
-    let copy = std::env::temp_dir().join(format!("epguard-detach-{}", std::process::id()));
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+    let copy = folder.path().join("epguard");
     // By another process: a file that this one has open for writing while a test forks cannot be run.
     run("cp", &[EPGUARD, copy.to_str().unwrap()]);
     let said = complaint(Command::new(&copy).arg("detach").uid(65534));
-    std::fs::remove_file(copy).unwrap();
     assert!(said.contains("not enough privileges: run as root"), "{said}");
-    let said = complaint(Command::new(EPGUARD).args(["detach", "--pin-dir", "/tmp"]));
+    let said =
+        complaint(Command::new(EPGUARD).args(["detach", "--pin-dir", folder.path().to_str().unwrap()]));
     assert!(said.contains("not on a bpf file system"), "{said}");
 }
 

@@ -11,15 +11,17 @@ use std::net::UdpSocket;
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+use tempfile::{TempDir, tempdir};
 
 /// The calling thread's network namespace from now on, and a bpffs.
 pub struct Node {
+    /// The bpffs.
     pub dir: PathBuf,
     /// In the peer's network namespace, at [`PEER`].
     pub peer: UdpSocket,
     peer_netns: File,
+    scratch: TempDir,
 }
 
 /// Addresses of the two ends.
@@ -28,10 +30,9 @@ pub const PEER: &str = "10.9.0.2";
 
 impl Node {
     pub fn new() -> Self {
-        static SERIAL: AtomicU32 = AtomicU32::new(0);
-        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-        let dir = std::env::temp_dir().join(format!("epguard-life-{}-{serial}", std::process::id()));
-        fs::create_dir_all(&dir).unwrap();
+        let scratch = tempdir().unwrap();
+        let dir = scratch.path().join("bpf");
+        fs::create_dir(&dir).unwrap();
         run("mount", &["-t", "bpf", "bpf", dir.to_str().unwrap()]);
         let alone = || unshare(CloneFlags::CLONE_NEWNET).expect("making a network namespace needs root");
         let peer_netns = std::thread::spawn(move || {
@@ -49,7 +50,7 @@ impl Node {
             ip("link set eth0 up");
             UdpSocket::bind((PEER, 9)).unwrap()
         });
-        Self { dir, peer, peer_netns }
+        Self { dir, peer, peer_netns, scratch }
     }
 
     /// In the peer's network namespace, on a thread of its own.
@@ -81,7 +82,7 @@ impl Node {
 
     /// `--run-dir`.
     pub fn run_dir(&self) -> PathBuf {
-        self.dir.with_extension("run")
+        self.scratch.path().join("run")
     }
 
     /// The pin of a hook's link.
@@ -115,8 +116,6 @@ pub fn shown() -> String {
 impl Drop for Node {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg("-l").arg(&self.dir).status();
-        let _ = fs::remove_dir(&self.dir);
-        let _ = fs::remove_dir_all(self.run_dir());
     }
 }
 

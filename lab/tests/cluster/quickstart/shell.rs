@@ -5,7 +5,6 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -14,27 +13,24 @@ use epguard_lab::scenario::cluster::Cluster;
 use epguard_lab::wait;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use tempfile::TempDir;
 
 /// Printed after each command.
 const END: &str = "<<end>>";
 /// Printed before an exit code.
 const CODE: &str = "<<exit code>>";
 
-/// The shells that this process has started.
-static STARTED: AtomicU32 = AtomicU32::new(0);
-
 pub(crate) struct Shell {
     bash: Child,
     input: ChildStdin,
     output: Arc<Mutex<String>>,
-    folder: PathBuf,
+    folder: TempDir,
 }
 
 impl Shell {
     pub(crate) fn start(cluster: &Cluster) -> Self {
-        let number = STARTED.fetch_add(1, Ordering::Relaxed);
-        let name = format!("epguard-shell-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = scratch.path();
         let (bin, here) = (folder.join("bin"), folder.join("repository"));
         fs::create_dir_all(&bin).unwrap();
         fs::create_dir_all(here.join("target/image")).unwrap();
@@ -66,7 +62,7 @@ impl Shell {
             .current_dir(here)
             .env("PATH", path)
             .env("KUBECONFIG", folder.join("kubeconfig"))
-            .env("HOME", &folder)
+            .env("HOME", folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
@@ -82,7 +78,7 @@ impl Shell {
                 seen.lock().unwrap().push_str(&String::from_utf8_lossy(&chunk[..length]));
             }
         });
-        let mut shell = Self { bash, input, output, folder };
+        let mut shell = Self { bash, input, output, folder: scratch };
         shell.run("exec 2>&1; set -e", || {});
         shell
     }
@@ -130,7 +126,7 @@ impl Shell {
 
     /// What the pages put into `/usr/local/bin` goes into a folder of this shell's `PATH`.
     fn give(&mut self, commands: &str) {
-        let bin = self.folder.join("bin").display().to_string();
+        let bin = self.folder.path().join("bin").display().to_string();
         let commands = commands.replace("/usr/local/bin", &bin);
         self.output.lock().unwrap().clear();
         writeln!(self.input, "{commands}\necho '{END}'").unwrap();
@@ -155,7 +151,6 @@ impl Drop for Shell {
     fn drop(&mut self) {
         let _ = self.bash.kill();
         let _ = self.bash.wait();
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 

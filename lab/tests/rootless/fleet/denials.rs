@@ -45,7 +45,7 @@ fn answers(world: &World, answer: fn(&Exec, u64) -> Run) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_denial_on_several_nodes_is_one_row() {
-    let world = World::new("drops");
+    let world = World::new();
     answers(&world, |exec, number| {
         let mut drops = vec![dropped("shop/web", number)];
         if number == 2 {
@@ -81,7 +81,7 @@ pub fn explanation(verdict: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_that_agree_share_an_explanation_and_those_that_deny_come_first() {
-    let world = World::new("why");
+    let world = World::new();
     answers(&world, |exec, number| {
         let asked = "epguard why 10.244.1.10:8080 --service shop/web --at 5m -o json";
         assert_eq!(exec.command.join(" "), asked);
@@ -103,7 +103,7 @@ pub fn finding(state: &str, reason: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_audit_shows_nodes_with_findings_and_counts_the_others() {
-    let world = World::new("audit");
+    let world = World::new();
     answers(&world, |exec, number| {
         let stale = number == 3;
         let findings = if stale { json!([finding("stale", "dead-backend")]) } else { json!([]) };
@@ -124,7 +124,7 @@ fn shown_on(node: Option<&str>) -> Run {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clients_way_asks_only_its_nodes() {
-    let world = World::new("why-client");
+    let world = World::new();
     answers(&world, |exec, number| match &exec.command[2][..] {
         "10.244.3.5" | "fd00::3:5" => shown_on(Some("worker-3")),
         "10.244.1.11" | "10.9.9.9" => shown_on(None),
@@ -144,7 +144,7 @@ async fn a_clients_way_asks_only_its_nodes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn filters_of_services_go_to_the_agents_command_in_every_verb_that_shows_them() {
-    let world = World::empty("filters");
+    let world = World::empty();
     world.agent("worker-1");
     let filters = "--namespace team --service team/api";
     for verb in ["drops", "why 10.244.1.10", "audit"] {
@@ -168,7 +168,7 @@ async fn filters_of_services_go_to_the_agents_command_in_every_verb_that_shows_t
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_without_an_agent_are_named_by_every_verb() {
-    let world = World::empty("bare");
+    let world = World::empty();
     world.agent("worker-1");
     world.node("worker-1");
     world.node("worker-2");
@@ -183,7 +183,7 @@ async fn nodes_without_an_agent_are_named_by_every_verb() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_hangs_and_one_that_is_gone_are_named_by_every_verb() {
-    let world = World::new("partly");
+    let world = World::new();
     world.answers(|exec| {
         one_hangs_one_is_gone(exec, |exec| match &*exec.command[1] {
             "why" => prints(&explanation("deny"), 0),

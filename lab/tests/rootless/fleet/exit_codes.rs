@@ -74,7 +74,7 @@ fn answer(world: &World, agents: Agents) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_row_of_the_page_holds() {
-    let (world, empty) = (World::new("codes"), World::empty("codes-none"));
+    let (world, empty) = (World::new(), World::empty());
     for (_, agents, command, code) in ROWS {
         let world = if agents == None { &empty } else { &world };
         answer(world, agents);

@@ -18,7 +18,7 @@ fn counts() -> impl Fn() -> Run + Clone {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn new_denials_of_all_nodes_are_followed_and_lost_nodes_are_named() {
-    let world = World::new("follow");
+    let world = World::new();
     let count = counts();
     world.answers(move |exec| one_hangs_one_is_gone(exec, |_| count()));
     let lines = first_lines(world.command("drops -f --timeout 1"), 2, 2).await;
@@ -27,7 +27,7 @@ async fn new_denials_of_all_nodes_are_followed_and_lost_nodes_are_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_node_denied_while_it_was_not_reached_is_shown_once_it_answers() {
-    let world = World::empty("unreached");
+    let world = World::empty();
     world.agent("worker-1");
     let asked = AtomicU64::new(0);
     world.answers(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
@@ -41,7 +41,7 @@ async fn what_a_node_denied_while_it_was_not_reached_is_shown_once_it_answers() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_that_leaves_ends_it_even_while_nothing_is_denied() {
-    let world = World::new("reader");
+    let world = World::new();
     let count = counts();
     let silent = || prints(&[dropped("shop/web", 4)], 0);
     for denies in [true, false] {
@@ -54,7 +54,7 @@ async fn a_reader_that_leaves_ends_it_even_while_nothing_is_denied() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_whose_agent_goes_is_named() {
-    let world = World::empty("loses");
+    let world = World::empty();
     world.agent("worker-1");
     world.agent("worker-2");
     let store = world.store.clone();
@@ -78,7 +78,7 @@ async fn a_node_whose_agent_goes_is_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_of_new_denials_counts_all_of_them_and_keeps_words_of_a_newer_version() {
-    let world = World::empty("documents");
+    let world = World::empty();
     world.agent("worker-1");
     let asked = AtomicU64::new(1);
     world.answers(move |_| {
@@ -98,7 +98,7 @@ async fn a_document_of_new_denials_counts_all_of_them_and_keeps_words_of_a_newer
 
 #[tokio::test(flavor = "multi_thread")]
 async fn following_without_rights_or_pods_ends_with_a_line_for_each_cause() {
-    let world = World::new("follow-rights");
+    let world = World::new();
     let pods = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]});
     world.allow(&json!([pods]));
     let output = world.run("drops -f").await;
@@ -119,7 +119,7 @@ async fn following_without_rights_or_pods_ends_with_a_line_for_each_cause() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_pod_that_replaces_an_agent_is_followed() {
-    let world = World::empty("successor");
+    let world = World::empty();
     world.agent("worker-1");
     let store = world.store.clone();
     let count = counts();

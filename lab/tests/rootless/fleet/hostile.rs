@@ -25,8 +25,8 @@ fn raw(output: &str) -> Option<char> {
     output.chars().find(|one| (one.is_control() && *one != '\n') || *one == '\u{202e}')
 }
 
-fn world(name: &str) -> World {
-    let world = World::new(name);
+fn world() -> World {
+    let world = World::new();
     let mut pod = super::world::pod("worker-2");
     pod["spec"]["containers"][0]["args"][0] = EVIL.into();
     world.store.apply(pod).unwrap();
@@ -58,7 +58,7 @@ fn world(name: &str) -> World {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_node_writes_to_the_terminal_or_forges_a_line() {
-    let world = world("hostile");
+    let world = world();
     let verbs =
         ["status", "status -o wide", "status --node worker-2", "drops", "why 10.244.1.10", "audit", "mode"];
     let outputs = world.expect_each("hostile.txt", &verbs).await;
@@ -72,7 +72,7 @@ async fn no_node_writes_to_the_terminal_or_forges_a_line() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_has_the_exact_text_of_a_node_and_no_raw_control_characters() {
-    let world = world("exact");
+    let world = world();
     let output = world.run("drops -o json").await;
     let json = output.split_once('\n').unwrap().1;
     let document: Value = serde_json::from_str(json).unwrap();
@@ -86,7 +86,7 @@ async fn a_document_has_the_exact_text_of_a_node_and_no_raw_control_characters()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_that_has_left_ends_every_verb_quietly() {
-    let world = world("left");
+    let world = world();
     for verb in ["status", "drops", "why 10.244.1.10", "audit", "mode"] {
         let output = world.leave(verb).await;
         let stderr = String::from_utf8(output.stderr).unwrap();

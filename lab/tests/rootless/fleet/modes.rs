@@ -37,7 +37,7 @@ fn data(world: &World) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_clusters_mode_is_a_key_of_the_config_map_and_the_change_is_shown_first() {
-    let world = World::new("mode");
+    let world = World::new();
     agents(&world);
     let before = world.run("mode").await;
     let unasked = world.run("mode observe").await;
@@ -58,7 +58,7 @@ async fn the_clusters_mode_is_a_key_of_the_config_map_and_the_change_is_shown_fi
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_mode_of_chosen_nodes_is_switched_by_their_agents() {
-    let world = World::new("mode-node");
+    let world = World::new();
     agents(&world);
     let nodes = world.run("mode enforce --reason reused --node worker-1,worker-2 -y").await;
     let shown = world.run("mode --node worker-3").await;
@@ -68,7 +68,7 @@ async fn the_mode_of_chosen_nodes_is_switched_by_their_agents() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_config_map_that_may_not_be_read_or_written_is_named_with_the_right() {
-    let world = World::new("mode-rights");
+    let world = World::new();
     agents(&world);
     let rule =
         |resource: &str, verbs: &[&str]| json!({"apiGroups": [""], "resources": [resource], "verbs": verbs});
@@ -81,7 +81,7 @@ async fn a_config_map_that_may_not_be_read_or_written_is_named_with_the_right() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn chosen_nodes_never_become_the_whole_cluster_wherever_the_flag_stands() {
-    let world = World::new("mode-order");
+    let world = World::new();
     agents(&world);
     world.run("mode observe -y").await;
     let mut outputs = Vec::new();
@@ -105,7 +105,7 @@ fn map(data: &Value) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_switched_by_hand_and_nodes_that_follow_another_config_map_are_named() {
-    let world = World::new("mode-plan");
+    let world = World::new();
     world.node("worker-4");
     for (node, map) in [("worker-3", "--fleet-config=$(MAPS)/other"), ("worker-4", "--verbose")] {
         let mut pod = super::world::pod(node);
@@ -134,7 +134,7 @@ async fn nodes_switched_by_hand_and_nodes_that_follow_another_config_map_are_nam
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_config_map_of_most_agents_is_changed_while_a_rollout_names_another() {
-    let world = World::new("mode-rollout");
+    let world = World::new();
     let mut pod = super::world::pod("worker-1");
     pod["spec"]["containers"][0]["args"][3] = "--fleet-config=team/other".into();
     world.store.apply(pod).unwrap();
@@ -146,7 +146,7 @@ async fn the_config_map_of_most_agents_is_changed_while_a_rollout_names_another(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_config_map_that_changes_meanwhile_is_not_overwritten() {
-    let world = World::new("mode-conflict");
+    let world = World::new();
     world.store.apply(map(&json!({"mode": "observe"}))).unwrap();
     let store = world.store.clone();
     world.answers(move |exec| {

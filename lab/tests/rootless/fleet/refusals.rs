@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_rights_or_agents_the_answer_is_one_line() {
-    let world = World::empty("none");
+    let world = World::empty();
     let none = world.run("status").await;
     world.agent("worker-1");
     let pods = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]});
@@ -28,7 +28,7 @@ async fn without_rights_or_agents_the_answer_is_one_line() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_operators_roles_are_enough_for_every_verb() {
-    let world = World::empty("operator");
+    let world = World::empty();
     world.node("worker-1");
     world.agent("worker-1");
     let mut roles: Vec<Value> =
@@ -38,7 +38,6 @@ async fn the_operators_roles_are_enough_for_every_verb() {
     for role in roles {
         world.server.api.access.bind(&role).unwrap();
     }
-    let file = std::env::temp_dir().join(format!("epguard-operator-{}.tar", std::process::id()));
     world.answers(|exec| match &*exec.command[1] {
         "sysdump" | "mode" => says([0; 1024], "", 0),
         _ => usual(exec),
@@ -59,15 +58,15 @@ async fn the_operators_roles_are_enough_for_every_verb() {
         let output = world.run(verb).await;
         assert!(output.starts_with("exit code 0\n"), "{verb}: {output}");
     }
-    let output = world.run(&format!("sysdump -f {}", file.display())).await;
-    std::fs::remove_file(&file).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let output = world.run(&format!("sysdump -f {}/operator.tar", folder.path().display())).await;
     assert!(output.contains("0 nodes missing"), "{output}");
     assert_eq!(world.server.api.access.refused(), [""; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_cannot_answer_is_named_with_its_own_error() {
-    let world = World::new("failing");
+    let world = World::new();
     let mut waiting = super::world::pod("worker-3");
     waiting["status"]["containerStatuses"][0]["state"] = json!({"waiting": {"reason": "ImagePullBackOff"}});
     world.store.apply(waiting).unwrap();
@@ -80,7 +79,7 @@ async fn an_agent_that_cannot_answer_is_named_with_its_own_error() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_is_too_long_is_named_as_that() {
-    let world = World::empty("long");
+    let world = World::empty();
     world.agent("worker-1");
     world.answers(|_| says(vec![b' '; 9 << 20], "", 0));
     let output = world.run("drops").await;
@@ -89,7 +88,7 @@ async fn an_answer_that_is_too_long_is_named_as_that() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broken_connection_is_named() {
-    let world = World::empty("broken");
+    let world = World::empty();
     world.agent("worker-1");
     let (begun, begins) = tokio::sync::oneshot::channel::<()>();
     let begun = std::sync::Mutex::new(Some(begun));

@@ -9,14 +9,14 @@ use super::world::{World, condition, expect, node_of, one_hangs_one_is_gone, pri
 
 #[tokio::test(flavor = "multi_thread")]
 async fn all_that_is_well_is_a_line_for_each_node() {
-    let world = World::new("well");
+    let world = World::new();
     expect("status-well.txt", &world.run("status").await);
     expect("status-wide.txt", &world.run("status -o wide").await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_hangs_and_one_that_is_gone_are_named_and_the_others_are_shown() {
-    let world = World::new("partial");
+    let world = World::new();
     world.answers(|exec| one_hangs_one_is_gone(exec, |_| condition(status("worker-1"))));
     expect("status-partial.txt", &world.run("status --timeout 1").await);
     expect("status-partial.json", &world.run("status --timeout 1 -o json").await);
@@ -24,7 +24,7 @@ async fn a_node_that_hangs_and_one_that_is_gone_are_named_and_the_others_are_sho
 
 #[tokio::test(flavor = "multi_thread")]
 async fn differences_and_problems_name_their_nodes() {
-    let world = World::new("differ");
+    let world = World::new();
     world.node("worker-4");
     let mut pod = super::world::pod("worker-3");
     pod["spec"]["containers"][0]["args"].as_array_mut().unwrap().push(json!("--hooks=clsact"));
@@ -52,7 +52,7 @@ async fn differences_and_problems_name_their_nodes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_named_node_is_shown_as_by_its_own_command() {
-    let world = World::new("one");
+    let world = World::new();
     expect("status-one.txt", &world.run("status --node worker-2").await);
     let chosen = world.run("status -l name=worker-3").await;
     expect("status-selected.txt", &chosen);
@@ -75,7 +75,7 @@ fn newer() -> Value {
 /// The first agent is of this version, the second newer, the third older.
 #[tokio::test(flavor = "multi_thread")]
 async fn agents_of_other_versions_are_named_once_and_lose_no_line_that_is_known() {
-    let world = World::new("versions");
+    let world = World::new();
     world.answers(|exec| {
         let verb = &*exec.command[1];
         let mut denial = dropped("shop/web", 3);

@@ -3,23 +3,23 @@
 use super::world::{World, expect, one_hangs_one_is_gone, pod, says};
 use serde_json::{Value, json};
 use std::process::Command;
+use tempfile::tempdir;
 
 /// An archive as `epguard sysdump` writes it.
 fn archive() -> Vec<u8> {
-    let folder = std::env::temp_dir().join(format!("epguard-fleet-archive-{}", std::process::id()));
-    std::fs::create_dir_all(folder.join("epguard-sysdump")).unwrap();
-    std::fs::write(folder.join("epguard-sysdump/version.txt"), "0.1.0").unwrap();
-    std::fs::write(folder.join("epguard-sysdump/missing.txt"), "").unwrap();
+    let folder = tempdir().unwrap();
+    let inside = folder.path().join("epguard-sysdump");
+    std::fs::create_dir(&inside).unwrap();
+    std::fs::write(inside.join("version.txt"), "0.1.0").unwrap();
+    std::fs::write(inside.join("missing.txt"), "").unwrap();
     let mut tar = Command::new("tar");
     tar.args(["-c", "epguard-sysdump/version.txt", "epguard-sysdump/missing.txt"]);
-    let tar = tar.current_dir(&folder).output().unwrap();
-    std::fs::remove_dir_all(&folder).unwrap();
-    tar.stdout
+    tar.current_dir(&folder).output().unwrap().stdout
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_archive_has_a_folder_for_each_node_and_names_the_missing() {
-    let world = World::new("sysdump");
+    let world = World::new();
     let event = |name: &str, pod: &str| {
         let about = json!({"kind": "Pod", "namespace": "epguard", "name": pod});
         let event = json!({"kind": "Event", "apiVersion": "v1", "metadata": {"name": name, "namespace": "epguard"},
@@ -38,7 +38,8 @@ async fn one_archive_has_a_folder_for_each_node_and_names_the_missing() {
             says(content.clone(), "wrote /dev/stdout: 2 parts, 0 missing\n", 0)
         })
     });
-    let file = std::env::temp_dir().join(format!("epguard-fleet-sysdump-{}.tar", std::process::id()));
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("sysdump.tar");
     let output = world.run(&format!("sysdump --timeout 1 -f {}", file.display())).await;
     let output = output.replace(file.to_str().unwrap(), "FILE");
     let tar = |arguments: &[&str]| {
@@ -51,7 +52,6 @@ async fn one_archive_has_a_folder_for_each_node_and_names_the_missing() {
         let read = Command::new("tar").args(["-x", "-O", "-f"]).arg(&file).arg(path).output().unwrap();
         String::from_utf8(read.stdout).unwrap()
     });
-    std::fs::remove_file(&file).unwrap();
     let [pods, events] = [&parts[2], &parts[3]].map(|part| {
         let objects: Vec<Value> = serde_json::from_str(part).unwrap();
         let names = objects.iter().map(|object| object["metadata"]["name"].as_str().unwrap().to_owned());
@@ -63,7 +63,7 @@ async fn one_archive_has_a_folder_for_each_node_and_names_the_missing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_archive_with_anything_but_plain_files_is_refused_whole() {
-    let world = World::empty("sysdump-hostile");
+    let world = World::empty();
     world.agent("worker-1");
     let mut content = archive();
     // The first header's type: a sparse file, whose size is its own word.

@@ -9,23 +9,25 @@ use epguard_core::state::IpState;
 use epguard_lab::api::{ApiError, ApiServer, Exec, Run, Store};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
+use tempfile::{NamedTempFile, TempPath};
 
 /// A server with agents. Its kubeconfig goes with it.
 pub struct World {
     pub store: Store,
     pub server: ApiServer,
-    pub kubeconfig: PathBuf,
+    pub kubeconfig: TempPath,
 }
 
 impl World {
     /// Nodes `worker-1` to `worker-3`, each with an agent's pod.
-    pub fn new(name: &str) -> Self {
-        let world = Self::empty(name);
+    pub fn new() -> Self {
+        let world = Self::empty();
         for number in 1..=3 {
             world.node(&format!("worker-{number}"));
             world.agent(&format!("worker-{number}"));
@@ -33,12 +35,13 @@ impl World {
         world
     }
 
-    pub fn empty(name: &str) -> Self {
+    pub fn empty() -> Self {
         let store = Store::default();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let server = ApiServer::start(listener, store.clone()).unwrap();
-        let kubeconfig = std::env::temp_dir().join(format!("epguard-fleet-{name}-{}", std::process::id()));
-        std::fs::write(&kubeconfig, server.kubeconfig()).unwrap();
+        let mut kubeconfig = NamedTempFile::new().unwrap();
+        kubeconfig.write_all(server.kubeconfig().as_bytes()).unwrap();
+        let kubeconfig = kubeconfig.into_temp_path();
         store.ensure_namespace("epguard").unwrap();
         let world = Self { store, server, kubeconfig };
         world.answers(usual);
@@ -110,12 +113,6 @@ impl World {
             .args(arguments.split(' '))
             .stdin(Stdio::null());
         command
-    }
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.kubeconfig);
     }
 }
 

@@ -17,8 +17,8 @@ use std::time::Duration;
 struct Cluster(World);
 
 impl Cluster {
-    fn new(name: &str) -> Self {
-        let world = World::empty(&format!("lint-{name}"));
+    fn new() -> Self {
+        let world = World::empty();
         let service = json!({"kind": "Service", "apiVersion": "v1", "metadata": {"name": "web", "namespace": "shop"},
             "spec": {"clusterIP": "10.96.0.1", "selector": {"app": "web"}, "ports": [{"port": 80}]}});
         world.store.apply(service).unwrap();
@@ -42,7 +42,7 @@ impl Cluster {
 
     fn args(&self, namespace: Option<&str>, confirm_after: Duration) -> LintArgs {
         LintArgs {
-            kubeconfig: Some(self.0.kubeconfig.clone()),
+            kubeconfig: Some(self.0.kubeconfig.to_path_buf()),
             context: None,
             namespace: namespace.map(str::to_owned),
             output: Output::Table,
@@ -62,7 +62,7 @@ impl Cluster {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_exit_codes_of_no_finding_findings_and_failure_differ() {
-    let cluster = Cluster::new("exit");
+    let cluster = Cluster::new();
     cluster.endpoint("good", "10.1.1.1", "Running");
     assert_eq!(cluster.exit(None).await, ExitCode::SUCCESS);
     cluster.endpoint("gone", "10.1.1.2", "Succeeded");
@@ -74,7 +74,7 @@ async fn the_exit_codes_of_no_finding_findings_and_failure_differ() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn warnings_alone_exit_with_0_unless_strict() {
-    let cluster = Cluster::new("warning");
+    let cluster = Cluster::new();
     cluster.endpoint("gone", "10.1.1.2", "Succeeded");
     let mut slice_now = cluster.0.store.list(Kind::EndpointSlice).remove(0);
     slice_now["endpoints"][0]["conditions"] = json!({"ready": false});
@@ -98,7 +98,7 @@ async fn warnings_alone_exit_with_0_unless_strict() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_findings_of_both_reads_are_reported() {
-    let cluster = Cluster::new("again");
+    let cluster = Cluster::new();
     cluster.endpoint("gone", "10.1.1.2", "Succeeded");
     let look = tokio::spawn(lint::collect(cluster.args(None, Duration::from_secs(5))));
     // The first pass is over when Nodes were listed.
@@ -112,7 +112,7 @@ async fn only_findings_of_both_reads_are_reported() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_forbidden_list_is_reported_or_is_an_error_with_the_remedy() {
-    let cluster = Cluster::new("forbidden");
+    let cluster = Cluster::new();
     cluster.endpoint("gone", "10.1.1.2", "Succeeded");
     cluster.0.server.faults(|faults| _ = faults.forbidden.insert(Kind::Node));
     let report = cluster.look(None).await;

@@ -8,14 +8,12 @@ use std::process::Command;
 #[test]
 #[ignore = "needs promtool: cargo xtask setup installs it"]
 fn promtool_accepts_the_alerts_and_they_fire_when_they_should() {
-    let folder = std::env::temp_dir().join(format!("epguard-alerts-{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path();
     fs::write(folder.join("alerts.yaml"), text("chart/files/alerts.yaml")).unwrap();
     fs::write(folder.join("test.yaml"), include_str!("alerts_test.yaml")).unwrap();
-    let said = [["check", "rules", "alerts.yaml"], ["test", "rules", "test.yaml"]]
-        .map(|arguments| promtool(&folder, &arguments));
-    fs::remove_dir_all(&folder).unwrap();
-    for (success, text) in said {
+    for arguments in [["check", "rules", "alerts.yaml"], ["test", "rules", "test.yaml"]] {
+        let (success, text) = promtool(folder, &arguments);
         assert!(success, "{text}");
     }
 }
