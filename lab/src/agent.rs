@@ -70,7 +70,7 @@ impl AgentProcess {
         let log = log.context("cannot make the agent's log")?;
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         let kept = kept.to_vec();
-        // SAFETY: prctl is async-signal-safe and changes only this process, and the closure allocates nothing.
+        // SAFETY: `confine` is made for it.
         unsafe { command.pre_exec(move || confine(&kept)) };
         let child =
             command.spawn().with_context(|| format!("cannot run {}", command.get_program().display()))?;
@@ -143,7 +143,9 @@ impl Drop for AgentProcess {
 
 /// Drops all other capabilities and the ways to get them back, as a container runtime does. The agent must not outlive a lab or a
 /// test that is killed.
-fn confine(kept: &[u32]) -> io::Result<()> {
+///
+/// For `pre_exec`: it makes system calls that are async-signal-safe, changes only this process, and allocates nothing.
+pub fn confine(kept: &[u32]) -> io::Result<()> {
     let set = |option: libc::c_int, value: libc::c_ulong| {
         // SAFETY: no pointers; each option changes only this process.
         if unsafe { libc::prctl(option, value, 0, 0, 0) } == 0 {

@@ -70,6 +70,16 @@ impl Node {
         }
     }
 
+    /// Gives the uplink one more address, for which no route of another node changes.
+    pub fn add_address(&self, ip: IpAddr) -> Result<()> {
+        self.netns.ip(&[&format!("address add {} dev eth0 {}", alone(ip), flags(ip))])
+    }
+
+    /// Takes it away again.
+    pub fn remove_address(&self, ip: IpAddr) -> Result<()> {
+        self.netns.ip(&[&format!("address delete {} dev eth0", alone(ip))])
+    }
+
     /// Gives the uplink its addresses, and routes to everywhere. The overlay is between node-a and node-b.
     pub(super) fn configure(&self, peers: &[&Self], options: TopologyOptions) -> Result<()> {
         let mut batch = Batch::default();
@@ -102,8 +112,7 @@ impl Node {
         ));
         batch.add(format!("link set {VXLAN} up"));
         for (own, _) in self.pod_cidrs() {
-            let length = if own.is_ipv4() { 32 } else { 128 };
-            batch.add(format!("address add {own}/{length} dev {VXLAN} {}", flags(own)));
+            batch.add(format!("address add {} dev {VXLAN} {}", alone(own), flags(own)));
         }
         for (base, length) in peer.pod_cidrs() {
             batch.add(format!("neighbour add {base} lladdr {peer_mac} dev {VXLAN} nud permanent"));
@@ -130,6 +139,12 @@ fn route_over_uplink(peer: &Node, batch: &mut Batch) {
 /// Words behind a new address. Duplicate address detection would keep it unusable for a second.
 pub(super) fn flags(ip: IpAddr) -> &'static str {
     if ip.is_ipv6() { "nodad" } else { "" }
+}
+
+/// The range of this address alone.
+fn alone(ip: IpAddr) -> String {
+    let length = if ip.is_ipv4() { 32 } else { 128 };
+    format!("{ip}/{length}")
 }
 
 fn vtep_mac(number: u8) -> String {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use aya::maps::{Array, MapData};
 use epguard::commands::drops;
 use epguard::kernel::maps::{self, KeyedMap};
@@ -132,17 +132,21 @@ impl Agent {
         view.get(&0, 0).context("cannot read VIEW")
     }
 
-    /// `epguard` with these words, which name a verb that takes `--pin-dir`.
+    /// `epguard` with these words, a verb and its arguments. It must succeed.
     pub fn run(&self, words: &str) -> Result<()> {
-        let (verb, rest) = words.split_once(' ').unwrap_or((words, ""));
-        let mut command = self.command(verb);
-        process::output(command.args(rest.split_whitespace())).map(drop)
+        process::output(&mut self.command(words)).map(drop)
+    }
+
+    /// The standard output of `epguard` with these words, whatever its exit code: some verbs fail if they find something.
+    pub fn output(&self, words: &str) -> Result<String> {
+        let output = self.command(words).output().with_context(|| format!("cannot run epguard {words}"))?;
+        ensure!(!output.stdout.is_empty(), "epguard {words} prints nothing: {}", process::cause(&output));
+        String::from_utf8(output.stdout).with_context(|| format!("epguard {words} prints no UTF-8"))
     }
 
     /// `epguard dump -o json`.
     pub fn dump(&self) -> Result<Value> {
-        let mut command = self.command("dump");
-        let text = process::output(command.args(["-o", "json", "--run-dir"]).arg(&self.run_dir))?;
+        let text = process::output(&mut self.command("dump -o json"))?;
         serde_json::from_str(&text).context("`epguard dump -o json` wrote no JSON")
     }
 
@@ -161,9 +165,22 @@ impl Agent {
         fs::read_to_string(self.run_dir.join("agent.log")).unwrap_or_default()
     }
 
-    fn command(&self, verb: &str) -> Command {
+    /// `epguard` with these words, and with the flags of the verb that name this agent's files.
+    fn command(&self, words: &str) -> Command {
+        let kubeconfig = self.run_dir.join("kubeconfig");
+        let pins = ("--pin-dir", &self.pin_dir);
+        let run = ("--run-dir", &self.run_dir);
+        let files = match words.split(' ').next().unwrap_or_default() {
+            "lint" => vec![("--kubeconfig", &kubeconfig)],
+            "action" | "mode" => vec![pins],
+            "audit" | "detach" | "dump" | "sysdump" => vec![pins, run],
+            _ => vec![run],
+        };
         let mut command = self.netns.command(&self.program);
-        command.arg(verb).arg("--pin-dir").arg(&self.pin_dir);
+        command.args(words.split_whitespace());
+        for (flag, path) in files {
+            command.arg(flag).arg(path);
+        }
         command
     }
 }

@@ -37,6 +37,11 @@ pub struct Args {
 }
 
 impl Args {
+    /// Whether a story runs: a long one runs if its file is named, or with `--all`.
+    fn wants(&self, file: &PathBuf, own: &Runs) -> bool {
+        !own.long || self.all || self.files.contains(file)
+    }
+
     /// The variants to run of the story with this number.
     fn variants(&self, own: &Runs, index: usize) -> Vec<Variant> {
         let at_sockets = own.at_sockets();
@@ -71,7 +76,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let files = files::named(named, "scenario", |path| !path.is_dir(), is_yaml)?;
     let scenarios = files.iter().map(|file| load(file).map(|scenario| (file, scenario)));
     let scenarios: Vec<(&PathBuf, Scenario)> = scenarios.collect::<Result<_>>()?;
-    let runs = scenarios.iter().enumerate().flat_map(|(index, (file, scenario))| {
+    let wanted = scenarios.iter().filter(|(file, scenario)| {
+        let is_wanted = args.wants(file, &scenario.runs);
+        if !is_wanted {
+            println!("- {}: long, so it runs alone or with --all", scenario.id);
+        }
+        is_wanted
+    });
+    let runs = wanted.enumerate().flat_map(|(index, (file, scenario))| {
         let variants = args.variants(&scenario.runs, index).into_iter();
         variants.map(move |variant| Job { file, scenario, variant })
     });
@@ -121,14 +133,25 @@ mod tests {
     use super::*;
     use crate::scenario::format::Caller;
 
-    fn names(args: &[&str], runs: &Runs) -> Vec<String> {
+    fn parsed(args: &[&str]) -> Args {
         #[derive(clap::Parser)]
         struct Line {
             #[command(flatten)]
             args: Args,
         }
-        let line = <Line as clap::Parser>::parse_from(["scenario"].iter().chain(args));
-        let variants = line.args.variants(runs, 1);
+        <Line as clap::Parser>::parse_from(["scenario"].iter().chain(args)).args
+    }
+
+    #[test]
+    fn a_long_story_runs_if_its_file_is_named_or_with_all() {
+        let runs =
+            |args: &[&str], long| parsed(args).wants(&"f/s.yaml".into(), &Runs { long, ..Runs::default() });
+        assert!(runs(&["f/s.yaml"], true) && runs(&["--all"], true) && runs(&["f"], false));
+        assert!(!runs(&["f"], true));
+    }
+
+    fn names(args: &[&str], runs: &Runs) -> Vec<String> {
+        let variants = parsed(args).variants(runs, 1);
         variants.iter().map(ToString::to_string).collect()
     }
 

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use tokio::runtime::{Builder, Runtime};
 
 use super::balancer::Balancer;
-use super::format::{ApiStep, Call, Caller, Pod, Scenario, Service};
+use super::format::{AddressEvent, ApiStep, Call, Caller, NodeServer, Pod, Scenario, Service};
 use super::names::{self, CLIENT, Names};
 use super::objects::PodObject;
 use super::variant::Variant;
@@ -36,6 +36,8 @@ pub struct Cluster {
     pub(super) objects: BTreeMap<String, PodObject>,
     pub(super) servers: BTreeMap<String, Server>,
     pub(super) services: BTreeMap<String, Service>,
+    /// Processes of nodes, as the story has them.
+    pub(super) node_servers: BTreeMap<String, NodeServer>,
     proxy: Proxy,
     /// In the proxy's place, for callers at sockets and per packet. If it does not serve sockets of all, the proxy stays.
     pub(super) balancer: Option<Balancer>,
@@ -71,6 +73,7 @@ impl Cluster {
             objects: BTreeMap::new(),
             servers: BTreeMap::new(),
             services: scenario.services.clone(),
+            node_servers: scenario.servers.clone(),
             rules: Vec::new(),
             host_ports: Vec::new(),
             topology,
@@ -158,9 +161,19 @@ impl Cluster {
         self.program(self.rules.clone())
     }
 
+    /// Makes an event happen to an address at node-a's uplink.
+    pub fn address_event(&self, name: &str, event: AddressEvent) -> Result<()> {
+        let (node, ip) = (self.topology.node("node-a")?, self.names.address(name)?);
+        match event {
+            AddressEvent::Added => node.add_address(ip),
+            AddressEvent::Removed => node.remove_address(ip),
+        }
+    }
+
     /// Clients on a host. Where there is a load balancer at sockets, those on node-a make theirs in its cgroups, or in those
     /// that the call names.
     pub fn client(&self, host: &str, call: Option<&Call>) -> Result<Client> {
+        let host = self.host(host);
         let client = Client::new(self.topology.netns(host)?);
         let client = client.sending(call.and_then(|call| call.size).unwrap_or_default());
         let is_local = host == "node-a" || self.local_pods().iter().any(|(alias, _)| *alias == host);
@@ -168,6 +181,19 @@ impl Cluster {
             Some(balancer) if is_local => client.in_cgroups(balancer.cgroups(host, call)?),
             _ => client,
         })
+    }
+
+    /// The host of calls from here: a pod of the host network makes them as its node.
+    fn host<'a>(&'a self, from: &'a str) -> &'a str {
+        match self.cast.get(from) {
+            Some(pod) if pod.host_network => &pod.node,
+            _ => from,
+        }
+    }
+
+    /// The network namespace of a pod, a node or `external`.
+    pub fn netns(&self, from: &str) -> Result<&NetNs> {
+        self.topology.netns(self.host(from))
     }
 
     /// The backends that the rules have for a Service; none if they do not have the Service.

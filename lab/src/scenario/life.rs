@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use serde_json::json;
 
 use super::cluster::Cluster;
-use super::format::{Kubelet, PodEvent};
+use super::format::{Kubelet, PodEvent, ServerEvent};
 use super::objects::PodObject;
 use crate::api::{ObjectRef, timestamp};
 use crate::traffic::Server;
@@ -21,6 +21,20 @@ impl Cluster {
         self.try_pod_event(alias, event)
             .and_then(|()| self.serve_pods())
             .with_context(|| format!("pod {alias}"))
+    }
+
+    /// Makes an event happen to a process of a node.
+    pub fn server_event(&mut self, name: &str, event: ServerEvent) -> Result<()> {
+        let declared = self.node_servers.get(name).with_context(|| format!("there is no server {name}"))?;
+        match event {
+            ServerEvent::Starts => {
+                let netns = &self.topology.node(&declared.node)?.netns;
+                let server = Server::start(netns, name, &declared.ports)?;
+                self.servers.insert(name.into(), server);
+            }
+            ServerEvent::Ends => drop(self.servers.remove(name)),
+        }
+        Ok(())
     }
 
     fn try_pod_event(&mut self, alias: &str, event: PodEvent) -> Result<()> {
@@ -129,14 +143,16 @@ impl Cluster {
 
     fn attach(&mut self, alias: &str, ip: IpAddr) -> Result<()> {
         let declared = &self.cast[alias];
-        let name = self.names.pod(alias)?;
-        let ips: Vec<IpAddr> = [ip].into_iter().chain(name.other_family).collect();
-        self.topology.add_pod(&declared.node, alias, &ips)?;
-        if let Some(ip) = name.net1 {
-            self.topology.add_interface(alias, ip)?;
+        if !declared.host_network {
+            let name = self.names.pod(alias)?;
+            let ips: Vec<IpAddr> = [ip].into_iter().chain(name.other_family).collect();
+            self.topology.add_pod(&declared.node, alias, &ips)?;
+            if let Some(ip) = name.net1 {
+                self.topology.add_interface(alias, ip)?;
+            }
         }
         let answer = declared.answers.as_deref().unwrap_or(alias);
-        let server = Server::start(&self.topology.pod(alias)?.netns, answer, &declared.ports)?;
+        let server = Server::start(self.netns(alias)?, answer, &declared.ports)?;
         self.servers.insert(alias.into(), server);
         Ok(())
     }

@@ -11,6 +11,7 @@ pub mod format;
 mod life;
 mod names;
 mod objects;
+mod output;
 pub mod stage;
 mod tell;
 mod traffic;

@@ -43,7 +43,11 @@ impl Names {
                 (pod.net1.as_deref(), is_ipv4, true),
             ] {
                 let number = u8::try_from(10 + addresses.len()).unwrap_or(u8::MAX);
-                let ip = if is_net1 { outside(is_ipv4, 245, number)? } else { node.pod_ip(is_ipv4, number) };
+                let ip = match (pod.host_network, is_net1) {
+                    (true, _) => node.ip(is_ipv4),
+                    (_, true) => outside(is_ipv4, 245, number)?,
+                    _ => node.pod_ip(is_ipv4, number),
+                };
                 symbol.map(|symbol| *addresses.entry(symbol.to_owned()).or_insert(ip));
             }
         }

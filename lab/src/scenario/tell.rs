@@ -10,6 +10,7 @@ use serde_saphyr::Spanned;
 use super::burst::Played;
 use super::entries;
 use super::format::{AgentStep, Call, Entries, LeaseStep, ProxyStep, Scenario, Step};
+use super::output::await_output;
 use super::stage::Stage;
 use super::traffic::{Clients, as_expected};
 use super::variant::Variant;
@@ -120,6 +121,12 @@ impl<'a> Run<'a> {
             Step::Proxy(ProxyStep::Sync(_)) => self.stage.cluster.sync_proxy(),
             Step::Proxy(ProxyStep::Set(backends)) => self.stage.cluster.set_proxy(backends),
             Step::HostPorts(ports) => self.stage.cluster.set_host_ports(ports),
+            Step::Servers(steps) => {
+                steps.iter().try_for_each(|step| self.stage.cluster.server_event(&step.name, step.event))
+            }
+            Step::Addresses(steps) => {
+                steps.iter().try_for_each(|step| self.stage.cluster.address_event(&step.name, step.event))
+            }
             Step::Apply(objects) => self.stage.cluster.apply(objects),
             Step::Patch(patch) => self.stage.cluster.patch(patch),
             Step::Delete(objects) => self.stage.cluster.delete(objects),
@@ -129,6 +136,10 @@ impl<'a> Run<'a> {
                 self.stage.catch_up()?;
                 let is_dump = matches!(step, Step::Dump(_));
                 tables.iter().try_for_each(|(table, expected)| self.table(table, is_dump, expected))
+            }
+            Step::Output(expected) => {
+                self.stage.catch_up()?;
+                await_output(&self.stage, expected)
             }
             Step::Log(lines) => lines.iter().try_for_each(|texts| self.logged(texts)),
             Step::Agent(AgentStep::Killed) => {
@@ -210,16 +221,7 @@ impl<'a> Run<'a> {
             let seen = read()?;
             Ok(entries::mismatch(&expanded, &seen).map(|what| format!("{what}; seen:\n  {}", shown(&seen))))
         };
-        let every = Duration::from_millis(20);
-        wait::until(every, compare)?;
-        let (since, hold) = (Instant::now(), expected.hold());
-        while since.elapsed() < hold {
-            std::thread::sleep(every);
-            if let Some(what) = compare()? {
-                bail!("it held for {:?} instead of {hold:?}: {what}", since.elapsed());
-            }
-        }
-        Ok(())
+        await_and_hold(expected.hold(), compare)
     }
 
     fn logged(&self, texts: &[String]) -> Result<()> {
@@ -245,6 +247,20 @@ impl<'a> Run<'a> {
         }
         evidence
     }
+}
+
+/// Waits until nothing is missing, and then for as long as nothing may be.
+pub(super) fn await_and_hold(hold: Duration, missing: impl Fn() -> Result<Option<String>>) -> Result<()> {
+    let every = Duration::from_millis(20);
+    wait::until(every, &missing)?;
+    let since = Instant::now();
+    while since.elapsed() < hold {
+        std::thread::sleep(every);
+        if let Some(what) = missing()? {
+            bail!("it held for {:?} instead of {hold:?}: {what}", since.elapsed());
+        }
+    }
+    Ok(())
 }
 
 /// Entries of a table, one a line.

@@ -59,8 +59,11 @@ impl<'a> Series<'a> {
         let answers = clients.make(call, &expected.sees, &self.stage.cluster, self.variant)?;
         self.quiet()?;
         let judge = || {
+            if let Err(unexpected) = as_expected(&expected.sees, &answers) {
+                self.no_other_reason(&expected, &self.stage.counters()?.since(&before), &answers)?;
+                return Err(unexpected);
+            }
             self.await_counted(&expected, &before, &answers)?;
-            as_expected(&expected.sees, &answers)?;
             if let (Some(neighbour), Some(before)) = (&self.stage.neighbour, beside) {
                 beside::check(neighbour, call, expected.forbidden, before)?;
             }
@@ -140,7 +143,7 @@ impl<'a> Series<'a> {
     fn sniffer(&self, call: &Call) -> Result<Sniffer> {
         let backends = self.stage.cluster.backends(call.call.as_deref().unwrap_or_default());
         let host = call.from.as_deref().unwrap_or(self.variant.caller_host());
-        Sniffer::new(self.stage.cluster.topology.netns(host)?, backends.unwrap_or_default())
+        Sniffer::new(self.stage.cluster.netns(host)?, backends.unwrap_or_default())
     }
 
     /// The counters once they no longer change: the last packets of earlier calls have been counted.
@@ -174,13 +177,8 @@ impl<'a> Series<'a> {
     fn await_counted(&self, expected: &Expected<'_>, before: &Counters, seen: &[String]) -> Result<()> {
         wait::until(Duration::from_millis(1), || {
             let now = self.stage.counters()?.since(before);
+            self.no_other_reason(expected, &now, seen)?;
             let seen = || format!("counted {now}; {}", summary(seen));
-            if let Some(reason) = self.unwanted(expected, &now) {
-                let what = expected
-                    .denied
-                    .map_or("nothing denied".into(), |reason| format!("only {}", reason.as_str()));
-                bail!("expected {what}, seen {}: {}", reason.as_str(), seen());
-            }
             ensure!(
                 self.mode == Mode::Enforce
                     || Outcome::stopped().all(|outcome| now.with_outcome(outcome) == 0),
@@ -191,6 +189,14 @@ impl<'a> Series<'a> {
             let missing = self.missing(expected, &now);
             Ok(missing.map(|missing| format!("expected {missing} counted, seen: {}", seen())))
         })
+    }
+
+    /// An error if denials of another reason than the expected one were counted.
+    fn no_other_reason(&self, expected: &Expected<'_>, now: &Counters, seen: &[String]) -> Result<()> {
+        let Some(reason) = self.unwanted(expected, now) else { return Ok(()) };
+        let what =
+            expected.denied.map_or("nothing denied".into(), |reason| format!("only {}", reason.as_str()));
+        bail!("expected {what}, seen {}: counted {now}; {}", reason.as_str(), summary(seen))
     }
 
     /// A reason other than the expected one that was counted. Later packets of a redirected flow have no reason: they are no

@@ -31,6 +31,32 @@ pub struct Pod {
     pub mirror: bool,
     #[serde(default)]
     pub kubelet: Kubelet,
+    pub manager: Option<String>,
+    pub owner: Option<Owner>,
+    #[serde(default)]
+    pub host_ports: Vec<u16>,
+    #[serde(default)]
+    pub host_network: bool,
+}
+
+/// The controller that has made a pod.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Owner {
+    pub kind: String,
+    pub name: String,
+    #[serde(default = "apps")]
+    pub api_version: String,
+}
+
+/// A process of a node that is no pod. It runs once a step starts it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct NodeServer {
+    #[serde(default = "node_a")]
+    pub node: String,
+    #[serde(default = "target_ports")]
+    pub ports: Vec<u16>,
 }
 
 /// Which kubelet writes a pod's status.
@@ -120,6 +146,10 @@ fn node_a() -> String {
 
 fn target_ports() -> Vec<u16> {
     vec![8080]
+}
+
+fn apps() -> String {
+    "apps/v1".into()
 }
 
 fn tcp() -> Vec<Wire> {

@@ -21,7 +21,7 @@ mod step;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 use strum::Display;
@@ -30,10 +30,11 @@ use crate::neighbour::Place;
 use crate::net::{Cni, Overlay};
 
 pub use call::{Action, Burst, BurstCaller, Call, ForbiddenIn, Group, Sees};
-pub use cast::{First, Forbidden, Kubelet, Namespace, Neighbour, Pod, Service, Wire};
+pub use cast::{First, Forbidden, Kubelet, Namespace, Neighbour, NodeServer, Owner, Pod, Service, Wire};
 pub use step::{
-    AgentStep, ApiStep, CgroupEvent, Condition, Entries, EventOf, LeaseStep, NeighbourStep, Patch, PodEvent,
-    ProxyStep, Rounds, Show, SocketLbStep, Step, Writers,
+    ABSENT, AddressEvent, AgentStep, ApiStep, CgroupEvent, Condition, Entries, EventOf, LeaseStep,
+    NeighbourStep, Output, Patch, PodEvent, ProxyStep, Rounds, ServerEvent, Show, SocketLbStep, Step,
+    Writers,
 };
 
 /// One story.
@@ -56,6 +57,8 @@ pub struct Scenario {
     pub namespaces: BTreeMap<String, Namespace>,
     #[serde(default)]
     pub services: BTreeMap<String, Service>,
+    #[serde(default)]
+    pub servers: BTreeMap<String, NodeServer>,
     pub steps: Vec<Spanned<Step>>,
 }
 
@@ -86,6 +89,7 @@ pub struct Runs {
     pub action: Vec<Action>,
     pub socket_lb: bool,
     pub sample: bool,
+    pub long: bool,
 }
 
 impl Default for Runs {
@@ -100,6 +104,7 @@ impl Default for Runs {
             action: vec![],
             socket_lb: true,
             sample: false,
+            long: false,
         }
     }
 }
@@ -175,7 +180,32 @@ pub fn parse(text: &str, file: &str) -> Result<Scenario> {
     );
     let reserved = RESERVED.iter().find(|word| scenario.pods.contains_key(**word));
     ensure!(reserved.is_none(), "{file}: no pod can have one of these names: {}", RESERVED.join(", "));
+    let both = scenario.servers.keys().find(|name| scenario.pods.contains_key(*name));
+    ensure!(both.is_none(), "{file}: a pod and a server have the same name");
+    scenario.steps.iter().try_for_each(|step| check(step, runs.long, file))?;
     Ok(scenario)
+}
+
+/// The longest wait of a story, in seconds, and of one that is `long`.
+const LONGEST: [f32; 2] = [60.0, 1800.0];
+
+/// An error if a step waits too long, or expects nothing of an output.
+fn check(step: &Spanned<Step>, is_long: bool, file: &str) -> Result<()> {
+    let line = step.referenced.line();
+    let longest = LONGEST[usize::from(is_long)];
+    let beyond = step.value.waits().into_iter().find(|seconds| !(0.0..=longest).contains(seconds));
+    if let Some(seconds) = beyond {
+        bail!(
+            "{file}:{line}: a wait of {seconds} s is not between 0 and {longest} s: shorten it, or mark the story with \
+             `runs: {{long: true}}` (up to {} s)",
+            LONGEST[1]
+        );
+    }
+    if let Step::Output(output) = &step.value {
+        let is_empty = output.has.is_empty() && output.lacks.is_empty();
+        ensure!(!is_empty, "{file}:{line}: `output` needs `has` or `lacks`");
+    }
+    Ok(())
 }
 
 /// A default.
@@ -223,6 +253,17 @@ steps:
     }
 
     #[test]
+    fn a_long_story_may_wait_for_longer_but_not_for_ever() {
+        let wait = |seconds: u32| {
+            let step = format!("- maps: {{DENIED: {{for: {seconds}}}}}");
+            let story = STORY.replace("must: m", "must: m\nruns: {long: true}");
+            parse(&story.replace("- pods: [A starts]", &step), "story.yaml")
+        };
+        assert!(wait(660).is_ok());
+        assert!(wait(1801).unwrap_err().to_string().contains("between 0 and 1800 s"));
+    }
+
+    #[test]
     fn a_mistake_is_named_with_its_place_and_the_words_there_are() {
         assert_eq!(parse(STORY, "story.yaml").unwrap().steps.len(), 2);
         for (from, to, parts) in [
@@ -234,6 +275,14 @@ steps:
             ("A starts", "A explodes", &["story.yaml", "explodes", "succeeds", "force-deleted"]),
             ("  A: {", "  nothing: {", &["story.yaml", "no pod can have"]),
             ("must: m", "must: m\nruns: {family: []}", &["story.yaml", "never run"]),
+            ("services:", "servers: {A: {}}\nservices:", &["story.yaml", "the same name"]),
+            (
+                "- pods: [A starts]",
+                "- maps: {DENIED: {for: 61}}",
+                &["story.yaml:10", "61 s", "60 s", "long: true"],
+            ),
+            ("sees: A}", "sees: A, within: 61}", &["story.yaml:11", "61 s", "60 s"]),
+            ("- pods: [A starts]", "- output: {of: status}", &["story.yaml:10", "`has` or `lacks`"]),
         ] {
             assert!(STORY.contains(from), "{from:?} is not in the story");
             let error = format!("{:#}", parse(&STORY.replace(from, to), "story.yaml").unwrap_err());

@@ -22,6 +22,8 @@ pub enum Step {
     Slices(BTreeMap<String, BTreeMap<String, Condition>>),
     Proxy(ProxyStep),
     HostPorts(BTreeMap<u16, String>),
+    Servers(Vec<EventOf<ServerEvent>>),
+    Addresses(Vec<EventOf<AddressEvent>>),
     Apply(Vec<Value>),
     Patch(Patch),
     Delete(Vec<String>),
@@ -42,6 +44,7 @@ pub enum Step {
     Dump(BTreeMap<String, Entries>),
     /// Each is a list of texts that one line of the agent's log contains, in any order.
     Log(Vec<Vec<String>>),
+    Output(Output),
     Agent(AgentStep),
     Neighbour(NeighbourStep),
     SocketLb(SocketLbStep),
@@ -75,6 +78,27 @@ impl Step {
             _ => (&[], 1, &[]),
         }
     }
+
+    /// All waits whose length the step gives, in seconds.
+    pub fn waits(&self) -> Vec<f32> {
+        match self {
+            Self::Maps(tables) | Self::Dump(tables) => {
+                tables.values().filter_map(|entries| entries.seconds).collect()
+            }
+            _ => self.calls().2.iter().filter_map(|call| call.value.within).collect(),
+        }
+    }
+}
+
+/// A command of epguard, and texts that its output contains, or must not contain.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Output {
+    pub of: String,
+    #[serde(default)]
+    pub has: Vec<String>,
+    #[serde(default)]
+    pub lacks: Vec<String>,
 }
 
 /// Expected entries of a table. An expected object matches an entry that has at least its fields.
@@ -90,14 +114,16 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// How long they must hold once they do. What is not there may still come: it takes a second list half a second to confirm
-    /// a denial.
+    /// How long they must hold once they do.
     pub fn hold(&self) -> Duration {
         let is_negative = self.has.is_empty() && self.count.unwrap_or_default() == 0;
-        let default = if is_negative { 1.0 } else { 0.0 };
-        Duration::from_secs_f32(self.seconds.unwrap_or(default).clamp(0.0, 60.0))
+        let default = if is_negative { ABSENT } else { Duration::ZERO };
+        self.seconds.map_or(default, Duration::from_secs_f32)
     }
 }
+
+/// How long must be absent what is expected to be: it may still come, as a second list takes half a second to confirm a denial.
+pub const ABSENT: Duration = Duration::from_secs(1);
 
 /// Calls that take turns.
 #[derive(Clone, Debug, Deserialize)]
@@ -163,6 +189,12 @@ words! {
     /// An event of a cgroup in the root.
     CgroupEvent { Made, Removed }
 
+    /// An event of a node's process.
+    ServerEvent { Starts, Ends }
+
+    /// An event of an address at an interface of node-a.
+    AddressEvent { Added, Removed }
+
     /// An event of a pod, on its node and in the API. `lab/SCENARIOS.md` has the table.
     PodEvent {
         Scheduled, SandboxUp, Plugged, Published, Starts, Unready, Ready, Exits, SandboxDown, Succeeds, Fails,
@@ -183,7 +215,7 @@ impl Condition {
     }
 }
 
-/// An event of a pod or cgroup, written `A starts`, `batch.slice made`.
+/// An event of a pod, process, address or cgroup, written `A starts`, `batch.slice made`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String", bound = "E: DeserializeOwned")]
 pub struct EventOf<E> {

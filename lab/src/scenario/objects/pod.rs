@@ -1,13 +1,14 @@
 //! A pod, with the status that its kubelet would report (recorded in `lab/traces`).
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::IpAddr;
 
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
 
-use super::without_nulls;
+use super::{uid, without_nulls};
 use crate::object::merged;
-use crate::scenario::format::{Kubelet, Pod, Service};
+use crate::scenario::format::{Kubelet, Owner, Pod, Service};
 
 /// A pod's namespace, name and UID, and the addresses of its sandboxes.
 #[derive(Clone, Debug)]
@@ -83,11 +84,13 @@ impl PodObject {
             "metadata": {
                 "namespace": name.namespace, "name": name.name, "uid": name.uid, "generation": 1,
                 "creationTimestamp": self.created, "labels": declared.labels, "annotations": annotations,
+                "ownerReferences": declared.owner.as_ref().map(|owner| [owner_reference(owner, &name.namespace)]),
                 "managedFields": self.managed_fields(now),
             },
             "spec": {
                 "nodeName": declared.node, "restartPolicy": "Always", "terminationGracePeriodSeconds": 30,
-                "containers": [{"name": "c", "image": "registry.test/server:1"}],
+                "hostNetwork": declared.host_network.then_some(true),
+                "containers": [{"name": "c", "image": "registry.test/server:1", "ports": self.host_ports()}],
             },
             "status": {
                 "phase": self.phase, "observedGeneration": 1, "qosClass": "BestEffort", "startTime": self.created,
@@ -132,6 +135,8 @@ impl PodObject {
     fn managed_fields(&self, time: &str) -> Value {
         // With k3s kubelet and controllers are one manager.
         let is_k3s = self.declared.kubelet == Kubelet::K3s;
+        let usual = if is_k3s { "k3s" } else { "kubelet" };
+        let kubelet = self.declared.manager.as_deref().unwrap_or(usual);
         let by_podgc = self.phase_by_podgc && !is_k3s;
         let mut of_kubelet = "conditions containerStatuses hostIP hostIPs podIP podIPs startTime".to_owned();
         if !by_podgc {
@@ -140,7 +145,7 @@ impl PodObject {
         let writers = [
             ("kubectl-create", "spec", "containers restartPolicy", true),
             ("kube-controller-manager", "status", "conditions phase", by_podgc),
-            (if is_k3s { "k3s" } else { "kubelet" }, "status", &of_kubelet, true),
+            (kubelet, "status", &of_kubelet, true),
         ];
         let written = writers.into_iter().filter(|(.., has_written)| *has_written);
         let entries = written.map(|(manager, part, fields, _)| {
@@ -153,6 +158,14 @@ impl PodObject {
             }))
         });
         entries.collect()
+    }
+
+    /// The container's ports that are also hostPorts. Each leads to the first port of the server, as in the step `host-ports`.
+    fn host_ports(&self) -> Option<Value> {
+        let Pod { ports, host_ports, .. } = &self.declared;
+        let inside = ports.first().filter(|_| !host_ports.is_empty())?;
+        let port = |outside: &u16| json!({"containerPort": inside, "hostPort": outside, "protocol": "TCP"});
+        Some(host_ports.iter().map(port).collect())
     }
 
     fn conditions(&self) -> Value {
@@ -189,5 +202,73 @@ impl PodObject {
             "ready": running && self.ready.0, "started": running, "restartCount": 0, "lastState": {},
             "state": self.container,
         })
+    }
+}
+
+/// A controller's reference. Its UID is always the same for the same kind and name in a namespace.
+fn owner_reference(owner: &Owner, namespace: &str) -> Value {
+    let Owner { kind, name, api_version } = owner;
+    let mut hasher = DefaultHasher::new();
+    (kind, namespace, name).hash(&mut hasher);
+    let uid = uid(0x0e4, usize::try_from(hasher.finish() >> 32).unwrap_or_default());
+    json!({"apiVersion": api_version, "kind": kind, "name": name, "uid": uid, "controller": true})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rendered(story: &str) -> Value {
+        let ip = IpAddr::from([10, 0, 0, 1]);
+        let name = PodName {
+            namespace: "a".into(),
+            name: "b".into(),
+            uid: uid(0xb0d, 1),
+            ip,
+            next_ip: None,
+            other_family: None,
+            net1: None,
+        };
+        let pod = PodObject {
+            name,
+            declared: serde_saphyr::from_str(story).unwrap(),
+            host_ip: ip,
+            created: "now".into(),
+            phase: "Running",
+            phase_by_podgc: false,
+            ip: Some(ip),
+            ready: (true, "now".into()),
+            sandbox: None,
+            container: json!({}),
+        };
+        pod.render("now")
+    }
+
+    #[test]
+    fn owner_network_ports_and_manager_are_those_of_the_story() {
+        let object = rendered(
+            "{is: a/b, owner: {kind: Job, name: j, api-version: batch/v1}, host-network: true, ports: [9100], \
+             host-ports: [80], manager: kubelet.exe}",
+        );
+        let owner = &object["metadata"]["ownerReferences"][0];
+        assert_eq!([&owner["apiVersion"], &owner["kind"], &owner["name"]], ["batch/v1", "Job", "j"]);
+        assert_eq!(object["spec"]["hostNetwork"], true);
+        let port = json!([{"containerPort": 9100, "hostPort": 80, "protocol": "TCP"}]);
+        assert_eq!(object["spec"]["containers"][0]["ports"], port);
+        let writer = &object["metadata"]["managedFields"][1];
+        assert_eq!([&writer["manager"], &writer["subresource"]], ["kubelet.exe", "status"]);
+    }
+
+    #[test]
+    fn pods_have_none_of_these_by_default_and_two_of_one_owner_the_same_reference() {
+        let plain = rendered("{is: a/b}");
+        let absent = [&plain["metadata"]["ownerReferences"], &plain["spec"]["hostNetwork"]];
+        assert_eq!(absent, [&Value::Null; 2]);
+        assert_eq!(plain["spec"]["containers"][0]["ports"], Value::Null);
+        let owner = |name| {
+            let object = rendered(&format!("{{is: a/b, owner: {{kind: ReplicaSet, name: {name}}}}}"));
+            object["metadata"]["ownerReferences"][0]["uid"].clone()
+        };
+        assert!(owner("r") == owner("r") && owner("r") != owner("s"));
     }
 }
