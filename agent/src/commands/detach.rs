@@ -1,6 +1,7 @@
 //! `epguard detach`: removes all hooks and maps from the node, and what an agent that has ended left in its run directory.
 
 use crate::kernel::datapath;
+use crate::kernel::maps::no_agent;
 use crate::shared::args::{PinArgs, RunArgs};
 use crate::shared::run_dir;
 use anyhow::Result;
@@ -18,10 +19,14 @@ pub struct DetachArgs {
     /// What an agent left there is removed, too.
     #[command(flatten)]
     pub run: RunArgs,
+    /// Remove everything under an agent that runs, too: it protects nothing until it restarts
+    #[arg(long)]
+    pub force: bool,
 }
 
-/// Removes everything and prints what there was. Errors: without privileges, or the kernel refuses.
+/// Removes everything and prints what there was. Errors: an agent runs, without privileges, or the kernel refuses.
 pub fn run(args: &DetachArgs) -> Result<()> {
+    let _no_agent_starts = if args.force { None } else { no_agent(&args.pins.pin_dir)? };
     let mut removed = datapath::detach(&args.pins.pin_dir)?;
     removed.extend(run_dir::remove(&args.run.run_dir));
     for what in &removed {

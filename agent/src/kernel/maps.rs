@@ -17,7 +17,7 @@ pub use config::{
 };
 pub use counters::{Counters, Denied, Reading, counters, packets};
 pub use keyed::KeyedMap;
-pub use lock::only_agent;
+pub use lock::{no_agent, only_agent};
 pub use terminated::Lift;
 pub use view::ViewMap;
 

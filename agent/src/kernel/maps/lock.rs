@@ -31,6 +31,21 @@ pub fn only_agent(pin_dir: &Path) -> Result<Option<File>> {
     Ok(Some(directory))
 }
 
+/// Takes the same lock for a command that removes what is pinned: no agent starts meanwhile. None if there is no such directory.
+///
+/// Errors: an agent holds it. It would go on without hooks, and would not attach them again before it restarts.
+pub fn no_agent(pin_dir: &Path) -> Result<Option<File>> {
+    let Ok(directory) = File::open(pin_dir) else { return Ok(None) };
+    directory.try_lock().with_context(|| {
+        format!(
+            "an epguard agent uses {} and would protect nothing until it restarts: stop it first, or let everything pass with \
+             `epguard mode off`, or give --force",
+            pin_dir.display()
+        )
+    })?;
+    Ok(Some(directory))
+}
+
 /// Takes the lock of CONFIG until the file is dropped. The agent and `epguard mode` and `epguard action` each change a part of
 /// CONFIG: a process that reads it and writes it back without the lock undoes another's change.
 ///
@@ -89,5 +104,21 @@ mod tests {
         drop(hold_config(pin_dir.path()).unwrap());
         drop(only);
         assert!(only_agent(pin_dir.path()).unwrap().is_some());
+    }
+
+    #[test]
+    fn pins_are_removed_only_while_no_agent_runs_and_none_starts_meanwhile() {
+        let pin_dir = scratch();
+        let agent = only_agent(pin_dir.path()).unwrap();
+        let refused = no_agent(pin_dir.path()).unwrap_err().to_string();
+        assert!(
+            refused.starts_with("an epguard agent uses") && refused.contains("stop it first"),
+            "{refused}"
+        );
+        drop(agent);
+        let removing = no_agent(pin_dir.path()).unwrap();
+        assert!(removing.is_some() && only_agent(pin_dir.path()).is_err());
+        let absent = pin_dir.path().join("absent");
+        assert!(no_agent(&absent).unwrap().is_none() && !absent.exists());
     }
 }

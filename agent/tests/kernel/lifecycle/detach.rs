@@ -1,5 +1,6 @@
 //! `epguard detach`: ours and nothing else.
 
+use super::agent::Agent;
 use super::*;
 use aya::programs::tc::TcAttachOptions;
 use aya::programs::{LinkOrder, SchedClassifier, TcAttachType};
@@ -84,6 +85,21 @@ fn filters_are_found_without_the_pin_directory() {
     assert!(tc("filter show dev pod egress").contains("epguard_to"));
     detach(&node);
     assert_eq!(tc("filter show dev pod egress"), "");
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn detach_refuses_while_an_agent_runs_and_force_removes_everything_all_the_same() {
+    let node = Node::new();
+    let mut agent = Agent::start(&node, &[]);
+    agent.wait_for("pod", |at| at.attached);
+    let before = everything();
+    let refused = output(EPGUARD, &["detach", "--pin-dir", node.pins().to_str().unwrap()]);
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(!refused.status.success() && said.contains("stop it first"), "{said}");
+    assert_eq!(everything(), before);
+    run(EPGUARD, &["detach", "--force", "--pin-dir", node.pins().to_str().unwrap()]);
+    assert_eq!(programs(), [[0; 0]; 2]);
 }
 
 #[test]
