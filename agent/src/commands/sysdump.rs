@@ -1,13 +1,13 @@
 //! `epguard sysdump`: makes one archive for a bug report. It contains no credential: no file that may hold one is read.
 
+mod bpf;
+
 use crate::commands::{audit, dump};
 use crate::node::netlink;
 use crate::shared::args::{PinArgs, RunArgs};
 use crate::shared::output::{count, new_file};
 use crate::shared::status::{self, Request, Status};
 use anyhow::{Context as _, Result};
-use aya::maps::loaded_maps;
-use aya::programs::loaded_programs;
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -96,48 +96,24 @@ async fn parts(args: &SysdumpArgs, status: Result<Status>) -> Parts {
         let content = fs::read(path).with_context(|| format!("cannot read {path}"));
         (format!("{}.txt", path.trim_start_matches('/').replace('/', "-")), content)
     }));
-    parts.extend(node().await);
+    parts.extend(node(pin_dir).await);
     parts
 }
 
 /// The state of this node over netlink and bpf(2), where no tools are installed: one line for each thing.
-async fn node() -> Parts {
+async fn node(pin_dir: &Path) -> Parts {
     let tables = netlink::tables().await.into_iter();
     let tables = tables.map(|(name, messages)| {
-        let lines =
-            messages.map(|messages| lines(messages.iter().map(|message| anyhow::Ok(format!("{message:?}")))));
-        (format!("netlink-{name}.txt"), lines.flatten())
+        let content = messages.map(|messages| lines(messages.iter().map(|message| format!("{message:?}"))));
+        (format!("netlink-{name}.txt"), content)
     });
-    let programs = lines(loaded_programs().map(|program| {
-        let program = program.context("cannot list BPF programs")?;
-        Ok(format!(
-            "{} type {} name {} tag {:016x} maps {:?}",
-            program.id(),
-            program.program_type() as u32,
-            program.name_as_str().unwrap_or_default(),
-            program.tag(),
-            program.map_ids().ok().flatten().unwrap_or_default(),
-        ))
-    }));
-    let maps = lines(loaded_maps().map(|map| {
-        let map = map.context("cannot list BPF maps")?;
-        Ok(format!(
-            "{} type {:?} name {} key {} value {} max_entries {}",
-            map.id(),
-            map.map_type().ok(),
-            map.name_as_str().unwrap_or_default(),
-            map.key_size(),
-            map.value_size(),
-            map.max_entries(),
-        ))
-    }));
-    let others = [("bpf-programs.txt", programs), ("bpf-maps.txt", maps)];
+    let others = [("bpf-programs.txt", bpf::programs(pin_dir)), ("bpf-maps.txt", bpf::maps(pin_dir))];
     tables.chain(others.map(|(name, content)| (name.to_owned(), content))).collect()
 }
 
-fn lines(lines: impl Iterator<Item = Result<String>>) -> Result<Vec<u8>> {
-    let lines = lines.collect::<Result<Vec<_>>>()?;
-    Ok(lines.iter().flat_map(|line| [line, "\n"]).collect::<String>().into_bytes())
+/// The content of a part, with a line for each text.
+fn lines(texts: impl Iterator<Item = String>) -> Vec<u8> {
+    texts.flat_map(|text| [text, "\n".to_owned()]).collect::<String>().into_bytes()
 }
 
 /// Writes the parts, and counts them and those that are missing.

@@ -111,6 +111,17 @@ impl Pins {
         Ok(links.iter().chain(&qdiscs).filter_map(|path| number(path)).collect())
     }
 
+    /// The pins of links and those of maps, of all ABI versions.
+    pub fn all(&self) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
+        let (mut links, mut maps) = (Vec::new(), Vec::new());
+        for version in self.versions(false)? {
+            let of_links = version.join("links");
+            links.extend(list(&of_links)?);
+            maps.extend(list(&version)?.into_iter().filter(|path| *path != of_links));
+        }
+        Ok((links, maps))
+    }
+
     /// The directories of all ABI versions, or of all but this one.
     pub fn versions(&self, but_own: bool) -> Result<Vec<PathBuf>> {
         let own = self.maps();

@@ -11,6 +11,7 @@ pub(crate) mod node;
 mod orphan_ip;
 mod socket_lb;
 mod switch;
+mod sysdump;
 mod takeover;
 mod traffic;
 mod tunnel;
