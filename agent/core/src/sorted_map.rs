@@ -1,8 +1,12 @@
-//! A sorted map of very many entries, most of which stay: an array, with small trees of what has changed since it was built.
+//! A sorted map of very many entries, most of which stay: an array, with a small tree of what is new since it was built, and a mark for
+//! each entry that is gone since.
 //!
 //! A tree that grows entry by entry is a third to a half empty, and its nodes lie among all else in the heap, so that what they leave
 //! empty is of no use. The array is full, and has pages of its own.
 
+mod marks;
+
+use marks::Marks;
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 use std::mem::{replace, take};
@@ -17,13 +21,13 @@ pub struct SortedMap<K, V> {
     array: Vec<(K, V)>,
     /// Entries whose keys the array lacks.
     new: BTreeMap<K, V>,
-    /// Keys of the array that are gone.
-    gone: BTreeSet<K>,
+    /// Entries of the array that are gone. Whoever writes slices can make them lie side by side, by the ten thousand.
+    gone: Marks,
 }
 
 impl<K, V> Default for SortedMap<K, V> {
     fn default() -> Self {
-        Self { array: Vec::new(), new: BTreeMap::new(), gone: BTreeSet::new() }
+        Self { array: Vec::new(), new: BTreeMap::new(), gone: Marks::default() }
     }
 }
 
@@ -52,7 +56,7 @@ impl<K: Ord, V> Extend<(K, V)> for SortedMap<K, V> {
 impl<K: Ord, V> SortedMap<K, V> {
     /// How many entries there are.
     pub fn len(&self) -> usize {
-        self.array.len() + self.new.len() - self.gone.len()
+        self.array.len() + self.new.len() - self.gone.count()
     }
 
     /// True if there are none.
@@ -63,7 +67,8 @@ impl<K: Ord, V> SortedMap<K, V> {
     /// The value of a key.
     pub fn get(&self, key: &K) -> Option<&V> {
         match self.position(key) {
-            Ok(at) => (!self.gone.contains(key)).then(|| &self.array[at].1),
+            Ok(at) if self.gone.has(at) => None,
+            Ok(at) => Some(&self.array[at].1),
             Err(_) => self.new.get(key),
         }
     }
@@ -71,7 +76,8 @@ impl<K: Ord, V> SortedMap<K, V> {
     /// The value of a key, to change it.
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         match self.position(key) {
-            Ok(at) => (!self.gone.contains(key)).then(|| &mut self.array[at].1),
+            Ok(at) if self.gone.has(at) => None,
+            Ok(at) => Some(&mut self.array[at].1),
             Err(_) => self.new.get_mut(key),
         }
     }
@@ -90,7 +96,7 @@ impl<K: Ord, V> SortedMap<K, V> {
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         if let Ok(at) = self.position(&key) {
             let before = replace(&mut self.array[at].1, value);
-            return (!self.gone.remove(&key)).then_some(before);
+            return if self.gone.clear(at) { None } else { Some(before) };
         }
         let before = self.new.insert(key, value);
         self.build_if_due();
@@ -98,14 +104,11 @@ impl<K: Ord, V> SortedMap<K, V> {
     }
 
     /// Removes an entry. True if it was there.
-    pub fn remove(&mut self, key: &K) -> bool
-    where
-        K: Clone,
-    {
-        if self.position(key).is_err() {
+    pub fn remove(&mut self, key: &K) -> bool {
+        let Ok(at) = self.position(key) else {
             return self.new.remove(key).is_some();
-        }
-        let was_there = self.gone.insert(key.clone());
+        };
+        let was_there = self.gone.set(at);
         self.build_if_due();
         was_there
     }
@@ -131,11 +134,15 @@ impl<K: Ord, V> SortedMap<K, V> {
     }
 
     fn range(&self, first: Bound<K>) -> impl Iterator<Item = (&K, &V)> {
-        let at =
+        let mut at =
             self.array.partition_point(|(key, _)| matches!(&first, Bound::Included(first) if key < first));
-        let mut gone = self.gone.range((first.as_ref(), Bound::Unbounded)).peekable();
-        let array = self.array[at..].iter().map(|(key, value)| (key, value));
-        let mut array = array.filter(move |(key, _)| gone.next_if_eq(key).is_none()).peekable();
+        let array = iter::from_fn(move || {
+            at = self.gone.next_without(at);
+            let (key, value) = self.array.get(at)?;
+            at += 1;
+            Some((key, value))
+        });
+        let mut array = array.peekable();
         let mut new = self.new.range((first, Bound::Unbounded)).peekable();
         iter::from_fn(move || match (array.peek(), new.peek()) {
             (Some((own, _)), Some((other, _))) if own > other => new.next(),
@@ -149,11 +156,11 @@ impl<K: Ord, V> SortedMap<K, V> {
     }
 
     fn build_if_due(&mut self) {
-        if self.new.len() + self.gone.len() <= self.array.len() / PART {
+        if self.new.len() + self.gone.count() <= self.array.len() / PART {
             return;
         }
-        let mut gone = take(&mut self.gone).into_iter().peekable();
-        self.array.retain(|(key, _)| gone.next_if_eq(key).is_none());
+        let (gone, mut places) = (take(&mut self.gone), 0..);
+        self.array.retain(|_| places.next().is_some_and(|at| !gone.has(at)));
         self.array.reserve_exact(self.new.len());
         self.array.extend(take(&mut self.new));
         // Two sorted runs: the sort merges them.
@@ -219,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn its_trees_stay_small() {
+    fn what_has_changed_since_the_array_was_built_stays_small() {
         let mut map = SortedMap::default();
         for number in 0..10_000_u32 {
             map.insert(number.reverse_bits(), ());

@@ -220,7 +220,8 @@ fn a_slice_keeps_only_the_fields_that_match_packets() {
         ],
         "ports": [{"port": 8080, "protocol": "TCP"}, {"port": null}, {"port": 70000}, {"port": 0}, {"port": 9, "protocol": "QUIC"}],
     });
-    let parsed = Slice::parse(slice.to_string().as_bytes()).unwrap();
+    let listed = |slice: &Value| ListedSlice::parse(slice.to_string().as_bytes()).unwrap();
+    let parsed = listed(&slice).facts;
     assert_eq!((parsed.endpoints.len(), parsed.partial, parsed.foreign), (3, true, true));
     assert_eq!(parsed.endpoints.iter().filter(|endpoint| endpoint.target.is_some()).count(), 1);
     assert_eq!(*parsed.namespaces, ["db", "shop"]);
@@ -230,7 +231,8 @@ fn a_slice_keeps_only_the_fields_that_match_packets() {
     );
     let ports: Vec<u16> = parsed.ports.iter().map(|port| port.port).collect();
     assert_eq!(ports, [8080, ANY_PORT, ANY_PORT, ANY_PORT, ANY_PORT], "what cannot be read may be any port");
-    let listed = |slice: &Value| ListedSlice::parse(slice.to_string().as_bytes()).unwrap();
+    let kept = Slice::parse(slice.to_string().as_bytes()).unwrap();
+    assert_eq!(kept, parsed.clone().emptied(), "any IP may be the one that cannot be read");
     let target = |namespace: &str| Some((namespace.into(), "pg-0".into()));
     let (facts, targets) = (parsed, vec![target("shop"), target("db"), None]);
     assert_eq!(listed(&slice), ListedSlice { facts, managed_by: None, targets });
@@ -241,12 +243,53 @@ fn a_slice_keeps_only_the_fields_that_match_packets() {
         assert_eq!(listed(&names).managed_by.as_deref(), Some(writer));
     }
     names["addressType"] = json!("FQDN");
+    names["metadata"]["labels"]["kubernetes.io/service-name"] = json!("web");
     assert_eq!(listed(&names).targets, []);
     let names_alone = Slice::parse(names.to_string().as_bytes()).unwrap();
     assert_eq!((names_alone.endpoints, names_alone.partial), (vec![], false));
     names["endpoints"] = Value::Null;
     names["ports"] = Value::Null;
     assert_eq!(Slice::parse(names.to_string().as_bytes()).unwrap().ports[0].port, ANY_PORT);
+}
+
+#[test]
+fn of_a_slice_that_lists_more_than_controllers_write_nothing_is_kept_but_its_service() {
+    let slice = |labels: &Value, endpoints: usize, addresses: usize, ports: usize| {
+        let address = |number: usize| format!("10.{}.{}.{}", number >> 16, number >> 8 & 255, number & 255);
+        let listed = |endpoint: usize| {
+            let addresses: Vec<String> =
+                (0..addresses).map(|more| address(endpoint * addresses + more + 1)).collect();
+            json!({"addresses": addresses})
+        };
+        let slice = json!({
+            "metadata": {"name": "web-1", "namespace": "shop", "labels": labels},
+            "addressType": "IPv4",
+            "endpoints": (0..endpoints).map(listed).collect::<Vec<Value>>(),
+            "ports": (1..=ports).map(|port| json!({"port": port})).collect::<Vec<Value>>(),
+        });
+        Slice::parse(slice.to_string().as_bytes()).unwrap()
+    };
+    let web = json!({"kubernetes.io/service-name": "web"});
+    for (endpoints, addresses, ports, is_kept) in [
+        (1_000, 1, 8, true),
+        (1_024, 1, 8, true),
+        (1_000, 1, 0, true),
+        (8, 1, 1_024, true),
+        (1_025, 1, 1, false),
+        (1_025, 1, 0, false),
+        (1_000, 100, 1, false),
+        (1_000, 1, 9, false),
+        (1, 1, 1_025, false),
+    ] {
+        let kept = slice(&web, endpoints, addresses, ports);
+        let row = format!("{endpoints} endpoints of {addresses} addresses, {ports} ports");
+        // A slice without ports means any port.
+        let expected = if is_kept { (endpoints * addresses, ports.max(1), false) } else { (0, 0, true) };
+        assert_eq!((kept.endpoints.len(), kept.ports.len(), kept.partial), expected, "{row}");
+        assert_eq!(kept.service, Some(("shop".into(), "web".into())), "{row}");
+    }
+    let of_none = slice(&json!({}), 10, 1, 1);
+    assert_eq!((of_none.service, of_none.endpoints, of_none.ports.len()), (None, vec![], 0));
 }
 
 #[test]
@@ -293,6 +336,22 @@ fn a_service_is_known_by_all_its_addresses_unless_it_is_headless() {
         [],
         "proxies skip it, externalIPs included"
     );
+}
+
+#[test]
+fn a_service_whose_selector_is_not_kept_is_read_in_part_and_may_select_any_pod() {
+    let service = |labels: usize| {
+        let selector: Value = (0..labels).map(|label| (label.to_string(), json!("x"))).collect();
+        let service = json!({
+            "metadata": {"name": "web", "namespace": "shop", "uid": "s"},
+            "spec": {"clusterIP": "10.96.0.1", "selector": selector},
+        });
+        Service::parse(service.to_string().as_bytes()).unwrap()
+    };
+    let pod = Pod { name: ("shop".into(), "a".into()), ..Pod::default() };
+    let read = |labels| (service(labels).partial, service(labels).selects(&pod));
+    assert_eq!([0, 1, 256, 257].map(read), [(false, false), (false, false), (false, false), (true, true)]);
+    assert_eq!(service(257).selector.map(|selector| selector.as_str().len()), Some(0));
 }
 
 #[test]

@@ -5,8 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Labels that are kept of a pod.
+/// Labels that are kept of a pod, or of a selector.
 const MOST: usize = 256;
+
+/// Octets of a selector's text that are kept. 256 labels can have 97,000.
+const TEXT: usize = 4_096;
 
 /// Stands for every label.
 const EVERY: u64 = 0;
@@ -54,6 +57,12 @@ pub struct Selector {
 }
 
 impl Selector {
+    /// The selector of a Service; none if it has more labels, or more text, than are kept.
+    pub fn of_service<K: AsRef<str>, V: AsRef<str>>(labels: &BTreeMap<K, V>) -> Option<Self> {
+        let octets: usize = labels.iter().map(|(key, value)| key.as_ref().len() + value.as_ref().len()).sum();
+        (labels.len() <= MOST && octets <= TEXT).then(|| labels.iter().collect())
+    }
+
     /// True if all its labels are among these.
     pub fn selects(&self, labels: &Labels) -> bool {
         labels.have_all(&self.labels)
@@ -189,6 +198,22 @@ mod tests {
         let many = |count| (0..count).map(|number| (number.to_string(), "x"));
         let picks = |count| Labels::of_pod(many(count)).have_all(&labels([("app", "web")]));
         assert!(!picks(MOST) && picks(MOST + 1));
+    }
+
+    #[test]
+    fn a_selector_with_more_labels_or_text_than_are_kept_is_not_kept() {
+        let many = |count: usize, value: &str| -> BTreeMap<String, String> {
+            (0..count).map(|number| (format!("{number:04}"), value.to_owned())).collect()
+        };
+        for (labels, is_kept) in [
+            (many(1, "x"), true),
+            (many(MOST, "x"), true),
+            (many(MOST + 1, "x"), false),
+            (many(64, &"x".repeat(60)), true),
+            (many(65, &"x".repeat(60)), false),
+        ] {
+            assert_eq!(Selector::of_service(&labels).is_some(), is_kept, "{} labels", labels.len());
+        }
     }
 
     fn labelled(node: Option<&str>) -> Selection {

@@ -27,7 +27,7 @@ pub struct Service {
     pub other_proxy: bool,
     /// What the VIPs listen on.
     pub ports: Vec<ServicePort>,
-    /// It has more VIPs or ports than are read, or an address that cannot be read: nothing is denied of it.
+    /// It has more VIPs, ports or selector labels than are kept, or an address that cannot be read: nothing is denied of it.
     pub partial: bool,
     /// Highest mode that its annotation `epguard.io/mode` allows.
     pub bound: Mode,
@@ -114,6 +114,8 @@ impl Object for Service {
 
     fn from_named(raw: RawService<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
         let uid = raw.metadata.uid()?;
+        let selector = raw.spec.selector.as_ref().filter(|all| !all.is_empty());
+        let kept = selector.and_then(Selector::of_service);
         Ok(Self {
             uid,
             // Its slices refer to it.
@@ -125,17 +127,15 @@ impl Object for Service {
                     || &*raw.spec.external_traffic_policy == "Local",
                 sticky: &*raw.spec.session_affinity == "ClientIP",
             },
-            partial: raw.has_too_many() || raw.addresses().any(|ip| addr(ip).is_none()),
+            partial: raw.has_too_many()
+                || raw.addresses().any(|ip| addr(ip).is_none())
+                || selector.is_some() && kept.is_none(),
             vips: sorted(raw.vips()),
             proxied: sorted(raw.proxied()),
             other_proxy: raw.metadata.labels.contains_key("service.kubernetes.io/service-proxy-name"),
             ports: (raw.spec.ports.iter().take(PORTS)).filter_map(RawPort::port).collect(),
-            selector: raw
-                .spec
-                .selector
-                .as_ref()
-                .filter(|all| !all.is_empty())
-                .map(|all| all.iter().collect()),
+            // One that is not kept may select any pod.
+            selector: selector.map(|_| kept.unwrap_or_default()),
         })
     }
 }

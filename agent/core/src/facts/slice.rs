@@ -15,13 +15,13 @@ use std::time::SystemTime;
 pub struct Slice {
     /// Namespace and name of the slice.
     pub name: Name,
-    /// Namespace and name of the Service (label `kubernetes.io/service-name`); none for an orphan.
+    /// Namespace and name of the Service (label `kubernetes.io/service-name`). Without one nothing else is kept.
     pub service: Option<Name>,
     /// Endpoints with a usable address.
     pub endpoints: Vec<SliceEndpoint>,
     /// Namespaces of the pods that its endpoints mean, ascending.
     pub namespaces: Namespaces,
-    /// It has addresses that cannot be read, or too many namespaces: any IP may be one of them, for whichever pod.
+    /// It has addresses that cannot be read, or more than are kept: it may list any IP, for whichever pod. None of its endpoints is kept.
     pub partial: bool,
     /// Something else than the `EndpointSlice` controller writes it (label `endpointslice.kubernetes.io/managed-by`): which pods it lists
     /// next does not follow from the Service's selector.
@@ -87,15 +87,35 @@ impl PortName {
 /// Written by the `EndpointSlice` controller, RFC 3339.
 const TRIGGERED: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 
-/// More namespaces than the pods of one Service have.
-const MOST_NAMESPACES: usize = 64;
+/// Namespaces of one slice that are kept: more than the pods of one Service have.
+const NAMESPACES: usize = 64;
 
-/// More than the API server accepts in one slice (`maxPorts`, discovery/validation).
-const MAX_PORTS: usize = 20_000;
+/// Addresses of one slice that are kept. The controllers of Kubernetes write at most 1,000; the API server accepts 100,000.
+const ADDRESSES: usize = 1_024;
+
+/// Ports of one slice that are kept, as of a Service. The API server accepts 20,000 (`maxPorts`, discovery/validation).
+const PORTS: usize = 1_024;
 
 impl Slice {
     /// The `EndpointSlice` controller's name in a slice's `managed-by` label.
     pub const CONTROLLER: &'static str = "endpointslice-controller.k8s.io";
+
+    /// Pairs of address and port of one slice that are kept. One of 30 KB can have a million of them.
+    pub const MOST_PAIRS: usize = 8_192;
+
+    /// How many pairs of address and port it lists; an address without ports is one, too.
+    pub const fn pairs(&self) -> usize {
+        pairs(self.endpoints.len(), self.ports.len())
+    }
+
+    /// What is kept of it where it lists more than there is room for.
+    pub fn emptied(self) -> Self {
+        Self { endpoints: Vec::new(), ports: Vec::new(), partial: true, ..self }
+    }
+}
+
+const fn pairs(addresses: usize, ports: usize) -> usize {
+    addresses.saturating_mul(if ports == 0 { 1 } else { ports })
 }
 
 impl Object for Slice {
@@ -105,21 +125,13 @@ impl Object for Slice {
     type Raw<'a> = RawSlice<'a>;
 
     fn from_named(raw: RawSlice<'_>, _: &mut Ignored) -> Result<Self, Unreadable> {
-        let namespace = &raw.metadata.namespace;
-        let service = raw.label("kubernetes.io/service-name");
-        let triggered = raw.metadata.annotations.get(TRIGGERED);
-        let endpoints = raw.addresses().filter_map(|(endpoint, ip)| Some(endpoint.at(ip?)));
-        let namespaces = raw.namespaces();
-        // Boxes have no spare room: slices are many, and none of them grows.
-        Ok(Self {
-            name: raw.metadata.name(),
-            service: service.map(|service| (shared(namespace), shared(service))),
-            triggered: triggered.and_then(|text| Some(text.parse::<Timestamp>().ok()?.into())),
-            endpoints: endpoints.collect::<Box<[_]>>().into_vec(),
-            partial: namespaces.len() > MOST_NAMESPACES || raw.addresses().any(|(_, ip)| ip.is_none()),
-            foreign: raw.managed_by() != Some(Self::CONTROLLER),
-            ports: raw.ports(),
-            namespaces,
+        let header = raw.header();
+        Ok(if header.service.is_none() {
+            Self { namespaces: Namespaces::new(), ..header }
+        } else if raw.is_too_large() || raw.has_unreadable() {
+            header.emptied()
+        } else {
+            raw.whole()
         })
     }
 }
@@ -130,7 +142,7 @@ impl Object for ListedSlice {
 
     type Raw<'a> = RawSlice<'a>;
 
-    fn from_named(raw: RawSlice<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
+    fn from_named(raw: RawSlice<'_>, _: &mut Ignored) -> Result<Self, Unreadable> {
         let usable = raw.addresses().filter(|(_, ip)| ip.is_some());
         let pods = usable.map(|(endpoint, _)| endpoint.pod(&raw.metadata.namespace));
         Ok(Self {
@@ -138,7 +150,7 @@ impl Object for ListedSlice {
                 .map(|pod| pod.map(|(namespace, pod)| (shared(namespace), (*pod.name).into())))
                 .collect(),
             managed_by: raw.managed_by().map(str::to_owned),
-            facts: Slice::from_named(raw, ignored)?,
+            facts: raw.whole(),
         })
     }
 }
@@ -198,6 +210,60 @@ impl<'a> AsRef<Meta<'a>> for RawSlice<'a> {
 }
 
 impl<'a> RawSlice<'a> {
+    /// All that can be read of it, however much that is.
+    fn whole(&self) -> Slice {
+        let endpoints = self.addresses().filter_map(|(endpoint, ip)| Some(endpoint.at(ip?)));
+        // Boxes have no spare room: slices are many, and none of them grows.
+        Slice {
+            endpoints: endpoints.collect::<Box<[_]>>().into_vec(),
+            ports: self.ports(),
+            partial: self.has_unreadable(),
+            ..self.header()
+        }
+    }
+
+    /// The slice without its endpoints and ports.
+    fn header(&self) -> Slice {
+        let service = self.label("kubernetes.io/service-name");
+        let triggered = self.metadata.annotations.get(TRIGGERED);
+        Slice {
+            name: self.metadata.name(),
+            service: service.map(|service| (shared(&self.metadata.namespace), shared(service))),
+            triggered: triggered.and_then(|text| Some(text.parse::<Timestamp>().ok()?.into())),
+            endpoints: Vec::new(),
+            namespaces: self.namespaces().into_iter().take(NAMESPACES).map(shared).collect(),
+            partial: false,
+            foreign: self.managed_by() != Some(Slice::CONTROLLER),
+            ports: Vec::new(),
+        }
+    }
+
+    fn namespaces(&self) -> BTreeSet<&str> {
+        let pods = self.endpoints().iter().filter_map(|endpoint| endpoint.pod(&self.metadata.namespace));
+        pods.map(|(namespace, _)| namespace).collect()
+    }
+
+    fn ports(&self) -> Vec<SlicePort> {
+        if self.ports.is_empty() {
+            return vec![SlicePort { name: PortName::new(""), port: ANY_PORT, protocol: Protocol::Tcp }];
+        }
+        let ports: Box<[SlicePort]> = self.ports.iter().map(RawPort::port).collect();
+        ports.into_vec()
+    }
+
+    fn is_too_large(&self) -> bool {
+        let addresses = self.endpoints().iter().map(|endpoint| endpoint.addresses.len()).sum();
+        let ports = self.ports.len();
+        addresses > ADDRESSES
+            || ports > PORTS
+            || pairs(addresses, ports) > Slice::MOST_PAIRS
+            || self.namespaces().len() > NAMESPACES
+    }
+
+    fn has_unreadable(&self) -> bool {
+        self.addresses().any(|(_, ip)| ip.is_none())
+    }
+
     fn managed_by(&self) -> Option<&str> {
         self.label("endpointslice.kubernetes.io/managed-by")
     }
@@ -208,26 +274,15 @@ impl<'a> RawSlice<'a> {
         Some(&**value).filter(|value| !value.is_empty())
     }
 
-    /// Every address, none where it is not usable; nothing of an FQDN slice.
+    /// Its endpoints; none of an FQDN slice.
+    fn endpoints(&self) -> &[RawEndpoint<'a>] {
+        if &*self.address_type == "FQDN" { &[] } else { &self.endpoints }
+    }
+
+    /// Every address, none where it is not usable.
     fn addresses(&self) -> impl Iterator<Item = (&RawEndpoint<'a>, Option<Addr>)> {
-        let endpoints = self.endpoints.iter().filter(|_| &*self.address_type != "FQDN");
+        let endpoints = self.endpoints().iter();
         endpoints.flat_map(|endpoint| endpoint.addresses.iter().map(move |ip| (endpoint, addr(ip))))
-    }
-}
-
-impl RawSlice<'_> {
-    fn ports(&self) -> Vec<SlicePort> {
-        if self.ports.is_empty() {
-            return vec![SlicePort { name: PortName::new(""), port: ANY_PORT, protocol: Protocol::Tcp }];
-        }
-        let ports: Box<[SlicePort]> = self.ports.iter().take(MAX_PORTS).map(RawPort::port).collect();
-        ports.into_vec()
-    }
-
-    fn namespaces(&self) -> Namespaces {
-        let pods = self.endpoints.iter().filter_map(|endpoint| endpoint.pod(&self.metadata.namespace));
-        let names: BTreeSet<&str> = pods.map(|(namespace, _)| namespace).collect();
-        names.into_iter().map(shared).collect()
     }
 }
 

@@ -148,6 +148,9 @@ impl Dirty {
         for service in &doubted {
             self.selector(cluster, service);
         }
+        for service in &touched.services {
+            self.service(service);
+        }
         for (service, ip) in touched.pairs {
             self.pair(&service, ip);
         }

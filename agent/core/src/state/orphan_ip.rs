@@ -45,6 +45,8 @@ struct LastPod {
     since: Duration,
     /// Whether a list of all pods of the node has confirmed that.
     confirmed: bool,
+    /// Whether slices list the IP for a pod that is not dead; none if that has to be looked up, which takes long where many do.
+    listed_alive: Option<bool>,
 }
 
 impl OrphanIps {
@@ -54,6 +56,20 @@ impl OrphanIps {
         *last = at.max(*last);
     }
 
+    /// Notes that slices may list these IPs for other pods, or that these pods may have died.
+    pub fn relisted<'a>(&mut self, ips: impl Iterator<Item = &'a Addr>) {
+        for ip in ips {
+            if let Some(last_pod) = self.last_pods.get_mut(ip) {
+                last_pod.listed_alive = None;
+            }
+        }
+    }
+
+    /// Notes the same of all IPs.
+    pub fn relisted_everywhere(&mut self) {
+        self.last_pods.values_mut().for_each(|last_pod| last_pod.listed_alive = None);
+    }
+
     /// Drops all dead pods when the state starts over. Packets seen from IPs stay stored: the API did not report them.
     pub fn start_over(&mut self) {
         self.last_pods.clear();
@@ -61,7 +77,7 @@ impl OrphanIps {
 
     /// Restores a dead pod that an earlier process had proven.
     pub fn restore(&mut self, ip: Addr, OrphanIp { dead, mode, .. }: OrphanIp, now: Duration) {
-        self.last_pods.entry(ip).or_insert(LastPod { dead, mode, last: now, since: now, confirmed: false });
+        self.last_pods.entry(ip).or_insert(LastPod::new(dead, mode, now));
     }
 
     /// Notes a packet to the IP.
@@ -98,7 +114,7 @@ impl OrphanIps {
             }
             let (dead, order) = (record.pod.uid, |claim| cluster.pods.order_of(claim));
             for (ip, claim) in record.claims.iter().filter(|(_, claim)| claim.published) {
-                let new = LastPod { dead, mode: Mode::Enforce, last: now, since: now, confirmed: false };
+                let new = LastPod::new(dead, Mode::Enforce, now);
                 let last_pod = self.last_pods.entry(*ip).or_insert(new);
                 let earlier = cluster.pods.get(last_pod.dead).and_then(|earlier| earlier.claims.get(ip));
                 if last_pod.dead == dead {
@@ -149,7 +165,8 @@ impl OrphanIps {
         holders: Option<&BTreeMap<Addr, Duration>>,
         last_owner: impl Fn(Addr) -> Option<Uid>,
     ) -> BTreeMap<Addr, OrphanIp> {
-        for last_pod in self.last_pods.values_mut() {
+        for (ip, last_pod) in &mut self.last_pods {
+            last_pod.listed_alive.get_or_insert_with(|| cluster.listed_alive_anywhere(*ip));
             let asked = cluster.pods.get(last_pod.dead).map(|record| cluster.bound_of_pod(&record.pod));
             last_pod.mode = last_pod.mode.lower(asked.unwrap_or_default());
         }
@@ -172,6 +189,7 @@ impl OrphanIps {
                 && !is_held(ip)
                 && cluster.pods.get(last_pod.dead).is_some_and(|record| last_pod.is_dead_for_good(record))
                 && is_unclaimed(cluster, ip)
+                && last_pod.listed_alive == Some(false)
         };
         let proven = self.last_pods.iter().filter_map(|(ip, last_pod)| {
             let (dead, mode, lifted) = (last_pod.dead, last_pod.mode, self.lifted(cluster, *ip, last_pod));
@@ -192,6 +210,10 @@ impl OrphanIps {
 }
 
 impl LastPod {
+    const fn new(dead: Uid, mode: Mode, now: Duration) -> Self {
+        Self { dead, mode, last: now, since: now, confirmed: false, listed_alive: None }
+    }
+
     fn is_dead_for_good(&self, record: &Record) -> bool {
         let is_certain = self.confirmed || !(record.unconfirmed || record.narrowly);
         record.uid_state == UidState::Dead && is_certain
@@ -205,5 +227,30 @@ fn is_unclaimed(cluster: &ClusterIndex, ip: Addr) -> bool {
         && !cluster.is_no_pods(ip)
         && (cluster.pods.claimants(ip))
             .all(|record| record.uid_state == UidState::Dead || !cluster.may_hold(record, ip))
-        && !cluster.listed_alive_anywhere(ip)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::listing;
+    use crate::state::Settings;
+
+    #[test]
+    fn what_slices_list_at_an_ip_is_looked_up_again_only_after_a_change_there() {
+        let [x, y] = [1, 2].map(|last| Addr::v4([10, 244, 1, last]));
+        let mut cluster = ClusterIndex::new(Settings::default());
+        let mut orphan_ips = OrphanIps::default();
+        let orphan_ip = OrphanIp { dead: Uid::NONE, mode: Mode::Enforce, lifted: None };
+        orphan_ips.restore(x, orphan_ip, Duration::ZERO);
+        let mut listed_alive = |cluster: &ClusterIndex, changed: Addr| {
+            orphan_ips.relisted([changed].iter());
+            orphan_ips.proven(cluster, None, |_| None);
+            orphan_ips.last_pods[&x].listed_alive
+        };
+        assert_eq!(listed_alive(&cluster, x), Some(false));
+        let name = ("shop".into(), "web".into());
+        cluster.endpoint_index.set(Duration::ZERO, &name, Some(listing(&name, [x])));
+        assert_eq!(listed_alive(&cluster, y), Some(false));
+        assert_eq!(listed_alive(&cluster, x), Some(true));
+    }
 }

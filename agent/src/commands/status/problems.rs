@@ -179,16 +179,17 @@ fn objects(status: &Status, table: &mut Table) {
         "EndpointSlices or Services are too large for the index, so those Services have no denials";
     table.row(
         (left_out > 0).then(|| format!("{left_out} {too_large}{by}")),
-        "an EndpointSlice may have 8,192 pairs of address and port, a Service 16,384 of VIP and port, and a namespace half of \
-         the index: split them, or have their owner remove them",
+        "the slices of a namespace may have 49,152 pairs of address and port, 2,048 of one Service at one IP, and a Service \
+         16,384 of VIP and port: split them, or have their owner remove them",
     );
     let Partial { count: unread, first: named } = &status.partial;
     let (objects, named) = (count(*unread, "object"), first(named, named.len(), *unread));
     let partly = || format!("{objects} cannot be read in whole, so what they may concern passes: {named}");
     table.row(
         (*unread > 0).then(partly),
-        "a pod's annotations may have 32 addresses, a Service 256 addresses and 1,024 ports, and each address of an \
-         EndpointSlice must be an IP in its usual form: have their writers correct them",
+        "a pod's annotations may have 32 addresses; a Service 256 addresses, 1,024 ports and 256 labels (4 KiB) in its selector; an \
+         EndpointSlice 1,024 addresses, 1,024 ports and 8,192 pairs of both, all slices of a namespace 49,152, and each address \
+         must be an IP in its usual form: have their writers correct them",
     );
     let rivals = status.rivals.iter().map(|(service, rival)| format!("{rival} claims a VIP of {service}"));
     let rivals: Vec<String> = rivals.collect();

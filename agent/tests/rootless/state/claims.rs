@@ -106,3 +106,22 @@ fn a_denial_at_an_ip_that_the_meant_pod_never_had_as_its_pod_ip_is_only_observed
     let (world, _) = World::where_a_died();
     assert_eq!(modes(&world), [Mode::Enforce]);
 }
+
+#[test]
+fn a_pod_keeps_claims_to_the_ips_that_it_published_and_to_those_that_its_annotation_shows() {
+    let mut world = World::cluster();
+    let ip = |last: u8| Addr::v4([192, 0, 2, last]);
+    let mut shows = |published: u8, annotated: u8| {
+        let shown = Pod { network_ips: [ip(annotated)].into(), ..pod("shop", "a", "web", &[ip(published)]) };
+        world.pod(&shown);
+        let claims = &world.state.cluster().pods.get(shown.uid).unwrap().claims;
+        claims.iter().map(|(ip, _)| ip.octets[15]).collect::<Vec<u8>>()
+    };
+    assert_eq!(shows(1, 100), [1, 100]);
+    assert_eq!(shows(1, 101), [1, 101]);
+    assert_eq!(shows(2, 101), [1, 2, 101]);
+    for published in 3..=64 {
+        shows(published, 101);
+    }
+    assert_eq!(shows(65, 101), [65, 101], "no pod has had so many");
+}

@@ -1,4 +1,5 @@
-//! Small objects that stand for very many endpoints or VIPs: they are left out, and nothing is denied because of that.
+//! Small objects that stand for very many endpoints or VIPs: they are left out, or nothing of them is kept, and nothing is denied because
+//! of that.
 
 use super::*;
 use std::collections::BTreeMap;
@@ -16,6 +17,11 @@ fn wide(endpoints: u16, ports: u16) -> Slice {
         ports: (1..=ports).map(|port| tcp(&port.to_string(), port)).collect(),
         ..slice("web-wide", &[])
     }
+}
+
+/// The same where it is too large to be kept.
+fn too_large() -> Slice {
+    wide(0, 0).emptied()
 }
 
 /// `crowd/wide`, with this external IP and many more, and so many ports from 80 on.
@@ -36,37 +42,48 @@ fn one(namespace: &str) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn a_slice_of_a_million_endpoints_is_left_out_and_its_service_has_no_denials() {
+fn a_service_of_a_slice_of_which_nothing_is_kept_has_no_denials() {
     let (mut world, _) = World::where_a_died();
     world.denies(&[Reason::DeadBackend]);
-    let unreadable = Slice { partial: true, ..wide(1, 1) };
     let named = vec!["EndpointSlice shop/web-wide".to_owned()];
-    for (sentence, slice, left_out, partial) in [
-        ("it may list X for another pod", wide(1_000, 1_000), true, true),
-        ("a small one is read", wide(1, 1), false, false),
-        ("an address that cannot be read may be X", unreadable, false, true),
-    ] {
-        let reasons: &[_] = if partial { &[] } else { &[Reason::DeadBackend] };
-        world.tell(shown_slice(slice)).denies_as(sentence, reasons);
-        let expected = if left_out { one("shop") } else { BTreeMap::new() };
-        assert_eq!(world.state.left_out(), expected, "{sentence}");
-    }
+    world.tell(shown_slice(too_large())).denies_as("it may list X for another pod", &[]);
     assert_eq!(world.state.partial(), (1, named));
-    world.tell(shown_slice(wide(1_000, 1_000)));
-    world.tell(Fact::Slice(Change::Deleted(wide(1_000, 1_000)))).denies(&[Reason::DeadBackend]);
-    assert_eq!(world.state.partial(), (0, vec![]));
+    world.tell(shown_slice(wide(1, 1))).denies(&[Reason::DeadBackend]);
+    world.tell(shown_slice(too_large())).denies(&[]);
+    world.tell(Fact::Slice(Change::Deleted(too_large()))).denies(&[Reason::DeadBackend]);
+    assert_eq!((world.state.partial(), world.state.left_out()), ((0, vec![]), BTreeMap::new()));
 }
 
 #[test]
-fn an_ip_that_an_oversized_slice_lists_is_no_orphan_and_the_controllers_largest_one_is_indexed() {
+fn an_ip_that_the_controllers_largest_slice_lists_is_no_orphan_and_one_that_only_a_larger_slice_lists_is() {
     let (mut world, _) = World::with_an_orphan();
-    world.tell(shown_slice(wide(1_000, 8)));
-    assert_eq!(world.state.left_out(), BTreeMap::new());
-    assert!(world.is_orphan(X));
-    let mut listing = wide(1_000, 1_000);
+    let mut listing = wide(1_000, 8);
     listing.endpoints[0].ip = X;
-    world.tell(shown_slice(listing));
-    assert!(!world.is_orphan(X));
+    world.tell(shown_slice(listing.clone()));
+    assert_eq!((world.is_orphan(X), world.state.left_out()), (false, BTreeMap::new()));
+    world.tell(shown_slice(listing.emptied()));
+    assert!(world.is_orphan(X));
+}
+
+#[test]
+fn a_service_with_too_many_ports_at_one_ip_has_no_denials_until_they_are_forgotten() {
+    let (mut world, _) = World::where_a_died();
+    let ports = |name: &str, first: u16| Slice {
+        name: ("shop".into(), name.into()),
+        ports: (first..first + 1_024).map(|port| tcp(&port.to_string(), port)).collect(),
+        ..slice("web", &[(Y, None)])
+    };
+    let names = ["web-0", "web-1", "web-2"];
+    for ((number, name), expected) in (1..).zip(names).zip([1, 1, 0]) {
+        world.tell(shown_slice(ports(name, 1_024 * number)));
+        assert_eq!(world.reasons().len(), expected, "{name}");
+    }
+    assert_eq!(world.state.left_out(), one("shop"));
+    for name in names {
+        world.tell(Fact::Slice(Change::Deleted(ports(name, 0))));
+    }
+    world.later(Duration::from_mins(11));
+    assert_eq!((world.reasons(), world.state.left_out()), (vec![Reason::DeadBackend], BTreeMap::new()));
 }
 
 #[test]
@@ -111,7 +128,7 @@ fn a_service_whose_vip_another_one_claims_is_named() {
 #[test]
 fn every_endpoint_of_a_service_is_restored_once_a_large_slice_is_gone() {
     let (mut world, pods) = World::cluster().with_backends(4);
-    world.tell(Fact::Slice(Change::Applied(wide(1_000, 1_000))));
+    world.tell(shown_slice(too_large()));
     world.slice(&endpoints(&pods));
     world.pod(&dead(&pods[0])).denies(&[]);
     world.tell(Fact::Slice(Change::Reset(vec![slice("web", &endpoints(&pods))])));

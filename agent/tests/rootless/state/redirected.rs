@@ -127,11 +127,17 @@ fn no_flow_is_redirected_to_a_pod_of_another_namespace_that_a_slice_names() {
 #[test]
 fn endpoints_of_a_redirected_service_are_read_once_for_thousands_of_denials() {
     let mut world = World::cluster();
-    let a = a();
-    world.pod(&dead(&a));
     for number in 0..4 {
-        let ips = (0..80).map(|last| (Addr::v4([10, 244, 10 + number, last]), Some(a.uid)));
-        let listed = slice(&format!("web-{number}"), &ips.collect::<Vec<_>>());
+        let pods: Vec<Pod> = (0..80)
+            .map(|last| {
+                pod("shop", &format!("{number}-{last}"), "web", &[Addr::v4([10, 244, 10 + number, last])])
+            })
+            .collect();
+        for pod in &pods {
+            world.pod(&dead(pod));
+        }
+        let ips: Vec<_> = pods.iter().map(|pod| (pod.ips[0], Some(pod.uid))).collect();
+        let listed = slice(&format!("web-{number}"), &ips);
         let ports = (1..=100).map(|port| SlicePort { port, ..listed.ports[0] });
         world.tell(shown_slice(Slice { ports: ports.collect(), ..listed }));
     }

@@ -23,7 +23,7 @@ use crate::state::index::endpoints::Endpoint;
 use epguard_common::{Addr, Denial, Uid};
 use needs::Needs;
 use opinions::{ReceivedList, Wanted};
-use pending::{Denied, Pending, is_plain, rests_on_one_list};
+use pending::{Denied, Listed, Pending, rests_on_one_list};
 use room::{Room, allowance};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::replace;
@@ -101,11 +101,12 @@ impl Denials {
         let mut known = self.of_services.remove(service).unwrap_or_default();
         let before: Vec<_> = ips.iter().map(|ip| known.shown(*ip)).collect();
         let needs = Needs::new(cluster, service);
+        let mut listed = Listed::new(cluster, service);
         for ip in ips {
             let endpoints: Vec<Endpoint> = known.all_at(*ip).map(|(endpoint, _)| *endpoint).collect();
             for endpoint in endpoints {
                 let proof = proven.get(&endpoint);
-                let plain = proof.is_some_and(|proof| is_plain(cluster, service, &endpoint, proof.dead_uid));
+                let plain = proof.is_some_and(|proof| listed.is_plain(*ip, proof.dead_uid));
                 let is_released = |pending: &mut Box<Pending>| pending.why == Why::Half && plain;
                 let carried_out = known.denied.get_mut(&endpoint).and_then(|denied| {
                     let stays = denied.update(list, proof, (&needs, *ip));
@@ -123,7 +124,7 @@ impl Denials {
             if known.denied.get(endpoint).is_some_and(|denied| !denied.is_outgrown_by(proven)) {
                 continue;
             }
-            let plain = is_plain(cluster, service, endpoint, proven.dead_uid);
+            let plain = listed.is_plain(endpoint.ip, proven.dead_uid);
             let restored = self.restored.contains(&(endpoint.ip, proven.dead_uid));
             let doubted = if !restored && (list.is_some() || rests_on_one_list(cluster, proven)) {
                 Some(Why::OneList)
@@ -132,7 +133,7 @@ impl Denials {
                 (!fits).then_some(Why::Half)
             };
             let kind = list.map(|list| list.kind);
-            let pending = doubted.map(|why| Pending::new(cluster, now, why, kind, (service, endpoint)));
+            let pending = doubted.map(|why| Pending::new(now, why, kind, listed.has(endpoint.ip)));
             let takes_room = pending.is_none() && !plain;
             known.set_room(endpoint, false);
             known.denied.insert(*endpoint, Denied::new(proven, pending));
@@ -223,9 +224,10 @@ impl Denials {
         for (name, known) in self.of_services.iter_mut().filter(|(name, _)| is_chosen(name)) {
             let pending = known.proven().filter(|(_, denied)| denied.pending.is_some());
             let pending = pending.map(|(endpoint, denied)| (*endpoint, denied.proven.dead_uid));
+            let mut listed = Listed::new(cluster, name);
             for (endpoint, meant) in pending.collect::<Vec<_>>() {
                 released.entry(name.clone()).or_default().push(endpoint);
-                known.set_room(&endpoint, !is_plain(cluster, name, &endpoint, meant));
+                known.set_room(&endpoint, !listed.is_plain(endpoint.ip, meant));
                 if let Some(denied) = known.denied.get_mut(&endpoint) {
                     denied.pending = None;
                 }

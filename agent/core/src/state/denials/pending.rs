@@ -3,7 +3,7 @@
 use super::needs::Needs;
 use super::opinions::{Opinion, ReceivedList};
 use crate::facts::{Name, Watched};
-use crate::state::index::endpoints::Endpoint;
+use crate::state::index::endpoints::Target;
 use crate::state::index::{ClusterIndex, Moment};
 use epguard_common::{Addr, Denial, Uid, UidState};
 use schemars::JsonSchema;
@@ -121,15 +121,8 @@ impl Denied {
 
 impl Pending {
     /// A pending denial that waits for the lists of its proof, and for another one of the kind that brought it.
-    pub fn new(
-        cluster: &ClusterIndex,
-        now: Duration,
-        why: Why,
-        list: Option<Watched>,
-        key: (&Name, &Endpoint),
-    ) -> Self {
-        let (service, endpoint) = key;
-        let is_listed = cluster.endpoint_index.is_listed(service, endpoint.ip);
+    /// `is_listed`: slices list the IP now.
+    pub fn new(now: Duration, why: Why, list: Option<Watched>, is_listed: bool) -> Self {
         let slices = is_listed.then_some(Watched::EndpointSlices);
         let list = list.filter(|list| *list != Watched::Pods && Some(*list) != slices);
         let waits = [Some(Watched::Pods), slices, list];
@@ -144,9 +137,40 @@ pub fn rests_on_one_list(cluster: &ClusterIndex, proven: &Denial) -> bool {
     meant.is_some_and(|record| record.unconfirmed || record.narrowly)
 }
 
-/// True if the kubelet proves the death and no slice lists the pod at the IP any more: two components agree.
-pub fn is_plain(cluster: &ClusterIndex, service: &Name, endpoint: &Endpoint, meant: Uid) -> bool {
-    let record = cluster.pods.get(meant);
-    let dead = record.is_some_and(|record| record.uid_state == UidState::Dead);
-    dead && !cluster.endpoint_index.lists(service, endpoint.ip, meant)
+/// What slices of a Service list now at one IP after the other: many endpoints may be at one.
+pub struct Listed<'a> {
+    cluster: &'a ClusterIndex,
+    service: &'a Name,
+    /// The last IP, and the targets there.
+    ip: Option<Addr>,
+    targets: BTreeSet<Target>,
+}
+
+impl<'a> Listed<'a> {
+    /// Nothing was looked up.
+    pub const fn new(cluster: &'a ClusterIndex, service: &'a Name) -> Self {
+        Self { cluster, service, ip: None, targets: BTreeSet::new() }
+    }
+
+    /// True if slices list the IP.
+    pub fn has(&mut self, ip: Addr) -> bool {
+        !self.at(ip).is_empty()
+    }
+
+    /// True if the kubelet proves the death and no slice lists the pod at the IP any more: two components agree.
+    pub fn is_plain(&mut self, ip: Addr, meant: Uid) -> bool {
+        let record = self.cluster.pods.get(meant);
+        let dead = record.is_some_and(|record| record.uid_state == UidState::Dead);
+        dead && !self.at(ip).contains(&Some(meant))
+    }
+
+    fn at(&mut self, ip: Addr) -> &BTreeSet<Target> {
+        if self.ip != Some(ip) {
+            let targets = self.cluster.endpoint_index.targets_at(self.service, ip);
+            let current = targets.filter(|(_, listing)| listing.is_current());
+            self.targets = current.map(|(target, _)| target).collect();
+            self.ip = Some(ip);
+        }
+        &self.targets
+    }
 }

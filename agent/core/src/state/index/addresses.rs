@@ -2,17 +2,24 @@
 
 use super::endpoints::MEMORY;
 use crate::counts::{Counts, uncount};
+use crate::facts::{Text, shared};
 use epguard_common::Addr;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
+
+/// Addresses that left an owner's objects and are still counted; the oldest ones go first. An owner that changes them all the time takes
+/// no more memory.
+const LEFT: usize = 4_096;
 
 /// The addresses of all Nodes, or of all Services.
 #[derive(Debug, Clone, Default)]
 pub struct Addresses {
     /// How many objects show each.
     shown: Counts<Addr>,
-    /// When the last object that showed it went. Packets to it go on for a while.
-    left: BTreeMap<Addr, Duration>,
+    /// How many entries of `gone` have each. Packets to it go on for a while.
+    left: Counts<Addr>,
+    /// The addresses that left the objects of each owner, and when: the first one first.
+    gone: BTreeMap<Text, VecDeque<(Addr, Duration)>>,
 }
 
 impl Addresses {
@@ -32,27 +39,49 @@ impl Addresses {
         }
     }
 
-    /// Takes away what an object showed that was added.
-    pub fn remove(&mut self, now: Duration, addrs: &[Addr]) {
+    /// Takes away what an object of an owner showed that was added. The owner is a namespace, or a Node.
+    pub fn remove(&mut self, now: Duration, owner: &str, addrs: &[Addr]) {
         for addr in addrs {
             if uncount(&mut self.shown, addr, 1) {
-                self.left.insert(*addr, now);
+                self.leave(now, owner, *addr);
             }
         }
     }
 
     /// Forgets addresses that are gone for [`MEMORY`]; returns those that a pod may have now.
     pub fn forget(&mut self, now: Duration) -> Vec<Addr> {
-        let is_old = |_: &Addr, left: &mut Duration| now.saturating_sub(*left) >= MEMORY;
-        let mut old: Vec<Addr> = self.left.extract_if(.., is_old).map(|(addr, _)| addr).collect();
-        old.retain(|addr| !self.shown.contains_key(addr));
+        let mut old = Vec::new();
+        for gone in self.gone.values_mut() {
+            while let Some((addr, at)) = gone.front()
+                && now.saturating_sub(*at) >= MEMORY
+            {
+                if uncount(&mut self.left, addr, 1) && !self.shown.contains_key(addr) {
+                    old.push(*addr);
+                }
+                gone.pop_front();
+            }
+        }
+        self.gone.retain(|_, gone| !gone.is_empty());
         old
     }
 
     /// Forgets what objects show, but not that they did.
     pub fn start_over(&mut self, now: Duration) {
-        let shown = std::mem::take(&mut self.shown);
-        self.left.extend(shown.into_keys().map(|addr| (addr, now)));
+        for addr in std::mem::take(&mut self.shown).into_keys() {
+            *self.left.entry(addr).or_default() += 1;
+            self.gone.entry(Text::default()).or_default().push_back((addr, now));
+        }
+    }
+
+    fn leave(&mut self, now: Duration, owner: &str, addr: Addr) {
+        let gone = self.gone.entry(shared(owner)).or_default();
+        gone.push_back((addr, now));
+        *self.left.entry(addr).or_default() += 1;
+        if gone.len() > LEFT
+            && let Some((oldest, _)) = gone.pop_front()
+        {
+            uncount(&mut self.left, &oldest, 1);
+        }
     }
 }
 
@@ -67,7 +96,7 @@ mod tests {
         let mut addresses = Addresses::default();
         addresses.add(&[x, y]);
         addresses.add(&[x]);
-        addresses.remove(at(1), &[x, y]);
+        addresses.remove(at(1), "shop", &[x, y]);
         assert!(addresses.contains(x) && addresses.contains(y));
         assert_eq!(addresses.forget(at(10)), []);
         assert_eq!(addresses.forget(at(11)), [y]);
@@ -76,5 +105,23 @@ mod tests {
         addresses.add(&[x]);
         assert_eq!(addresses.forget(at(30)), [], "it is shown again");
         assert!(addresses.contains(x));
+    }
+
+    #[test]
+    fn an_owner_that_changes_its_addresses_all_the_time_keeps_the_last_ones_and_those_of_others_stay() {
+        let ip = |number: usize| Addr::v4(u32::try_from(number).unwrap().to_be_bytes());
+        let [shop, flood] = [1, 2].map(|first| move |number: usize| ip((first << 24) + number));
+        let mut addresses = Addresses::default();
+        addresses.add(&[shop(0)]);
+        addresses.remove(Duration::ZERO, "shop", &[shop(0)]);
+        for number in 0..3 * LEFT {
+            addresses.add(&[flood(number)]);
+            addresses.remove(Duration::ZERO, "flood", &[flood(number)]);
+        }
+        assert_eq!((addresses.left.len(), addresses.gone["flood"].len()), (LEFT + 1, LEFT));
+        assert!(addresses.contains(shop(0)) && addresses.contains(flood(3 * LEFT - 1)));
+        assert!(!addresses.contains(flood(0)));
+        addresses.forget(MEMORY);
+        assert_eq!((addresses.left.len(), addresses.gone.len()), (0, 0));
     }
 }

@@ -111,8 +111,8 @@ impl ClusterIndex {
     pub(crate) fn set_service(&mut self, now: Duration, name: &Name, fact: Option<Service>) {
         if let Some(old) = self.services.remove(name) {
             self.vips.remove(&old);
-            self.service_addresses.remove(now, &old.vips);
-            self.service_addresses.remove(now, &old.proxied);
+            self.service_addresses.remove(now, &name.0, &old.vips);
+            self.service_addresses.remove(now, &name.0, &old.proxied);
         }
         if let Some(fact) = fact {
             self.vips.add(&fact);
@@ -219,17 +219,14 @@ impl ClusterIndex {
         self.namespaces.get(name).copied().unwrap_or(Mode::Observe)
     }
 
-    /// True if a slice of any Service lists the IP for a target that is not proven dead, or a slice that was left out
-    /// lists the IP.
+    /// True if a slice of any Service lists the IP for a target that is not proven dead, as far as slices were taken in.
     pub(crate) fn listed_alive_anywhere(&self, ip: Addr) -> bool {
         let dead = |target: Option<Uid>| {
             target.and_then(|uid| self.pods.get(uid)).is_some_and(|record| record.uid_state == UidState::Dead)
         };
-        let listed_alive = self.endpoint_index.services_at(ip).any(|name| {
-            let targets = self.endpoint_index.at(name, ip);
-            let mut targets = targets.flat_map(|(_, targets)| targets.iter());
+        self.endpoint_index.services_at(ip).any(|name| {
+            let mut targets = self.endpoint_index.targets_at(name, ip);
             targets.any(|(target, listing)| listing.is_current() && !dead(target))
-        });
-        listed_alive || self.endpoint_index.left_out.others.contains_key(&ip)
+        })
     }
 }

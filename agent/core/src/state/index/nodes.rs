@@ -132,7 +132,7 @@ impl NodeIndex {
     fn set(&mut self, now: Duration, name: &str, node: Option<Node>) {
         let before = self.shown.remove(name);
         if let Some(before) = &before {
-            self.addresses.remove(now, &before.node.addresses);
+            self.addresses.remove(now, name, &before.node.addresses);
             for range in &before.node.pod_cidrs {
                 self.ranges.remove(range, &before.node.name);
             }

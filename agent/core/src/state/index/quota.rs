@@ -6,18 +6,18 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 
 /// Quota of one table, with dynamic thresholds (Choudhury and Hahne 1998): a namespace may take an entry only while it
-/// holds fewer than are free. A namespace that is alone fills half of the table, and each other one finds room.
+/// holds fewer than are free. A namespace that is alone fills half of the table, or has `MOST` entries, and each other one finds room.
 #[derive(Debug, Clone, Default)]
-pub struct Quota<const CAPACITY: usize> {
+pub struct Quota<const CAPACITY: usize, const MOST: usize = CAPACITY> {
     of_namespaces: Counts<Text>,
     taken: usize,
 }
 
-impl<const CAPACITY: usize> Quota<CAPACITY> {
+impl<const CAPACITY: usize, const MOST: usize> Quota<CAPACITY, MOST> {
     /// True if the namespace may take this many entries more.
     pub fn admits(&self, namespace: &str, entries: usize) -> bool {
         let own = self.of_namespaces.get(namespace).copied().unwrap_or_default();
-        entries == 0 || own + entries <= CAPACITY.saturating_sub(self.taken)
+        entries == 0 || own + entries <= CAPACITY.saturating_sub(self.taken).min(MOST)
     }
 
     /// Counts entries that the namespace takes. [`Quota::admits`] was true.
@@ -113,6 +113,15 @@ mod tests {
         assert_eq!(fill(&mut quota, "large", 1), 0);
         quota.give_back("large", 400);
         assert_eq!(fill(&mut quota, "large", 5000), 270);
+    }
+
+    #[test]
+    fn a_namespace_takes_no_more_than_one_may_have_however_much_is_free() {
+        let mut quota = Quota::<1_000, 100>::default();
+        assert!(quota.admits("large", 100) && !quota.admits("large", 101));
+        quota.take("large".into(), 60);
+        assert!(quota.admits("large", 40) && !quota.admits("large", 41));
+        assert!(quota.admits("other", 100));
     }
 
     #[test]

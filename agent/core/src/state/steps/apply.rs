@@ -177,6 +177,7 @@ impl State {
         let numbers = std::mem::take(&mut fresh.layout.numbers);
         fresh.layout = Layout::new(numbers);
         fresh.task = None;
+        fresh.orphan_ips.relisted_everywhere();
         let services: Vec<Name> = fresh.cluster.services.keys().cloned().collect();
         for name in &services {
             fresh.cluster.doubt_selector(name);

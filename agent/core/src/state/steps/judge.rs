@@ -22,6 +22,8 @@ impl State {
     /// meanwhile: what they wait for may end their denials.
     pub(crate) fn apply_consequences(&mut self, now: Duration, dirty: Dirty) {
         self.touched.add_changed(&dirty);
+        let listed = dirty.services.values().flat_map(|scope| &scope.ips);
+        self.orphan_ips.relisted(dirty.ips.iter().chain(listed));
         self.update_owners(now, &dirty);
         let drained = self.changed_draining(&dirty);
         self.lay_out_suspects(&drained);
@@ -137,7 +139,7 @@ impl State {
             while judged <= most
                 && let Some(ip) = rest.pop_first()
             {
-                judged += 1 + self.cluster.endpoint_index.at(&service, ip).count();
+                judged += 1 + self.cluster.endpoint_index.count_at(&service, ip);
                 ips.push(ip);
             }
             if !rest.is_empty() {

@@ -155,6 +155,13 @@ pub struct Targets<'a> {
 /// The greatest target of an endpoint.
 const LAST: Target = Some(Uid { octets: [u8::MAX; 16] });
 
+/// Every target at an IP, on any port.
+pub(super) fn targets_at(of: &Endpoints, ip: Addr) -> impl Iterator<Item = (Target, &Listing)> {
+    let from = of.from((Endpoint::range_at(ip).0, None));
+    let own = from.take_while(move |((endpoint, _), _)| endpoint.ip == ip);
+    own.map(|((_, target), listing)| (*target, listing))
+}
+
 /// The endpoints at an IP.
 pub(super) fn at(of: &Endpoints, ip: Addr) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
     grouped(of, (Endpoint::range_at(ip).0, None)).take_while(move |(endpoint, _)| endpoint.ip == ip)

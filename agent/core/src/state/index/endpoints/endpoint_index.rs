@@ -3,23 +3,18 @@
 
 use super::endpoint::OfService;
 use super::places::Places;
+use super::room::{OF_ALL, OF_NAMESPACE};
 use super::slice_part::SlicePart;
 use super::{Endpoint, Listing, Target, Targets};
-use crate::counts::{Groups, ungroup};
+use crate::counts::{Counts, Groups, ungroup};
 use crate::facts::{Name, Slice, Text};
 use crate::sorted_map::SortedMap;
 use crate::state::index::Moment;
-use crate::state::index::quota::{LeftOut, Quota, RETRIED};
+use crate::state::index::quota::{LeftOut, Quota};
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-/// Pairs of address and port in one slice. A slice of 30 KB can have a million of them; the controller of Kubernetes
-/// writes slices of at most 1,000 addresses.
-const OF_ONE: usize = 8_192;
-
-/// Endpoints that all Services list, or listed recently.
-const OF_ALL: usize = 80 * OF_ONE;
 /// How often a packet to an endpoint is noted.
 const NOTED_EVERY: Duration = Duration::from_mins(1);
 
@@ -32,15 +27,16 @@ pub struct EndpointIndex {
     pub(super) guests: Groups<Text, Name>,
     /// Where each pod is, or was, listed.
     pub(crate) places: Places,
-    /// The Services that list an IP, or did.
-    pub(crate) ips: SortedMap<(Addr, Name), ()>,
+    /// The Services that list an IP, or did, each with how many targets.
+    pub(crate) ips: SortedMap<(Addr, Name), u32>,
     /// The endpoints of each Service that no slice lists now, each with its [`Listing::used`].
     pub(super) remembered: Groups<Name, (Moment, Endpoint, Target)>,
     /// Quota of targets behind sockets.
-    pub(crate) room: Quota<OF_ALL>,
-    /// Slices for whose endpoints there is no room, or that cannot be read in whole: nothing is denied of their Services, nor at their
-    /// IPs.
-    pub(crate) left_out: LeftOut<Name, Addr>,
+    pub(crate) room: Quota<OF_ALL, OF_NAMESPACE>,
+    /// Slices for whose endpoints there is no room, or that were read in part: nothing is denied of their Services.
+    pub(crate) left_out: LeftOut<Name, ()>,
+    /// Pairs of address and port of all slices, by namespace.
+    pub(super) kept: Counts<Text>,
 }
 
 /// The entries that a change of slices touched.
@@ -48,6 +44,8 @@ pub struct EndpointIndex {
 pub struct Touched {
     /// (Service, IP) pairs.
     pub pairs: BTreeSet<(Name, Addr)>,
+    /// Services of which a slice was left out, or no longer is: that concerns all their denials.
+    pub services: BTreeSet<Name>,
     /// Pods that are named there, or were until now.
     pub places: BTreeSet<(Uid, Addr, Name)>,
     /// Services of which a slice shows another writer, or another namespace.
@@ -66,21 +64,6 @@ impl EndpointIndex {
     pub fn set(&mut self, now: Duration, name: &Name, slice: Option<Slice>) -> Touched {
         let mut touched = Touched::default();
         self.replace(now, name, slice, &mut touched);
-        touched
-    }
-
-    /// Takes in slices that were left out and have room by now. Looks at some of them each time.
-    pub fn retry(&mut self, now: Duration) -> Touched {
-        let mut touched = Touched::default();
-        for name in self.left_out.take_turn(RETRIED) {
-            let Some(slice) = self.slices.get(&name).filter(|slice| !slice.partial).cloned() else {
-                continue;
-            };
-            let all = slice.endpoints.len() * slice.ports.len();
-            if all <= OF_ONE && self.room.admits(&name.0, all) {
-                self.replace(now, &name, Some(*slice), &mut touched);
-            }
-        }
         touched
     }
 
@@ -132,13 +115,9 @@ impl EndpointIndex {
     fn edit(&mut self, service: &Name, endpoint: Endpoint, target: Target, edit: impl FnOnce(&mut Listing)) {
         let key = (endpoint, target);
         let known = self.services.entry(service.clone()).or_default();
-        if !known.endpoints.contains_key(&key) {
+        let is_new = !known.endpoints.contains_key(&key);
+        if is_new {
             known.endpoints.insert(key, Listing::default());
-            self.room.take(service.0.clone(), 1);
-            self.ips.insert((endpoint.ip, service.clone()), ());
-            if let Some(uid) = target {
-                self.places.add(uid, endpoint.ip);
-            }
         }
         let remembered = &mut self.remembered;
         known.edit(&key, |listing| {
@@ -151,64 +130,76 @@ impl EndpointIndex {
                 remembered.insert((listing.used, endpoint, target));
             }
         });
+        if is_new {
+            self.count(service, endpoint.ip, target);
+        }
     }
 
-    fn replace(&mut self, now: Duration, name: &Name, slice: Option<Slice>, touched: &mut Touched) {
+    /// Counts a target that is new.
+    fn count(&mut self, service: &Name, ip: Addr, target: Target) {
+        self.room.take(service.0.clone(), 1);
+        let key = (ip, service.clone());
+        match self.ips.get_mut(&key) {
+            Some(targets) => *targets += 1,
+            None => drop(self.ips.insert(key, 1)),
+        }
+        if let Some(uid) = target {
+            self.places.add(uid, ip);
+        }
+    }
+
+    /// Counts a target less.
+    pub(super) fn uncount(&mut self, service: &Name, ip: Addr, target: Target) {
+        self.room.give_back(&service.0, 1);
+        let key = (ip, service.clone());
+        match self.ips.get_mut(&key) {
+            Some(targets) if *targets > 1 => *targets -= 1,
+            _ => drop(self.ips.remove(&key)),
+        }
+        if let Some(uid) = target {
+            self.places.remove(uid, ip);
+        }
+    }
+
+    pub(super) fn replace(
+        &mut self,
+        now: Duration,
+        name: &Name,
+        slice: Option<Slice>,
+        touched: &mut Touched,
+    ) {
+        let slice = slice.filter(|slice| slice.service.is_some());
         let known = self.slices.get(name).map(Box::as_ref);
         if known == slice.as_ref() && !self.left_out.all.contains(name) {
             return;
         }
-        let before = self.slices.remove(name).filter(|before| !self.was_left_out(before, touched));
-        let before = before.as_deref();
-        let mut gone = before.and_then(|before| SlicePart::missing_in(before, slice.as_ref()));
-        let mut new = slice.as_ref().and_then(|slice| SlicePart::missing_in(slice, before));
-        if let Some(slice) = &slice
-            && let Some(new) = new.take_if(|new| slice.partial || !self.has_room(slice, new))
-        {
-            self.left_out.add(name, [new.service.clone()], slice.endpoints.iter().map(|shown| shown.ip));
-            self.touch_all(slice, touched);
-            gone = before.and_then(SlicePart::whole);
-        }
+        let listed = self.take_out(name, touched);
+        let before = listed.as_deref();
+        let slice = slice.map(|slice| self.bounded(slice));
+        let new = slice.as_ref().and_then(|slice| SlicePart::missing_in(slice, before));
+        let is_partial = slice.as_ref().is_some_and(|slice| slice.partial);
+        let is_left_out = is_partial || new.as_ref().is_some_and(|new| !self.has_room(new));
+        let after = if is_left_out { None } else { slice.as_ref() };
         // Before it is listed anew: what slices called a port before does not count.
+        let gone = before.and_then(|before| SlicePart::missing_in(before, after));
         if let Some(gone) = &gone {
             self.unlist(now, gone, touched);
         }
-        if let Some(new) = &new {
+        if let Some(new) = &new
+            && !is_left_out
+        {
             self.list(new, touched);
         }
         if let Some(gone) = &gone {
             self.drop_surplus(gone.service, touched);
         }
-        self.slices.extend(slice.map(|slice| (name.clone(), slice.into())));
-    }
-
-    /// Removes a slice that was left out; false if it was not left out.
-    fn was_left_out(&mut self, slice: &Slice, touched: &mut Touched) -> bool {
-        let ips = slice.endpoints.iter().map(|shown| shown.ip);
-        let left_out = self.left_out.remove(&slice.name, slice.service.clone(), ips);
-        if left_out {
-            self.touch_all(slice, touched);
+        if let Some(slice) = slice {
+            if is_left_out {
+                self.left_out.add(&slice.name, slice.service.clone(), []);
+                touched.services.extend(slice.service.clone());
+            }
+            self.keep(slice);
         }
-        left_out
-    }
-
-    fn touch_all(&self, slice: &Slice, touched: &mut Touched) {
-        let Some(service) = &slice.service else { return };
-        let known = self.endpoints_of(service).map(|(endpoint, _)| endpoint.ip);
-        let ips = known.chain(slice.endpoints.iter().map(|shown| shown.ip));
-        touched.pairs.extend(ips.map(|ip| (service.clone(), ip)));
-    }
-
-    fn has_room(&self, slice: &Slice, new: &SlicePart<'_>) -> bool {
-        let all = slice.endpoints.len() * slice.ports.len();
-        if all > OF_ONE || self.room.admits(&new.service.0, all) {
-            return all <= OF_ONE;
-        }
-        let known = self.services.get(new.service);
-        let is_new =
-            |endpoint, target| known.is_none_or(|known| !known.endpoints.contains_key(&(endpoint, target)));
-        let new_ones = new.named().filter(|(endpoint, shown, _)| is_new(*endpoint, shown.target));
-        self.room.admits(&new.service.0, new_ones.count())
     }
 
     fn list(&mut self, part: &SlicePart<'_>, touched: &mut Touched) {
@@ -238,39 +229,5 @@ impl EndpointIndex {
         for shown in &part.endpoints {
             touched.add(part.service, shown.ip, shown.target);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::facts::listing;
-    use crate::state::MEMORY;
-
-    #[test]
-    fn a_namespace_fills_at_most_half_of_the_index_and_gets_room_that_is_given_back() {
-        let mut endpoint_index = EndpointIndex::default();
-        endpoint_index.room.take("others".into(), OF_ALL - 8);
-        let mut now = Duration::from_secs(1);
-        let mut list = |namespace: &str, name: &str, endpoints: u8| {
-            let name = (namespace.into(), name.into());
-            let ips = (1..=endpoints).map(|last| Addr::v4([10, 0, 0, last]));
-            endpoint_index.set(now, &name, Some(listing(&name, ips)));
-            endpoint_index.leaves_out(&name)
-        };
-        assert!(list("flood", "a", 9));
-        assert!(!list("flood", "a", 4));
-        assert!(!list("flood", "a", 4), "what is listed already takes no more room");
-        assert!(list("flood", "b", 1));
-        assert!(!list("shop", "web", 2));
-        endpoint_index.set(now, &("flood".into(), "a".into()), None);
-        endpoint_index.set(now, &("shop".into(), "web".into()), None);
-        assert!(endpoint_index.left_out.all.contains(&("flood".into(), "b".into())));
-        endpoint_index.retry(now);
-        assert!(endpoint_index.left_out.all.contains(&("flood".into(), "b".into())));
-        now += MEMORY * 2;
-        endpoint_index.expire(now);
-        endpoint_index.retry(now);
-        assert!(!endpoint_index.left_out.all.contains(&("flood".into(), "b".into())));
     }
 }

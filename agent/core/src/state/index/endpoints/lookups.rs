@@ -1,7 +1,7 @@
 //! What the index of endpoints tells: of a Service, of an IP, of a pod.
 
-use super::endpoint::{Endpoints, after, at};
-use super::{Endpoint, EndpointIndex, Listing, Targets};
+use super::endpoint::{Endpoints, after, at, targets_at};
+use super::{Endpoint, EndpointIndex, Listing, Target, Targets};
 use crate::facts::{Name, Text};
 use epguard_common::{Addr, Uid};
 use std::time::Duration;
@@ -10,6 +10,16 @@ impl EndpointIndex {
     /// The sockets of a Service at an IP, with all targets named behind them.
     pub(crate) fn at(&self, service: &Name, ip: Addr) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
         self.endpoints(service).flat_map(move |endpoints| at(endpoints, ip))
+    }
+
+    /// Every target that a Service names at an IP, on any port.
+    pub(crate) fn targets_at(&self, service: &Name, ip: Addr) -> impl Iterator<Item = (Target, &Listing)> {
+        self.endpoints(service).flat_map(move |endpoints| targets_at(endpoints, ip))
+    }
+
+    /// How many they are: a pod counts once for each port.
+    pub(crate) fn count_at(&self, service: &Name, ip: Addr) -> usize {
+        self.ips.get(&(ip, service.clone())).map_or(0, |targets| *targets as usize)
     }
 
     /// All targets named behind a socket of a Service.
@@ -42,7 +52,7 @@ impl EndpointIndex {
 
     /// Services that list an IP, or listed it recently.
     pub fn services_at(&self, ip: Addr) -> impl Iterator<Item = &Name> {
-        let from = self.ips.from((ip, Name::default())).map(|(pair, ())| pair);
+        let from = self.ips.from((ip, Name::default())).map(|(pair, _)| pair);
         from.take_while(move |(own, _)| *own == ip).map(|(_, service)| service)
     }
 
@@ -53,7 +63,7 @@ impl EndpointIndex {
 
     /// True if the Service lists the pod at the IP, or listed it recently.
     pub(crate) fn names(&self, service: &Name, ip: Addr, uid: Uid) -> bool {
-        self.at(service, ip).any(|(_, targets)| targets.get(uid).is_some())
+        self.targets_at(service, ip).any(|(target, _)| target == Some(uid))
     }
 
     /// Namespaces of the pods that slices of a Service name, or named while the Service had endpoints.
@@ -88,23 +98,16 @@ impl EndpointIndex {
 
     /// True if an IP of a Service was ready then.
     pub(crate) fn was_ready(&self, now: Duration, service: &Name, ip: Addr) -> bool {
-        let mut listings = self.at(service, ip).flat_map(|(_, targets)| targets.values());
-        listings.any(|listing| listing.is_recently_ready(now))
-    }
-
-    /// Whether a slice of the Service lists the IP now.
-    pub(crate) fn is_listed(&self, service: &Name, ip: Addr) -> bool {
-        let mut targets = self.at(service, ip).flat_map(|(_, targets)| targets.values());
-        targets.any(Listing::is_current)
+        self.targets_at(service, ip).any(|(_, listing)| listing.is_recently_ready(now))
     }
 
     /// Whether a slice of the Service lists a pod at the IP now.
     pub(crate) fn lists(&self, service: &Name, ip: Addr, uid: Uid) -> bool {
-        let mut targets = self.at(service, ip).filter_map(|(_, targets)| targets.get(uid));
-        targets.any(Listing::is_current)
+        let mut targets = self.targets_at(service, ip);
+        targets.any(|(target, listing)| target == Some(uid) && listing.is_current())
     }
 
-    /// True if a slice of the Service was left out: it may list any pod.
+    /// True if a slice of the Service was left out, or read in part: it may list any pod.
     pub(crate) fn leaves_out(&self, service: &Name) -> bool {
         self.left_out.keys.contains_key(service)
     }

@@ -40,7 +40,6 @@ impl EndpointIndex {
 
     fn forget(&mut self, service: &Name, gone: Vec<(Moment, Endpoint, Target)>, touched: &mut Touched) {
         let Some(known) = self.services.get_mut(service) else { return };
-        self.room.give_back(&service.0, gone.len());
         for (_, endpoint, target) in &gone {
             known.remove(&(*endpoint, *target));
         }
@@ -50,12 +49,7 @@ impl EndpointIndex {
         for one in gone {
             ungroup(&mut self.remembered, service, &one);
             let (_, Endpoint { ip, .. }, target) = one;
-            if self.at(service, ip).next().is_none() {
-                self.ips.remove(&(ip, service.clone()));
-            }
-            if let Some(uid) = target {
-                self.places.remove(uid, ip);
-            }
+            self.uncount(service, ip, target);
             touched.add(service, ip, target);
         }
     }

@@ -5,6 +5,7 @@ mod endpoint_index;
 mod lookups;
 mod memory;
 mod places;
+mod room;
 mod slice_part;
 
 pub use endpoint::{Endpoint, Listing, Port, Target, Targets};

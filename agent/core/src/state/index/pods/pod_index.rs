@@ -227,6 +227,7 @@ impl PodIndex {
             }
             record.present = true;
             record.restored = false;
+            record.claims.drop_old(&pod);
             for ip in pod.addresses().filter(|_| !pod.host_network) {
                 let published = pod.ips.contains(&ip);
                 let is_annotated = !published && record.pod.network_ips.contains(&ip);

@@ -19,8 +19,8 @@ pub struct Record {
     pub uid_state: UidState,
     /// Whether the API shows the object now.
     pub present: bool,
-    /// Every IP it showed, with the order in which claims were first seen. Claims of one list share a number, since a
-    /// list does not show which was first.
+    /// Every IP that it showed in its podIPs, or shows in an annotation, with the order in which claims were first seen. Claims of one
+    /// list share a number, since a list does not show which was first.
     pub claims: Claims,
     /// True if one list and nothing else showed its end: the pod's next object may take that back, even a death.
     pub unconfirmed: bool,
@@ -75,6 +75,9 @@ pub struct Claim {
     pub since: Moment,
 }
 
+/// More IPs than a pod has had. One that has shown more keeps claims only to those that it shows: without a claim less is proven.
+const MOST: usize = 64;
+
 /// Claims by IP, in one sorted array: nearly all pods have one.
 #[derive(Debug, Clone, Default)]
 pub struct Claims(SmallVec<[(Addr, Claim); 1]>);
@@ -94,6 +97,14 @@ impl Claims {
     /// All claims.
     pub fn iter(&self) -> impl Iterator<Item = (&Addr, &Claim)> {
         self.0.iter().map(|(ip, claim)| (ip, claim))
+    }
+
+    /// Drops the claims that count no more once the pod is shown so.
+    pub(crate) fn drop_old(&mut self, pod: &Pod) {
+        let has_many = self.0.len() > MOST;
+        self.0.retain(|(ip, claim)| {
+            pod.ips.contains(ip) || pod.network_ips.contains(ip) || claim.published && !has_many
+        });
     }
 
     /// Adds a claim. A known one to the IP stays, unless this one replaces it.
