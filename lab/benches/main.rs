@@ -14,8 +14,9 @@ mod world;
 
 use epguard_lab::figures;
 use std::env;
+use std::process::ExitCode;
 
-fn main() {
+fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let quick = arguments.iter().any(|argument| argument == "--quick");
     // Cargo adds `--bench`.
@@ -29,5 +30,5 @@ fn main() {
         Some("socket-lb") => socket_lb::tables(quick),
         _ => panic!("name a benchmark of `cargo xtask bench --help`"),
     };
-    figures::print(&tables);
+    figures::print(&tables)
 }

@@ -1,5 +1,6 @@
 //! Figures of a benchmark: rows that were measured in turns, each beside its peer.
 
+use std::process::ExitCode;
 use std::{env, fmt};
 
 use comfy_table::presets::ASCII_MARKDOWN;
@@ -68,7 +69,6 @@ impl Table {
         let value = |percent| percentile(&row.samples, percent);
         let ratios = self.ratios(row);
         let ratio = |percent| percentile(&ratios, percent);
-        let limited = if row.peer.is_some() { ratio(50) } else { value(50) };
         [
             format!("{}, {}", row.name, row.unit),
             value(0).map(figure).unwrap_or_default(),
@@ -78,8 +78,19 @@ impl Table {
                 .map(|(median, peer)| format!("{median:.3} to {peer}"))
                 .unwrap_or_default(),
             ratio(25).zip(ratio(75)).map(|(low, high)| format!("{low:.3} to {high:.3}")).unwrap_or_default(),
-            row.limit.map(|limit| limit.shown(limited)).unwrap_or_default(),
+            row.limit.map(|limit| limit.shown(self.limited(row))).unwrap_or_default(),
         ]
+    }
+
+    /// The figure that a row's limit is for; none if it was not measured.
+    fn limited(&self, row: &Row) -> Option<f64> {
+        if row.peer.is_some() { percentile(&self.ratios(row), 50) } else { percentile(&row.samples, 50) }
+    }
+
+    /// The rows that miss their limits, each with the title.
+    fn missed(&self) -> impl Iterator<Item = String> {
+        let is_missed = |row: &&Row| row.limit.is_some_and(|limit| !limit.holds(self.limited(row)));
+        self.rows.iter().filter(is_missed).map(|row| format!("{}: {}", self.title, row.name))
     }
 
     /// To the sample of the peer in the same round.
@@ -91,12 +102,20 @@ impl Table {
 }
 
 impl Limit {
-    fn shown(self, median: Option<f64>) -> String {
-        let (text, limit, holds) = match self {
-            Self::AtMost(limit) => ("at most", limit, median.is_none_or(|median| median <= limit)),
-            Self::AtLeast(limit) => ("at least", limit, median.is_none_or(|median| median >= limit)),
+    /// True if the figure keeps to the limit, or was not measured.
+    fn holds(self, figure: Option<f64>) -> bool {
+        match self {
+            Self::AtMost(limit) => figure.is_none_or(|figure| figure <= limit),
+            Self::AtLeast(limit) => figure.is_none_or(|figure| figure >= limit),
+        }
+    }
+
+    fn shown(self, figure: Option<f64>) -> String {
+        let (text, limit) = match self {
+            Self::AtMost(limit) => ("at most", limit),
+            Self::AtLeast(limit) => ("at least", limit),
         };
-        format!("{text} {limit}{}", if holds { "" } else { ", missed" })
+        format!("{text} {limit}{}", if self.holds(figure) { "" } else { ", missed" })
     }
 }
 
@@ -113,13 +132,21 @@ impl fmt::Display for Table {
     }
 }
 
-/// Prints a benchmark's tables: each as a line of JSON if it was called with `--json`.
-pub fn print(tables: &[Table]) {
-    let is_json = env::args().any(|argument| argument == "--json");
+/// Prints a benchmark's tables: each as a line of JSON if it was called with `--json`. Fails if it was called with `--check` and a row
+/// misses its limit.
+pub fn print(tables: &[Table]) -> ExitCode {
+    let is_asked = |flag: &str| env::args().any(|argument| argument == flag);
+    let is_json = is_asked("--json");
     for table in tables {
         let shown = if is_json { json!(table).to_string() } else { format!("\n{table}") };
         println!("{shown}");
     }
+    let mut missed = tables.iter().flat_map(Table::missed).peekable();
+    if !is_asked("--check") || missed.peek().is_none() {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("beyond their limits: {}", missed.collect::<Vec<String>>().join("; "));
+    ExitCode::FAILURE
 }
 
 /// Measures rows in turns, so that other work of the machine disturbs all of them alike. Every other round runs backwards: the
@@ -184,6 +211,7 @@ mod tests {
 | filter, ns   |         | not measured |                |                | at most 1.45         |
 | resident, MB | 130     | 130          |                |                | at most 100, missed  |";
         assert_eq!(table.to_string(), expected);
+        assert_eq!(table.missed().collect::<Vec<String>>(), ["Packets: miss", "Packets: resident"]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: figures of epguard beside what else could be used. All rows of a table come from one run.
 //!
-//! Times differ from machine to machine and with its other work. Ratios of one run hold, so only they have limits.
+//! Times differ from machine to machine and with its other work. Ratios of one run hold, and so does work that is bounded: only these
+//! have limits.
 
 use std::fs;
 use std::process::ExitCode;
@@ -11,7 +12,7 @@ use clap::ValueEnum;
 
 use crate::build;
 use crate::packages;
-use crate::process::{cargo, is_root, run as run_command};
+use crate::process::{cargo, exit, is_root, run as run_command};
 use crate::setup;
 
 /// What to measure, and the output.
@@ -25,6 +26,9 @@ pub(crate) struct Args {
     /// Take fewer and shorter samples
     #[arg(long)]
     quick: bool,
+    /// Fail if a row misses its limit
+    #[arg(long)]
+    check: bool,
 }
 
 /// A benchmark.
@@ -56,6 +60,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     packages::install_missing(&[("xdp-filter", "xdp-tools"), ("ipset", "ipset")])?;
     build::object(&setup::ebpf()?)?;
     build::released()?;
+    let mut passed = true;
     let names = if args.names.is_empty() { Name::value_variants() } else { &args.names };
     for name in names.iter().filter_map(ValueEnum::to_possible_value) {
         let mut bench = cargo();
@@ -64,10 +69,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         bench.args(["bench", "--quiet", "--package", "epguard-lab", "--bench", target, "--"]);
         bench.arg(name.get_name());
         bench.args(args.json.then_some("--json")).args(args.quick.then_some("--quick"));
-        run_command(&mut bench)?;
+        bench.args(args.check.then_some("--check"));
+        match run_command(&mut bench) {
+            // The others are worth a run, too.
+            Err(error) if args.check => {
+                eprintln!("{error:#}");
+                passed = false;
+            }
+            result => result?,
+        }
     }
     eprintln!("Measured on: {}.", machine());
-    Ok(ExitCode::SUCCESS)
+    Ok(exit(passed))
 }
 
 /// Processor, cores and kernel in a line. On Arm the processor is only a number.
