@@ -188,7 +188,8 @@ pub fn dead_pod(name: &str, ip: &str) -> Value {
         "kind": "Pod", "apiVersion": "v1",
         "metadata": {"name": name, "namespace": "shop", "labels": {"app": "web"}, "managedFields": [
             {"manager": "kubelet", "operation": "Update", "subresource": "status", "apiVersion": "v1",
-             "fieldsType": "FieldsV1", "fieldsV1": {"f:status": {"f:phase": {}}}}]},
+             "fieldsType": "FieldsV1", "fieldsV1": {"f:status": {
+                "f:phase": {}, "f:podIP": {}, "f:conditions": {"k:{\"type\":\"PodReadyToStartContainers\"}": {}}}}}]},
         "spec": {"nodeName": "n", "containers": [{"name": "c"}]},
         "status": {"phase": "Failed", "podIPs": [{"ip": ip}],
             "conditions": [{"type": "PodReadyToStartContainers", "status": "False"}],
@@ -196,10 +197,14 @@ pub fn dead_pod(name: &str, ip: &str) -> Value {
     })
 }
 
+/// A slice of the `EndpointSlice` controller.
 pub fn slice(name: &str, service: &str, address: &str, uid: &Value, ports: &Value) -> Value {
     json!({
         "kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1", "addressType": "IPv4",
-        "metadata": {"name": name, "namespace": "shop", "labels": {"kubernetes.io/service-name": service}},
+        "metadata": {"name": name, "namespace": "shop", "labels": {
+            "kubernetes.io/service-name": service,
+            "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
+        }},
         "endpoints": [{"addresses": [address], "targetRef": {"kind": "Pod", "name": "a", "uid": uid}}], "ports": ports,
     })
 }
