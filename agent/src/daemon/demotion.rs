@@ -110,13 +110,13 @@ fn log(state: &State, names: &Names, finding: &Finding, cost: Option<Cost<'_>>) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shared::testing::Scratch;
+    use tempfile::tempdir;
 
     #[test]
     fn the_next_agent_observes_the_services_that_the_last_one_did_and_none_of_an_unreadable_file() {
-        let run_dir = Scratch::new();
+        let run_dir = tempdir().unwrap();
         let web: Name = ("shop".into(), "web".into());
-        let load = || Demotions::load(&run_dir, OnWrongDeny::Observe).unwrap();
+        let load = || Demotions::load(run_dir.path(), OnWrongDeny::Observe).unwrap();
         let demotions = load();
         assert!(demotions.stored.is_empty());
         demotions.file.store([web.clone()].into());
@@ -124,7 +124,7 @@ mod tests {
         let mut state = State::default();
         load().restore(Duration::ZERO, &mut state);
         assert_eq!(*state.demoted(), BTreeSet::from([web]));
-        fs::write(run_dir.join(DEMOTED), "{").unwrap();
+        fs::write(run_dir.path().join(DEMOTED), "{").unwrap();
         assert!(load().stored.is_empty());
     }
 }
