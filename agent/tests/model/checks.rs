@@ -208,9 +208,9 @@ struct Own {
 
 impl Own {
     fn of(world: &World, service: &Service, ever: &[(Service, Ip, String)]) -> Self {
-        let names = ever.iter().filter(|(other, ..)| other == service).map(|(.., uid)| uid);
+        let uids = ever.iter().filter(|(other, ..)| other == service).map(|(.., uid)| uid);
         let named: Vec<&Pod> =
-            names.filter_map(|uid| world.cluster.pods.iter().find(|pod| pod.uid == *uid)).collect();
+            uids.filter_map(|uid| world.cluster.pods.iter().find(|pod| pod.uid == *uid)).collect();
         let is_selected = |pod: &&Pod| {
             let app = world.objects.pod_of(&pod.uid).map_or(pod.app, |(_, object)| object.app);
             pod.namespace == service.namespace && service.selects == Some(app)

@@ -61,6 +61,7 @@ pub enum Kubelet {
 }
 
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "independent facts, not a state machine")]
 pub struct Pod {
     pub uid: String,
     pub namespace: &'static str,

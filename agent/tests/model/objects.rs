@@ -34,6 +34,7 @@ pub enum Container {
 pub const WAITING: [&str; 3] = ["ContainerCreating", "ErrImagePull", "ImagePullBackOff"];
 
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "independent facts, not a state machine")]
 pub struct PodObject {
     pub uid: String,
     pub app: &'static str,

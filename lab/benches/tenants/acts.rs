@@ -170,7 +170,9 @@ impl Tenant {
             }
         };
         let [ends, changes] = [0, 1].map(|number| own(self, number));
-        [&ends, &changes].into_iter().for_each(|pod| self.shows(pod.clone()));
+        for pod in [&ends, &changes] {
+            self.shows(pod.clone());
+        }
         for number in 0..slices {
             let service = format!("web-{}", number / 2);
             self.service(number / 2, &service, json!({}));

@@ -63,7 +63,9 @@ impl Cluster {
             Fact::Slice(list(objects.slices())),
             Fact::Pod(list(objects.pods())),
         ];
-        lists.into_iter().for_each(|list| cluster.take_in(list));
+        for list in lists {
+            cluster.take_in(list);
+        }
         let ends = cluster.other.ends();
         cluster.take_in(ends);
         assert!(cluster.other.is_denied(cluster.state.tables()), "the other namespace has a denial");
@@ -86,7 +88,7 @@ impl Cluster {
         let second = self.now.as_secs();
         self.now += pause;
         if self.now.as_secs() > second {
-            self.turn(|state, now| state.tick(now));
+            self.turn(State::tick);
         }
         let received = worked();
         self.begin(fact);
@@ -97,7 +99,7 @@ impl Cluster {
             assert!(self.state.has_backlog(), "the fact about the other namespace has no effect");
             self.step();
         }
-        self.waits.push((worked() - received).as_secs_f64() * 1e3);
+        self.waits.push(worked().saturating_sub(received).as_secs_f64() * 1e3);
         while self.state.has_backlog() {
             self.step();
         }
@@ -153,7 +155,7 @@ impl Cluster {
             std::hint::black_box(of.iter().filter_map(|ip| owners.get(ip)).count());
             self.state.take_touched(OWNERS, OWNERS);
         }
-        self.longest = self.longest.max(worked() - began);
+        self.longest = self.longest.max(worked().saturating_sub(began));
     }
 }
 

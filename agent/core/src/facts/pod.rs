@@ -77,7 +77,7 @@ pub enum Sandbox {
     Unsettled,
 }
 
-/// A port of a pod's node that leads to the pod (core/v1 ContainerPort `hostPort`).
+/// A port of a pod's node that leads to the pod (core/v1 `ContainerPort`, `hostPort`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HostPort {
     /// The address that it is on; none: all of the node's.

@@ -13,8 +13,8 @@ fn listing_a(selector: Option<Selector>) -> (World, Pod) {
     (world, a)
 }
 
-fn selecting(app: &str) -> Option<Selector> {
-    Some([("app", app)].into_iter().collect())
+fn selecting(app: &str) -> Selector {
+    [("app", app)].into_iter().collect()
 }
 
 /// A slice of `shop/web` that lists a pod on X, and is not the controller's.
@@ -65,7 +65,7 @@ fn the_namespaces_are_those_of_the_pods_that_slices_name_and_not_the_services() 
 fn a_selector_proves_nothing_where_another_writer_lists_a_pod_or_did() {
     for (is_foreign, reasons) in [(false, &[Reused][..]), (true, &[])] {
         let mut world = World::cluster();
-        world.tell(service(Service { selector: selecting("leader"), ..web() }));
+        world.tell(service(Service { selector: Some(selecting("leader")), ..web() }));
         let a = pod("shop", "a", "leader", &[X]);
         let listed = Slice { foreign: is_foreign, ..foreign("web", &a) };
         world.pod(&a).tell(shown_slice(listed.clone()));
@@ -77,11 +77,11 @@ fn a_selector_proves_nothing_where_another_writer_lists_a_pod_or_did() {
 
 #[test]
 fn a_selector_proves_nothing_while_slices_list_pods_that_it_does_not_select_dead_or_alive() {
-    let (mut world, _) = listing_a(selecting("only-its-controller-knows"));
+    let (mut world, _) = listing_a(Some(selecting("only-its-controller-knows")));
     world.pod(&pending("other", "c", "pg"));
     world.pod(&pod("shop", "b", "pg", &[X])).denies_as("the dead pod shows it", &[]);
 
-    let (mut world, _) = listing_a(selecting("pg"));
+    let (mut world, _) = listing_a(Some(selecting("pg")));
     world.pod(&pod("shop", "b", "api", &[X])).denies(&[Reused]);
     let c = pod("shop", "c", "api", &[Y]);
     world.pod(&c);
@@ -97,7 +97,7 @@ fn a_selector_proves_nothing_while_slices_list_pods_that_it_does_not_select_dead
 
 #[test]
 fn a_selector_proves_again_once_a_listed_pod_has_a_label_that_it_selects() {
-    let (mut world, _) = listing_a(selecting("pg"));
+    let (mut world, _) = listing_a(Some(selecting("pg")));
     let c = pod("shop", "c", "api", &[Y]);
     world.pod(&c).tell(shown_slice(slice("second", &[(Y, Some(c.uid))])));
     world.pod(&pod("shop", "b", "api", &[X])).denies(&[]);
@@ -106,7 +106,7 @@ fn a_selector_proves_again_once_a_listed_pod_has_a_label_that_it_selects() {
 
 #[test]
 fn a_death_that_outlives_a_start_over_shows_that_the_selector_proves_nothing() {
-    let selector = selecting("only-its-controller-knows");
+    let selector = Some(selecting("only-its-controller-knows"));
     let (mut world, a) = listing_a(selector.clone());
     let c = pod("other", "c", "c", &[Y]);
     world.pod(&dead(&c));
@@ -122,7 +122,7 @@ fn a_death_that_outlives_a_start_over_shows_that_the_selector_proves_nothing() {
 
 #[test]
 fn a_live_pod_that_any_slice_of_the_service_lists_is_its_own() {
-    let (mut world, _) = listing_a(selecting("pg"));
+    let (mut world, _) = listing_a(Some(selecting("pg")));
     let b = pod("other", "b", "api", &[X, Y]);
     world.pod(&b).denies(&[Reused]);
     world.tell(shown_slice(slice("second", &[(Y, Some(b.uid))]))).denies(&[]);
@@ -130,7 +130,7 @@ fn a_live_pod_that_any_slice_of_the_service_lists_is_its_own() {
 
 #[test]
 fn a_slice_without_ports_lists_its_addresses_on_any_port() {
-    let (mut world, _) = listing_a(selecting("pg"));
+    let (mut world, _) = listing_a(Some(selecting("pg")));
     let any = SlicePort { port: ANY_PORT, ..tcp("", 1) };
     let second = Slice { ports: vec![any], ..slice("second", &[(X, None)]) };
     world.tell(shown_slice(second.clone())).denies_as("it may be in service", &[]);

@@ -5,7 +5,7 @@ use super::ClusterIndex;
 use super::pods::Record;
 use super::quota::{LeftOut, Quota};
 use crate::counts::{Counts, Groups, uncount, ungroup};
-use crate::facts::{HostPort, Name, Protocol, Service, ServicePort};
+use crate::facts::{HostPort, Name, Protocol, Service};
 use epguard_common::{Addr, Uid, UidState, Vip, capacity};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -242,7 +242,7 @@ impl Claims {
         let known: BTreeSet<PortNumber> = other.into_iter().flat_map(node_ports).collect();
         Self {
             addrs: service.vips.iter().filter(is_new_addr).copied().collect(),
-            ports: service.ports.iter().map(number).collect(),
+            ports: service.ports.iter().map(|port| (port.port, port.protocol.number())).collect(),
             node_ports: node_ports(service).filter(|number| !known.contains(number)).collect(),
         }
     }
@@ -265,12 +265,8 @@ const fn vip(addr: Addr, (port, protocol): PortNumber) -> Vip {
 }
 
 fn vips_of(service: &Service) -> impl Iterator<Item = Vip> {
-    let numbers = service.ports.iter().map(number);
+    let numbers = service.ports.iter().map(|port| (port.port, port.protocol.number()));
     numbers.flat_map(|number| service.vips.iter().map(move |addr| vip(*addr, number)))
-}
-
-const fn number(port: &ServicePort) -> PortNumber {
-    (port.port, port.protocol.number())
 }
 
 fn node_ports(service: &Service) -> impl Iterator<Item = PortNumber> {
