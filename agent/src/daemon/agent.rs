@@ -1,44 +1,52 @@
 //! The body of the agent's loop: what each kind of event changes. No function here waits.
 
+mod interfaces;
 mod messages;
 mod overview;
+mod slow_steps;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use crate::daemon::args::AgentArgs;
-use crate::daemon::attachments::Attachments;
 use crate::daemon::confirmation::Confirmation;
 use crate::daemon::demotion::Demotions;
 use crate::daemon::lease::Lease;
 use crate::daemon::mode_policy::NodeModes;
+use crate::daemon::node_thread::{NodeEvent, NodeThread};
 use crate::daemon::report::denial_log::Report;
 use crate::daemon::report::metrics::Timings;
-use crate::daemon::translators::Translators;
-use crate::kernel::datapath::Datapath;
 use crate::kernel::maps::Writer;
 use crate::node::netlink::Event as LinkEvent;
 use crate::shared::clock::{Clocks, boot as now, nanoseconds};
 use crate::shared::pace::Pace;
 use crate::shared::status::{Status, Watch};
-use crate::watch::{Message, Watches};
+use crate::watch::Watches;
 use anyhow::Result;
 use epguard_common::{Addr, Event, Outcome};
 use epguard_core::facts::{Fact, Presence, Protocol, Watched};
 use epguard_core::freshness::{Due, Freshness};
 use epguard_core::history::History;
 use epguard_core::state::{Endpoint, State};
-use std::collections::{BTreeMap, VecDeque};
+use interfaces::Interfaces;
+use slow_steps::SlowSteps;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync;
+use waiting::Waiting;
 
 /// New owners that are written at once: two milliseconds' worth.
 const OWNERS: usize = 512;
+
+/// A fact that waits for longer ends the lease: it may contradict a denial.
+const UNREAD: Duration = Duration::from_secs(1);
 
 /// The state of the agent's one loop.
 pub struct Agent {
     state: State,
     writer: Writer,
-    attachments: Attachments,
+    node: NodeThread,
+    interfaces: Interfaces,
     report: Report,
     lease: Lease,
     api: Watches,
@@ -46,7 +54,6 @@ pub struct Agent {
     confirmation: Confirmation,
     demotions: Demotions,
     node_modes: NodeModes,
-    translators: Translators,
     watches: BTreeMap<Watched, Watch>,
     timings: Timings,
     /// True while netlink has to report which addresses the node leads to.
@@ -54,11 +61,9 @@ pub struct Agent {
     refused: usize,
     /// The last figures, and until when they are given again.
     recent: Option<(Duration, Status)>,
-    /// True once every interface that existed at the start is hooked, or could not be hooked.
-    settled: bool,
     history: History,
-    /// Messages that wait for the end of a list, or of a turn.
-    waiting: VecDeque<Message>,
+    waiting: Waiting,
+    slow_steps: SlowSteps,
 }
 
 impl Agent {
@@ -67,7 +72,7 @@ impl Agent {
         state: State,
         writer: Writer,
         (report, demotions): (Report, Demotions),
-        (datapath, translators): (Datapath, Translators),
+        node: NodeThread,
         (api, pace): (Watches, Pace),
         node_modes: NodeModes,
         args: &AgentArgs,
@@ -76,7 +81,8 @@ impl Agent {
         Self {
             state,
             writer,
-            attachments: Attachments::new(datapath, args.selection(), args.clsact_delay),
+            node,
+            interfaces: Interfaces::new(args.selection()),
             report,
             lease: Lease::new(view, args.lease, Clocks::now()),
             api,
@@ -84,72 +90,81 @@ impl Agent {
             confirmation: Confirmation::default(),
             demotions,
             node_modes,
-            translators,
             watches: Watched::ALWAYS.into_iter().map(|id| (id, Watch::default())).collect(),
             timings: Timings::start(),
             ask_for_presence: sync::watch::Sender::new(true),
             refused: 0,
             recent: None,
-            settled: false,
             history: History::default(),
-            waiting: VecDeque::new(),
+            waiting: Waiting::default(),
+            slow_steps: SlowSteps::default(),
         }
     }
 
-    /// Does the periodic work, and renews the lease while the view is fresh.
+    /// Does the periodic work.
     pub fn on_tick(&mut self) -> Result<()> {
         self.apply_lifts()?;
-        self.state.tick(now());
+        self.state.begin_tick(now());
         self.writer.sweep_flows()?;
         self.confirmation.tick(now(), &mut self.state, &self.api, &mut self.report);
         self.demotions.tick(now(), &mut self.state, &mut self.writer, &self.report.names)?;
         self.report.tick(now(), &self.state, &mut self.writer)?;
-        self.write()?;
         if self.state.is_synced() {
             // Restored denials changed no map, so their names have not been recorded yet.
             self.report.names.keep(&self.state);
         }
-        self.attachments.tick();
-        self.attachments.write_roles(&mut self.writer);
-        self.translators.follow(&mut self.writer)?;
-        let (in_force, everywhere) = self.attachments.follow_socket_lb()?;
-        self.writer.view.judge_by_socket(in_force, everywhere && self.settled)?;
-        self.keep_view_fresh()?;
+        self.node.tick();
+        self.interfaces.write(&self.node.seen, &mut self.writer);
+        self.run_turn()?;
         let denies = self.denies();
         self.lease.log(now(), denies);
         Ok(())
     }
 
-    /// Applies an event of netlink: hooks new interfaces, and drops deleted ones.
-    pub fn on_interface(&mut self, event: LinkEvent) -> Result<()> {
-        match event {
-            LinkEvent::Appeared(interface) => self.attachments.appeared(&interface),
-            LinkEvent::Gone { ifindex } => self.attachments.gone(ifindex),
-            LinkEvent::Defaults(defaults) => self.attachments.set_defaults(defaults)?,
-            LinkEvent::Lost => self.attachments.lost(),
-            LinkEvent::Recovered => self.attachments.recovered(),
-            LinkEvent::Addresses(addresses) => {
-                self.state.begin_fact(now(), Fact::LocalAddresses(addresses));
-                self.write()?;
-            }
-            LinkEvent::Held(ips) => {
-                let presence = ips.map_or(Presence::Unknown, Presence::Held);
-                self.state.begin_fact(now(), Fact::Presence(presence));
-                self.write()?;
-            }
-            LinkEvent::Announced(ips) => {
-                self.state.begin_fact(now(), Fact::Presence(Presence::Announced(ips)));
-            }
-            LinkEvent::Looked(at) => self.state.begin_fact(now(), Fact::Presence(Presence::Looked(at))),
-            LinkEvent::Settled => {
-                self.attachments.settled(&mut self.writer)?;
-                self.settled = true;
-                self.insist_on_hooks()?;
-                self.attachments.remove_leftovers();
-            }
-        }
-        self.attachments.write_roles(&mut self.writer);
-        Ok(())
+    /// Applies an event of netlink. Interfaces are hooked by the node's thread.
+    pub fn on_node_event(&mut self, event: NodeEvent) -> Result<()> {
+        self.interfaces.note(&event);
+        self.interfaces.write(&self.node.seen, &mut self.writer);
+        let fact = match event.event {
+            LinkEvent::Addresses(addresses) => Fact::LocalAddresses(addresses),
+            LinkEvent::Held(Some(ips)) => Fact::Presence(Presence::Held(ips)),
+            LinkEvent::Held(None) => Fact::Presence(Presence::Unknown),
+            LinkEvent::Announced(ips) => Fact::Presence(Presence::Announced(ips)),
+            LinkEvent::Looked(at) => Fact::Presence(Presence::Looked(at)),
+            LinkEvent::Appeared(_)
+            | LinkEvent::Gone { .. }
+            | LinkEvent::Defaults(_)
+            | LinkEvent::Settled
+            | LinkEvent::Lost
+            | LinkEvent::Recovered => return self.judge_by_socket(),
+        };
+        self.state.begin_fact(event.received, fact);
+        self.run_turn()
+    }
+
+    /// Writes what the node's thread has found. Errors: enforcement is asked for, and nothing can be enforced; a map cannot be written.
+    pub fn on_snapshot(&mut self) -> Result<()> {
+        let was_settled = self.node.seen.settled;
+        self.node.look();
+        let translators = &self.node.seen.translators;
+        self.writer.view.change(|view| {
+            view.entry_at = translators.entry_at.unwrap_or(view.entry_at);
+            view.cilium = translators.cilium.into();
+        })?;
+        self.interfaces.write(&self.node.seen, &mut self.writer);
+        // What its translation makes doubtful leaves SERVICES before the programs judge by sockets.
+        let is_there = !self.node.seen.socket_lb.programs.is_empty();
+        self.state.begin_fact(now(), Fact::SocketLb(is_there));
+        self.write()?;
+        self.judge_by_socket()?;
+        if was_settled { Ok(()) } else { self.insist_on_hooks() }
+    }
+
+    /// Lets the programs judge packets by their sockets, as far as all of these meet a hook.
+    fn judge_by_socket(&mut self) -> Result<()> {
+        let seen = &self.node.seen;
+        let everywhere = seen.hooks_everywhere && self.interfaces.are_all_in(seen);
+        self.writer.view.judge_by_socket(seen.socket_lb.in_force, everywhere)
     }
 
     /// Takes in reports of packets that were denied, or that lift a denial, as many as the node's budget allows.
@@ -196,15 +211,15 @@ impl Agent {
         self.state.begin_fact(now(), Fact::Presence(spoke));
     }
 
-    /// Removes all programs, links and maps of epguard from the kernel.
-    pub fn detach(self) -> Result<Vec<String>> {
-        self.attachments.detach()
+    /// Ends the node's thread, once it has carried out what it is at.
+    pub fn end(self) {
+        self.node.end();
     }
 
     /// Writes the maps.
     fn write(&mut self) -> Result<()> {
         self.install()?;
-        if !self.state.is_unfinished() {
+        if !self.state.is_half_applied() {
             self.timings.written();
         }
         Ok(())
@@ -249,14 +264,18 @@ impl Agent {
         Ok(())
     }
 
-    /// Renews the lease if the view is fresh enough. Requires that everything received so far is in the maps. While
-    /// there are denials, asks for confirmations of the watches that are due.
+    /// Renews the lease if the view is fresh enough. Requires that what was applied so far is in the maps; a fact that has waited for
+    /// long ends it. While there are denials, asks for confirmations of the watches that are due.
     fn keep_view_fresh(&mut self) -> Result<()> {
-        let renewed = self.lease.renew(Clocks::now(), self.state.is_synced());
+        let (clocks, denies) = (Clocks::now(), self.denies());
+        let half_applied = self.state.half_applied_since().map(|since| clocks.boot.saturating_sub(since));
+        let is_unread = self.waiting.longest().max(half_applied) > Some(UNREAD);
+        self.lease.check(clocks.boot, denies);
+        let renewed = self.lease.renew(clocks, self.state.is_synced() && !is_unread);
         if let Some(deadline) = renewed {
             self.writer.view.renew_lease(nanoseconds(deadline))?;
         }
-        if self.denies() {
+        if denies {
             for Due { watch, within } in self.lease.view.due(now()) {
                 self.api.confirm(watch, within);
             }

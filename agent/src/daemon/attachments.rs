@@ -1,10 +1,10 @@
 //! The interfaces that carry our hooks: hooks new ones, checks hooked ones and retries failed ones.
 
-mod roles;
+mod uplinks;
 mod waiting;
 
+use crate::daemon::node_thread;
 use crate::kernel::datapath::{Chain, Datapath, Hooks, failed_with};
-use crate::kernel::maps::Writer;
 use crate::node::netlink::{Interface, Role, Roles, Selection};
 use crate::shared::status::Attachment;
 use anyhow::{Context as _, Result, bail};
@@ -19,8 +19,8 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// How often an interface that could not be hooked is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long one tick checks interfaces. The kernel answers about each once other programs' changes of the network are done, and the
-/// lease is renewed between ticks.
+/// How long one tick checks interfaces. The kernel answers about each once other programs' changes of the network are done, and new
+/// interfaces are hooked between ticks.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
 /// Interfaces that are hooked, and those that could not be hooked.
@@ -28,10 +28,8 @@ pub struct Attachments {
     datapath: Datapath,
     roles: Roles,
     interfaces: BTreeMap<u32, Attachment>,
-    /// The roles that INTERFACES holds.
-    written: BTreeMap<u32, Role>,
-    /// True while the known interfaces may be out of date.
-    lost: bool,
+    /// The numbers of the events that announced them.
+    events: BTreeMap<u32, u64>,
     knows_defaults: bool,
     checked: Instant,
     /// Interfaces to check.
@@ -52,8 +50,7 @@ impl Attachments {
             datapath,
             roles: Roles::new(selection),
             interfaces: BTreeMap::new(),
-            written: BTreeMap::new(),
-            lost: false,
+            events: BTreeMap::new(),
             knows_defaults: false,
             checked: Instant::now(),
             due: VecDeque::new(),
@@ -61,13 +58,17 @@ impl Attachments {
         }
     }
 
-    /// The interfaces, for the status.
-    pub fn list(&self) -> impl Iterator<Item = &Attachment> {
-        self.interfaces.values()
+    /// The interfaces, ascending.
+    pub fn list(&self) -> impl Iterator<Item = node_thread::Interface> {
+        self.interfaces.iter().map(|(ifindex, shown)| {
+            let event = self.events.get(ifindex).copied().unwrap_or_default();
+            node_thread::Interface { event, shown: shown.clone() }
+        })
     }
 
-    /// Hooks an interface that is new, renamed, or now selected.
-    pub fn appeared(&mut self, interface: &Interface) {
+    /// Hooks an interface that is new, renamed, or now selected. `event` is the number of the event that announced it.
+    pub fn appeared(&mut self, event: u64, interface: &Interface) {
+        self.events.insert(interface.ifindex, event);
         let Some(role) = self.roles.add(interface) else {
             return;
         };
@@ -94,6 +95,7 @@ impl Attachments {
     /// Drops an interface.
     pub fn gone(&mut self, ifindex: u32) {
         self.interfaces.remove(&ifindex);
+        self.events.remove(&ifindex);
         self.roles.remove(ifindex);
         self.waiting.gone(ifindex);
         self.datapath.unhook(ifindex);
@@ -115,21 +117,9 @@ impl Attachments {
         self.insist_on_xdp()
     }
 
-    /// Interfaces may have changed unseen: none has a role until they can be listed again.
-    pub fn lost(&mut self) {
-        self.lost = true;
-    }
-
-    /// The reported interfaces are up to date again. Checks all hooks: an interface that was made anew has lost them.
-    pub fn recovered(&mut self) {
-        self.lost = false;
-        self.check();
-    }
-
-    /// Every interface that existed at the start has been reported.
-    pub fn settled(&mut self, writer: &mut Writer) -> Result<()> {
-        self.write_roles(writer);
-        writer.retain_roles(|ifindex| self.written.contains_key(&ifindex));
+    /// Every interface that existed at the start has been reported. Errors: none is to be hooked, or one cannot have the XDP that the
+    /// operator demands.
+    pub fn settled(&mut self) -> Result<()> {
         if self.interfaces.is_empty() {
             bail!(
                 "no interface matches --pod-interfaces and --uplinks: nothing would be protected (see `ip link`)"
@@ -139,15 +129,6 @@ impl Attachments {
         self.insist_on_xdp()?;
         tracing::info!(interfaces = self.interfaces.values().filter(|at| at.attached).count(), "hooked");
         Ok(())
-    }
-
-    /// Errors: no interface can be hooked.
-    pub fn require_one(&self) -> Result<()> {
-        let error = self.interfaces.values().find_map(|at| at.error.as_deref());
-        match error.filter(|_| !self.interfaces.values().any(|at| at.attached)) {
-            Some(first) => bail!("no interface can be hooked, so nothing would be enforced: {first}"),
-            None => Ok(()),
-        }
     }
 
     /// Removes what earlier processes left on other interfaces than those that are hooked now.
@@ -183,7 +164,7 @@ impl Attachments {
         }
     }
 
-    /// Attaches again where another program detached us.
+    /// Checks all hooks, and attaches again where another program detached us, or where an interface was made anew.
     pub fn check(&mut self) {
         self.checked = Instant::now();
         self.due = self.interfaces.keys().copied().collect();

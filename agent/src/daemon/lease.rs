@@ -15,13 +15,28 @@ pub struct Lease {
     length: Duration,
     deadline: Duration,
     clocks: Clocks,
+    /// Whether there were denials at the last check.
+    is_needed: bool,
+    /// Whether the lease ran after that.
+    ran: bool,
+    /// How often it ended while there were denials.
+    lost: u64,
     missed: u32,
 }
 
 impl Lease {
     /// No lease yet. `length` is how long denials outlive the agent.
     pub fn new(view: Freshness, length: Duration, clocks: Clocks) -> Self {
-        Self { view, length, deadline: Duration::ZERO, clocks, missed: 0 }
+        Self {
+            view,
+            length,
+            deadline: Duration::ZERO,
+            clocks,
+            is_needed: false,
+            ran: false,
+            lost: 0,
+            missed: 0,
+        }
     }
 
     /// The end of the lease: after it nothing is denied.
@@ -29,12 +44,36 @@ impl Lease {
         self.deadline
     }
 
+    /// How often the lease ended while there were denials.
+    pub const fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Counts and logs that the lease has ended while there were denials, even if it is renewed at once. Call it before
+    /// [`Lease::renew`], with whether there are denials.
+    pub fn check(&mut self, now: Duration, denies: bool) {
+        if self.ran && denies && self.deadline <= now {
+            self.lost += 1;
+            self.missed = PATIENCE;
+            let (watch, as_of) = self.view.least_fresh().unzip();
+            let unchecked = now.saturating_sub(self.clocks.boot);
+            tracing::warn!(
+                watch = watch.map(tracing::field::display),
+                age_s = as_of.flatten().map(|as_of| now.saturating_sub(as_of).as_secs()),
+                unchecked_ms = u64::try_from(unchecked.as_millis()).unwrap_or(u64::MAX),
+                "lease lost: packets to denied endpoints pass. The view is too old (age_s), the agent stood still \
+                 (unchecked_ms), a fact waited for a second, or the clocks jumped"
+            );
+        }
+        self.is_needed = denies;
+    }
+
     /// The deadline to write into the kernel, if it has to change: `length` from now, but never later than the
     /// deadline of the view. Call it only when everything that came before the proofs is in the maps.
     ///
-    /// The lease ends at once if the clocks jump, if `synced` is false, and if a proof that the view depends on is
-    /// void.
-    pub fn renew(&mut self, clocks: Clocks, synced: bool) -> Option<Duration> {
+    /// The lease ends at once if the clocks jump, if `sound` is false (not everything is listed, or a fact has waited for long), and if a
+    /// proof that the view depends on is void.
+    pub fn renew(&mut self, clocks: Clocks, sound: bool) -> Option<Duration> {
         let jump = clocks.jumped_since(&self.clocks);
         self.clocks = clocks;
         if let Some(jump) = jump {
@@ -49,15 +88,16 @@ impl Lease {
         let allowed = self
             .view
             .deadline(now)
-            .filter(|_| synced)
+            .filter(|_| sound)
             .map_or(Duration::ZERO, |deadline| deadline.min(now + self.length));
         let ended = self.deadline > now && allowed <= now;
         let half_over = now + self.length / 2 > self.deadline;
         let renewed = half_over && allowed > self.deadline;
-        (ended || renewed).then(|| {
+        if ended || renewed {
             self.deadline = allowed;
-            allowed
-        })
+        }
+        self.ran = self.is_needed && (ended || self.deadline > now);
+        (ended || renewed).then_some(allowed)
     }
 
     /// Logs once that the lease is over while there are denials, and once that it is back. Call it regularly.
@@ -155,6 +195,55 @@ mod tests {
         assert_eq!(lease.renew(at(102), true), None);
         lease.view.proven(Pods, s(102), Confirmation);
         assert_eq!(lease.renew(at(102), true), Some(s(117)));
+    }
+
+    #[test]
+    fn a_lease_that_ends_while_it_is_needed_is_counted_once_even_if_it_is_renewed_at_once() {
+        let mut lease = lease();
+        let mut at_second = |at_second: u64, denies: bool, sound: bool| {
+            for id in [Pods, Nodes] {
+                lease.view.proven(id, s(at_second), Confirmation);
+            }
+            lease.check(s(at_second), denies);
+            lease.renew(at(at_second), sound);
+            lease.lost()
+        };
+        assert_eq!(at_second(110, false, true), 0);
+        assert_eq!(at_second(140, true, true), 0, "nothing was denied when it ended");
+        assert_eq!(at_second(150, true, true), 0);
+        assert_eq!(at_second(170, true, true), 1, "the agent stood still");
+        assert_eq!(at_second(171, true, true), 1);
+        assert_eq!(at_second(172, true, false), 1);
+        assert_eq!(at_second(173, true, false), 2, "a fact waits");
+        assert_eq!(at_second(174, true, true), 2);
+        assert_eq!(at_second(200, false, true), 2, "nothing is denied any more");
+    }
+
+    /// What docs/upgrade.md promises: a confirmation takes 4 s at most.
+    #[test]
+    fn a_second_of_the_lease_is_left_at_any_moment_while_confirmations_take_their_longest() {
+        let mut view = Freshness::new(&[Pods], s(30), || 0.0);
+        view.connected(Pods, true);
+        view.proven(Pods, s(100), List);
+        let mut lease = Lease::new(view, s(15), at(100));
+        let (mut answers, mut left) = (Vec::new(), Vec::new());
+        for second in 100..400 {
+            for (asked, _) in answers.extract_if(.., |(_, answered)| *answered <= second).collect::<Vec<_>>()
+            {
+                // It was sent a moment later, so that the next one is asked for at the tick after it is due.
+                let sent = s(asked) + Duration::from_millis(1);
+                lease.view.proven(Pods, sent, Confirmation);
+            }
+            lease.renew(at(second), true);
+            if !lease.view.due(s(second)).is_empty() {
+                answers.push((second, second + 4));
+            }
+            // Until just before the next check.
+            left.push(lease.deadline().saturating_sub(s(second + 1)));
+        }
+        left.sort();
+        assert_eq!(left[0].as_secs(), 1);
+        assert!(left[left.len() / 4] >= s(6), "{left:?}");
     }
 
     #[test]

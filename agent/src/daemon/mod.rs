@@ -8,6 +8,7 @@ pub mod demotion;
 pub mod lease;
 mod memory;
 pub mod mode_policy;
+pub mod node_thread;
 pub mod report;
 pub mod run;
 pub mod telemetry;

@@ -1,11 +1,14 @@
 //! `epguard agent`: connects all parts to one loop that owns the state and the maps.
 
-mod inbox;
+pub mod gather;
+pub mod inbox;
 
 use crate::daemon::agent::Agent;
 use crate::daemon::args::AgentArgs;
+use crate::daemon::attachments::Attachments;
 use crate::daemon::demotion::Demotions;
 use crate::daemon::mode_policy::{Modes, NodeModes};
+use crate::daemon::node_thread::{NodeThread, NodeWork, route};
 use crate::daemon::report::Names;
 use crate::daemon::report::denial_log::Report;
 use crate::daemon::report::kube_events::Announcer;
@@ -24,7 +27,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 use epguard_common::Config;
 use epguard_core::facts::Watched;
 use epguard_core::state::{Numbers, Settings, State};
-use inbox::{BACKLOG, Gather, Inbox, Turn};
+use gather::Gather;
+use inbox::{BACKLOG, Inbox, Turn};
 use kube::Client;
 use nix::libc;
 use std::fs::{self, File};
@@ -57,7 +61,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let mut writer = Writer::new(&mut datapath.ebpf)?;
     writer.config.lock_in(&args.pins.pin_dir);
     let mut translators = Translators::new(&nfct, &args.cilium_maps, &args.pins.pin_dir);
-    translators.follow(&mut writer)?;
+    translators.follow()?;
     let flags = (args.mode, args.reasons.modes());
     let node_modes = NodeModes::new(args.fleet_config.clone(), flags, &writer.config.read_config()?);
     let Modes { mode, reasons, source } = node_modes.in_force();
@@ -73,7 +77,12 @@ pub async fn run(args: AgentArgs) -> Result<()> {
 
     let (sender, messages) = mpsc::channel(BACKLOG);
     let (watches, announcer) = use_api(&api, client, &args, &sender);
-    let (announce, interfaces) = mpsc::channel(BACKLOG);
+    let attachments = Attachments::new(datapath, args.selection(), args.clsact_delay);
+    let (node_thread, mut hooks_ended) = NodeThread::start(NodeWork::new(attachments, translators))?;
+    let (announce, events_of_node) = mpsc::channel(BACKLOG);
+    let (to_loop, node_events) = mpsc::channel(BACKLOG);
+    node.spawn(route(events_of_node, node_thread.orders(), to_loop));
+    let snapshots = node_thread.snapshots();
     let mut follow = node.spawn(netlink::follow(announce.clone()));
     let (ask, questions) = mpsc::channel(1);
     let (probe, probes) = mpsc::channel(1);
@@ -84,21 +93,28 @@ pub async fn run(args: AgentArgs) -> Result<()> {
 
     let names = Names::load(&args.run.run_dir)?;
     let demotions = Demotions::load(&args.run.run_dir, args.on_wrong_deny)?;
-    let mut state = state(&args, &writer, &names);
-    demotions.restore(boot(), &mut state);
+    let state = state(&args, &writer, &names, &demotions);
     let report = (Report::new(names, announcer), demotions);
-    let agent =
-        Agent::new(state, writer, report, (datapath, translators), (watches, pace), node_modes, &args);
+    let agent = Agent::new(state, writer, report, node_thread, (watches, pace), node_modes, &args);
     // The loop's future stays small.
     let mut agent = Box::new(agent);
+    agent.on_snapshot()?;
     let mut presence = node.spawn(netlink::presence(announce, agent.asks_for_presence()));
     let mut tick = interval(lease::period(args.lease, args.max_view_age));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
     tracing::info!(node = args.node_name, mode = mode.as_str(), "started");
-    let reports = async || events.next().await;
-    let mut inbox =
-        Inbox { tick, probes, interfaces, messages, gather: Gather::default(), questions, reports };
+    let mut inbox = Inbox {
+        tick,
+        probes,
+        node: node_events,
+        snapshots,
+        messages,
+        gather: Gather::default(),
+        questions,
+        reports: async || events.next().await,
+        has_worked: false,
+    };
     loop {
         let turn = tokio::select! {
             biased;
@@ -106,16 +122,23 @@ pub async fn run(args: AgentArgs) -> Result<()> {
             _ = tokio::signal::ctrl_c() => break,
             followed = &mut follow => return followed.context("cannot follow the node's interfaces any more"),
             followed = &mut presence => return followed.context("cannot follow the node's routes any more"),
+            ended = &mut hooks_ended => {
+                ended.context("the thread of the hooks ended")??;
+                bail!("the thread of the hooks has ended: restart the agent")
+            }
             _ = &mut api_ended => bail!("the thread of the watches has ended: restart the agent"),
             served = &mut metrics => return served.context("cannot serve metrics"),
             served = &mut health => return served.context("cannot serve health"),
             served = &mut serve => return served.context("cannot serve the status"),
             turn = inbox.next(agent.has_backlog()) => turn?,
         };
+        agent.receive(inbox.take_messages(BACKLOG.saturating_sub(agent.waiting())));
         act(&mut agent, turn)?;
     }
     if args.detach_on_exit {
-        let removed = agent.detach()?.len() + run_dir::clear(&args.run.run_dir).len();
+        agent.end();
+        let work = hooks_ended.await.context("the thread of the hooks ended")??;
+        let removed = work.detach()?.len() + run_dir::clear(&args.run.run_dir).len();
         tracing::info!(removed, "stopped and detached; nothing is denied any more");
     } else {
         tracing::info!("stopped; denials stay until the lease ends, or the next agent takes over");
@@ -192,25 +215,25 @@ fn cgroup(given: Option<&Path>) -> Result<Option<PathBuf>> {
 }
 
 /// The state at the start, restored from the pinned maps; it holds until everything is listed.
-fn state(args: &AgentArgs, writer: &Writer, names: &Names) -> State {
+fn state(args: &AgentArgs, writer: &Writer, names: &Names, demotions: &Demotions) -> State {
     let settings = Settings { node: args.node_name.clone(), ipam: args.ipam, ranges: args.ranges.ranges() };
     let mut state = State::with_numbers(settings, Numbers::after(writer.view.written().last_service));
     state.restore(writer.restored().clone());
     state.know_names(names.known().clone());
+    demotions.restore(boot(), &mut state);
     state
 }
 
-fn act(agent: &mut Agent, turn: Turn) -> Result<()> {
+/// Carries out a turn.
+pub fn act(agent: &mut Agent, turn: Turn) -> Result<()> {
     match turn {
-        Turn::Tick => agent.on_tick()?,
-        Turn::Interface(event) => agent.on_interface(event)?,
-        Turn::Backlog => agent.run_turn()?,
-        Turn::Messages(batch) => agent.on_messages(batch)?,
-        Turn::Question(question) => agent.on_question(question)?,
-        Turn::Events(events) => agent.on_events(events)?,
+        Turn::Tick => agent.on_tick(),
+        Turn::Node(event) => agent.on_node_event(event),
+        Turn::Snapshot => agent.on_snapshot(),
+        Turn::Work => agent.run_turn(),
+        Turn::Question(question) => agent.on_question(question),
+        Turn::Events(events) => agent.on_events(events),
     }
-    agent.record_history();
-    Ok(())
 }
 
 /// Locks the run directory: two agents would answer at the same socket.

@@ -1,11 +1,12 @@
 //! Follows what translates Services on this node, so that the programs read its records: netfilter's conntrack, and Cilium's maps.
 
+use crate::daemon::node_thread;
 use crate::kernel::cilium::Cilium;
 use crate::kernel::conntrack::{entry_at, is_loaded};
-use crate::kernel::maps::{self, Writer};
+use crate::kernel::maps;
 use crate::node::netlink::netfilter::{dump, string};
 use crate::shared::status::{Cause, Gap, Translators as Shown};
-use anyhow::{Result, bail};
+use anyhow::Result;
 use epguard_common::{Outcome, Reason};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -26,8 +27,8 @@ const NAME: u16 = 2;
 pub struct Translators {
     /// Why no program reads conntrack entries.
     kernel: Option<String>,
-    /// Whether the layout of an entry is known.
-    has_layout: bool,
+    /// Where an entry lies in `struct nf_conn`, once that is known; 0 if it cannot be.
+    entry_at: Option<u32>,
     /// Whether the module was there when the layout was looked for.
     looked: Option<bool>,
     cilium: Cilium,
@@ -45,7 +46,7 @@ impl Translators {
     pub fn new(nfct: &Result<u32>, cilium: &Path, pin_dir: &Path) -> Self {
         Self {
             kernel: nfct.as_ref().err().map(|error| format!("{error:#}")),
-            has_layout: false,
+            entry_at: None,
             looked: None,
             cilium: Cilium::new(cilium, pin_dir),
             is_on_cilium: false,
@@ -59,26 +60,24 @@ impl Translators {
 
     /// Looks for conntrack, until it is there, and for Cilium's maps.
     ///
-    /// Errors: a map cannot be written, or has to be made anew by the next process.
-    pub fn follow(&mut self, writer: &mut Writer) -> Result<()> {
+    /// Errors: a map of Cilium's maps cannot be written, or has to be made anew by the next process.
+    pub fn follow(&mut self) -> Result<()> {
         let looked = Some(is_loaded());
-        if self.kernel.is_none() && !self.has_layout && self.looked != looked {
+        if self.kernel.is_none() && self.entry_at.is_none() && self.looked != looked {
             self.looked = looked;
             match entry_at() {
                 Ok(None) => {}
                 Ok(Some(at)) => {
-                    writer.view.change(|view| view.entry_at = at)?;
-                    self.has_layout = true;
+                    self.entry_at = Some(at);
                     tracing::info!("packets are judged by their conntrack entries");
                 }
                 Err(error) => {
-                    writer.view.change(|view| view.entry_at = 0)?;
+                    self.entry_at = Some(0);
                     self.kernel = Some(format!("{error:#}"));
                 }
             }
         }
         self.is_on_cilium = self.cilium.follow(Instant::now())?;
-        writer.view.change(|view| view.cilium = self.is_on_cilium.into())?;
         let now = Instant::now();
         if self.read.is_none_or(|read| now.duration_since(read) >= SETTINGS) {
             self.read = Some(now);
@@ -101,25 +100,25 @@ impl Translators {
         self.last_unreadable.is_some_and(|last| now.duration_since(last) < SHOWN)
     }
 
-    /// Errors: this kernel shows no record of any translator, so that no denial of a Service could be enforced.
-    pub fn require_one(&self, has_socket_lb: bool) -> Result<()> {
-        match &self.kernel {
-            Some(why) if !self.is_on_cilium && !has_socket_lb => {
-                bail!("nothing would be enforced, as no packet shows its Service: {why}")
-            }
-            _ => Ok(()),
+    /// What was found, beside a socket load balancer or without.
+    pub fn snapshot(&self, has_socket_lb: bool) -> node_thread::Translators {
+        let has_other = self.is_on_cilium || has_socket_lb;
+        let unreadable = if has_other { None } else { self.kernel.clone() };
+        node_thread::Translators {
+            entry_at: self.entry_at,
+            cilium: self.is_on_cilium,
+            shown: self.shown(has_other),
+            unreadable,
         }
     }
 
-    /// For the status.
-    pub fn shown(&self, has_socket_lb: bool) -> Shown {
-        let conntrack = self.kernel.is_none() && self.has_layout;
+    fn shown(&self, has_other: bool) -> Shown {
+        let conntrack = self.kernel.is_none() && self.entry_at.is_some();
         let mut gaps = Vec::new();
         let mut add = |cause, detail: &str| {
             let detail = detail.to_owned();
             gaps.push(Gap { cause, detail });
         };
-        let has_other = self.is_on_cilium || has_socket_lb;
         if let Some(why) = &self.kernel {
             add(Cause::Kernel, why);
         } else if !conntrack && !has_other {
@@ -171,6 +170,7 @@ fn flowtables() -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::daemon::node_thread::Snapshot;
 
     fn with(nfct: &Result<u32>) -> Translators {
         let nowhere = Path::new("/nonexistent");
@@ -179,12 +179,16 @@ mod tests {
 
     #[test]
     fn a_kernel_that_shows_no_entry_keeps_from_enforcing_unless_a_socket_load_balancer_does() {
+        let required = |translators: &Translators, has_socket_lb| {
+            let translators = translators.snapshot(has_socket_lb);
+            Snapshot { translators, ..Snapshot::default() }.require_record()
+        };
         let shows_none = with(&Err(anyhow::anyhow!("no BTF")));
-        let refused = shows_none.require_one(false).unwrap_err().to_string();
+        let refused = required(&shows_none, false).unwrap_err().to_string();
         assert!(refused.ends_with("no packet shows its Service: no BTF"), "{refused}");
-        shows_none.require_one(true).unwrap();
+        required(&shows_none, true).unwrap();
         // The module may still come.
-        with(&Ok(104)).require_one(false).unwrap();
+        required(&with(&Ok(104)), false).unwrap();
     }
 
     #[test]

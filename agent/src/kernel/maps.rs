@@ -1,4 +1,5 @@
-//! Writes the pinned maps: no other module does, except for MACS (`datapath/xdp`).
+//! Writes the pinned maps: no other module does, except for MACS (`datapath/xdp`) and the maps of Cilium's maps (`cilium`), which the
+//! thread of the hooks writes.
 
 mod config;
 mod counters;

@@ -22,6 +22,8 @@ const TURNS: u32 = 3;
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     last: [Option<Instant>; CROWD],
+    /// True once the stream was read to its end.
+    pub(super) was_empty: bool,
 }
 
 impl Lines {
@@ -48,6 +50,7 @@ impl Lines {
         if self.is_crowded() {
             sleep(PAUSE).await;
         }
+        self.was_empty = true;
         let read = read_line(stream, line).await;
         self.note();
         read

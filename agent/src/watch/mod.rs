@@ -51,8 +51,10 @@ pub struct Message {
 pub enum Event {
     /// A list or a change.
     Fact {
-        /// When it was read to its end.
+        /// When it was read to its end. While the loop takes no more messages: since when it does not.
         received: Instant,
+        /// When a list of everything was requested, `CLOCK_BOOTTIME`; none for other facts.
+        sent: Option<Duration>,
         /// The resourceVersion of the list or of the event.
         rv: u64,
         /// The content.

@@ -14,6 +14,7 @@ use epguard_core::facts::{Change, Fact, Ignored, Name, Object, Visitor, Watched,
 use epguard_core::freshness::Proof;
 use kube::Client;
 use std::{mem::replace, sync::Arc, time::Duration};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
 
@@ -44,6 +45,8 @@ pub(super) struct Session<O> {
     /// The current stream.
     pub(super) open: Open<O>,
     up: bool,
+    /// Since when the loop has taken messages more slowly than they come. What the stream has by now may be as old as that.
+    pub(super) behind: Option<std::time::Instant>,
     /// The greatest resourceVersion of a proof, and the moment of the first with it.
     newest: Option<(u64, Duration)>,
     /// True if the last request was a list, or a stream that ended before its time: then the server may be another
@@ -97,6 +100,7 @@ impl Visitor for Start<'_> {
             step: Step::Stream,
             open: Open::new(Duration::ZERO, false),
             up: false,
+            behind: None,
             newest: None,
             cut_short: false,
         };
@@ -173,7 +177,8 @@ impl<O: Object> Session<O> {
         for entry in listed.entries {
             objects.extend(self.object(entry).await);
         }
-        self.send_fact(version, (self.fact)(Change::Reset(objects))).await;
+        let list = (self.fact)(Change::Reset(objects));
+        self.send_dated(version, Some(sent), list).await;
         self.proven(version, sent, Proof::List).await;
     }
 
@@ -223,14 +228,21 @@ impl<O: Object> Session<O> {
         if matches!(event, Event::Rewound(_)) {
             self.newest = None;
         }
-        let watch = self.watched;
-        // Without a receiver, the session ends by itself.
-        let _ = self.messages.send(Message { watch, event }).await;
+        let message = Message { watch: self.watched, event };
+        if let Err(TrySendError::Full(message)) = self.messages.try_send(message) {
+            self.behind.get_or_insert_with(std::time::Instant::now);
+            // Without a receiver, the session ends by itself.
+            let _ = self.messages.send(message).await;
+        }
     }
 
     pub(super) async fn send_fact(&mut self, rv: u64, fact: Fact) {
-        let (received, fact) = (std::time::Instant::now(), Box::new(fact));
-        self.send(Event::Fact { received, rv, fact }).await;
+        self.send_dated(rv, None, fact).await;
+    }
+
+    async fn send_dated(&mut self, rv: u64, sent: Option<Duration>, fact: Fact) {
+        let received = self.behind.unwrap_or_else(std::time::Instant::now);
+        self.send(Event::Fact { received, sent, rv, fact: Box::new(fact) }).await;
     }
 
     /// The object of an entry; none if it cannot be read. Sends what of it could not be.

@@ -67,6 +67,10 @@ impl<O: Object> Session<O> {
                         break;
                     }
                     last_line = Instant::now();
+                    if lines.was_empty {
+                        lines.was_empty = false;
+                        self.behind = None;
+                    }
                     self.take(Line::parse(&line)).await?;
                     line.clear();
                     if self.again.is_none() && self.is_following() {

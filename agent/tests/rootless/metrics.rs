@@ -41,6 +41,7 @@ epguard_synced 1
 epguard_sync_duration_seconds 0.82
 epguard_view_age_seconds 2.0
 epguard_lease_remaining_seconds 14.25
+epguard_lease_lost_total 2
 epguard_watch_up{watch="pods"} 1
 epguard_watch_age_seconds{watch="pods"} 1.5
 epguard_watch_restarts_total{watch="pods"} 3
@@ -103,6 +104,7 @@ fn status() -> Status {
             },
             events_skipped: 7,
             uncounted: 8,
+            leases_lost: 2,
             ..Figures::default()
         },
         ..Status::default()

@@ -25,6 +25,14 @@ macro_rules! watched {
                 }
             }
 
+            /// The collection that the fact is about; `None` if it is about the node.
+            pub const fn of(fact: &Fact) -> Option<Self> {
+                match fact {
+                    $(Fact::$fact(_) => Some(Self::$watched),)*
+                    $(Fact::$other(_) => None,)*
+                }
+            }
+
             /// The fact that it is empty.
             pub fn empty(self) -> Fact {
                 match self {

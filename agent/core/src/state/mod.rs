@@ -44,7 +44,7 @@ use queue::{Queue, Touched};
 use review::Review;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use steps::{Revivals, Task};
+use steps::{List, Piece, Revivals};
 use tables::Generations;
 use tables::layout::Layout;
 
@@ -54,16 +54,21 @@ pub struct State {
     cluster: ClusterIndex,
     /// The lists that have been seen at least once. Before all have, absence can have any cause.
     listed: BTreeSet<Watched>,
-    /// Whether all endpoints have been judged on these lists.
-    is_judged: bool,
+    /// Whether these are all, each applied in whole.
+    is_listed: bool,
+    /// Services that have not been judged since then.
+    unjudged: BTreeSet<Name>,
     denials: Denials,
     review: Review,
     orphan_ips: OrphanIps,
     /// Tables of an earlier process, until everything has been listed once.
     restored: Option<Tables>,
-    /// What is left to do of a list.
-    task: Option<Task>,
+    /// Lists of which a part is applied.
+    lists: BTreeMap<Watched, List>,
     queue: Queue,
+    piece: Piece,
+    /// The Service that took most of the last step.
+    judged: Option<Name>,
     layout: Layout,
     /// What OWNERS should hold.
     owners: SortedMap<Addr, Owner>,
@@ -91,6 +96,12 @@ impl State {
         Self { cluster: ClusterIndex::new(settings), layout, ..Self::default() }
     }
 
+    /// The same, which judges about so many endpoints at once.
+    pub const fn with_piece(mut self, endpoints: usize) -> Self {
+        self.piece = Piece { endpoints };
+        self
+    }
+
     /// True if the state needs the IPs that the node's routes and neighbours lead to: a dead pod had one of them, or
     /// may be found to once everything has been listed.
     pub fn asks_for_presence(&self) -> bool {
@@ -98,13 +109,18 @@ impl State {
     }
 
     /// True if every watch has shown everything once.
-    pub fn is_listed(&self) -> bool {
-        Watched::ALWAYS.iter().all(|watched| self.listed.contains(watched))
+    pub const fn is_listed(&self) -> bool {
+        self.is_listed
     }
 
     /// True if, besides, all endpoints have been judged on that. Until then the tables lack denials that hold.
     pub fn is_synced(&self) -> bool {
-        self.is_judged && self.is_listed()
+        self.is_listed && self.unjudged.is_empty()
+    }
+
+    /// The Service that took most of the last step; none if that was a part of a list.
+    pub const fn judged(&self) -> Option<&Name> {
+        self.judged.as_ref()
     }
 
     /// The facts that were applied.
@@ -184,7 +200,7 @@ impl State {
     /// IPs about which anything may have changed since the last call, at most so many, and whether they are some of a mass
     /// of more than `mass`, or of a list.
     pub fn take_touched(&mut self, most: usize, mass: usize) -> (BTreeSet<Addr>, bool) {
-        self.touched.take(most, mass, self.task.is_some())
+        self.touched.take(most, mass, self.is_half_applied())
     }
 
     /// True if there are such IPs.

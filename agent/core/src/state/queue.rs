@@ -1,11 +1,14 @@
-//! The Services to judge, the one that waits longest first. Facts only mark them, so that no fact costs more than what
-//! it names, and a flood of facts about one Service costs one judgement of it at a time. And the IPs whose history is written next.
+//! The Services to judge. Facts only mark them, so that no fact costs more than what it names, and a flood of facts about one
+//! Service costs one judgement of it at a time. Namespaces take turns, and so do the Services of each: no namespace makes another
+//! one wait for longer than a piece. And the IPs whose history is written next.
 
+use super::denials::opinions::ReceivedList;
 use super::dirty::Dirty;
-use crate::facts::Name;
+use crate::facts::{Name, Text};
 use crate::sorted_map::SortedMap;
 use epguard_common::Addr;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::ops::Bound::{Excluded, Unbounded};
 
 /// What of a Service has to be judged again. Its VIPs always are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,21 +19,64 @@ pub struct Scope {
     pub all: bool,
     /// Whether the Service has no VIPs meanwhile: what it waits for may end its denials.
     pub suspended: bool,
+    /// The lists on which it is judged.
+    pub lists: Vec<ReceivedList>,
+    /// The IP that was judged last: its turn goes on behind that.
+    last: Option<Addr>,
+    /// True once the last IP was judged, even if others have been marked meanwhile.
+    pub is_through: bool,
 }
 
 /// Services with what has to be judged again.
 pub type Scopes = BTreeMap<Name, Scope>;
 
+impl Scope {
+    /// All endpoints that may be denied, on a list that has come.
+    pub fn on(list: ReceivedList) -> Self {
+        Self { all: true, lists: vec![list], ..Self::default() }
+    }
+
+    /// Takes the next IP to judge. After the last one the first follows: no IP waits for those that are marked again and again.
+    pub fn take_next(&mut self) -> Option<Addr> {
+        let last = self.last.map_or(Unbounded, Excluded);
+        let next = self.ips.range((last, Unbounded)).next().copied();
+        self.is_through |= next.is_none();
+        let next = next.or_else(|| self.ips.first().copied())?;
+        self.ips.remove(&next);
+        self.last = Some(next);
+        Some(next)
+    }
+
+    /// Adds what a fact or a list marks further. A fact changes what the known lists have shown, so these confirm nothing any more.
+    /// On a list everything is judged from the first IP on.
+    fn join(&mut self, mut other: Self) {
+        if other.lists.is_empty() {
+            self.lists.iter_mut().for_each(ReceivedList::outdate);
+            self.lists.sort_by_key(|list| list.kind);
+            self.lists.dedup();
+        } else {
+            (self.last, self.is_through) = (None, false);
+        }
+        self.ips.append(&mut other.ips);
+        self.all |= other.all;
+        self.suspended |= other.suspended;
+        self.lists.append(&mut other.lists);
+    }
+}
+
 /// The Services that wait.
 #[derive(Debug, Clone, Default)]
 pub struct Queue {
-    order: VecDeque<Name>,
+    /// The namespaces of these Services, the next first.
+    namespaces: VecDeque<Text>,
+    /// The Services of each, the next first.
+    of_namespaces: HashMap<Text, VecDeque<Name>>,
     scopes: HashMap<Name, Scope>,
 }
 
 impl Queue {
     pub fn is_empty(&self) -> bool {
-        self.order.is_empty()
+        self.scopes.is_empty()
     }
 
     /// True if the Service waits.
@@ -39,20 +85,29 @@ impl Queue {
     }
 
     /// Adds a Service, or more of one that waits already and keeps its turn.
-    pub fn push(&mut self, service: Name, mut scope: Scope) {
+    pub fn push(&mut self, service: Name, scope: Scope) {
         if let Some(known) = self.scopes.get_mut(&service) {
-            known.ips.append(&mut scope.ips);
-            known.all |= scope.all;
-            known.suspended |= scope.suspended;
-        } else {
-            self.order.push_back(service.clone());
-            self.scopes.insert(service, scope);
+            known.join(scope);
+            return;
         }
+        let of_namespace = self.of_namespaces.entry(service.0.clone()).or_default();
+        if of_namespace.is_empty() {
+            self.namespaces.push_back(service.0.clone());
+        }
+        of_namespace.push_back(service.clone());
+        self.scopes.insert(service, scope);
     }
 
-    /// Takes out the first Service.
+    /// Takes out the next Service of the namespace whose turn it is.
     pub fn pop(&mut self) -> Option<(Name, Scope)> {
-        let service = self.order.pop_front()?;
+        let namespace = self.namespaces.pop_front()?;
+        let of_namespace = self.of_namespaces.get_mut(&namespace)?;
+        let service = of_namespace.pop_front()?;
+        if of_namespace.is_empty() {
+            self.of_namespaces.remove(&namespace);
+        } else {
+            self.namespaces.push_back(namespace);
+        }
         let scope = self.scopes.remove(&service)?;
         Some((service, scope))
     }
@@ -105,6 +160,8 @@ impl Touched {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::facts::Watched;
+    use std::time::Duration;
 
     fn name(text: &str) -> Name {
         ("ns".into(), text.into())
@@ -125,6 +182,55 @@ mod tests {
         assert_eq!(queue.pop(), Some((name("b"), at(&[1, 3]))));
         assert_eq!(queue.pop(), Some((name("a"), all(at(&[4])))));
         assert_eq!(queue.pop(), None);
+    }
+
+    #[test]
+    fn namespaces_take_turns_and_so_do_the_services_of_each() {
+        let mut queue = Queue::default();
+        for (namespace, service) in [("a", "1"), ("a", "2"), ("a", "3"), ("b", "1"), ("b", "2"), ("c", "1")] {
+            queue.push((namespace.into(), service.into()), at(&[1]));
+        }
+        let mut order = Vec::new();
+        while let Some((service, _)) = queue.pop() {
+            order.push(format!("{}{}", service.0, service.1));
+            if order.len() == 1 {
+                queue.push(service, at(&[2]));
+            }
+        }
+        assert_eq!(order, ["a1", "b1", "c1", "a2", "b2", "a3", "a1"]);
+    }
+
+    #[test]
+    fn after_its_last_ip_the_first_is_judged_however_often_that_is_marked() {
+        let mut scope = at(&[1, 2, 3]);
+        let mut order = Vec::new();
+        for _ in 0..5 {
+            let ip = scope.take_next().unwrap();
+            order.push((ip, scope.is_through));
+            scope.join(at(&[1]));
+        }
+        let expected = [(1, false), (2, false), (3, false), (1, true), (1, true)];
+        assert_eq!(order, expected.map(|(last, is_through)| (Addr::v4([10, 0, 0, last]), is_through)));
+        scope.join(Scope::on(ReceivedList::whole(Watched::Pods, Duration::ZERO)));
+        scope.take_next();
+        assert!(!scope.is_through, "a list begins with the first IP");
+    }
+
+    #[test]
+    fn lists_that_wait_confirm_nothing_once_a_fact_has_changed_the_service() {
+        let list = |kind, sent| ReceivedList::whole(kind, Duration::from_secs(sent));
+        let confirms = |scope: &Scope| {
+            let lists = scope.lists.iter();
+            lists.map(|list| (list.kind, list.is_later_than(Duration::ZERO))).collect::<Vec<_>>()
+        };
+        let mut scope = Scope::on(list(Watched::Pods, 1));
+        scope.join(Scope::on(list(Watched::EndpointSlices, 2)));
+        assert_eq!(confirms(&scope), [(Watched::Pods, true), (Watched::EndpointSlices, true)]);
+        scope.join(Scope::on(list(Watched::Pods, 3)));
+        scope.join(at(&[1]));
+        assert_eq!(confirms(&scope), [(Watched::Pods, false), (Watched::EndpointSlices, false)]);
+        scope.join(Scope::on(list(Watched::Pods, 4)));
+        assert_eq!(confirms(&scope)[2..], [(Watched::Pods, true)]);
     }
 
     #[test]

@@ -1,6 +1,9 @@
-//! Messages of the watches, and the state of each watch. Nothing here takes long: a list is applied in parts, and messages
-//! behind it wait.
+//! Messages of the watches, and the state of each watch.
+//!
+//! A turn of the loop first applies what was received, so that what it contradicts ends with this turn's write, whatever else
+//! waits. Then it goes on with a list, or judges Services that wait, and last writes history. Each has its share of every turn.
 
+use super::slow_steps::describe;
 use super::{Agent, now};
 use crate::daemon::memory;
 use crate::shared::status::Watch;
@@ -10,75 +13,87 @@ use epguard_common::{Mode, Reason};
 use epguard_core::facts::{Fact, Watched, named};
 use std::time::{Duration, Instant};
 
-/// After this time, the rest waits for the next turn: the lease, netlink and probes come before.
-const TURN: Duration = Duration::from_millis(3);
+/// After this time, further messages wait for the next turn.
+const MESSAGES: Duration = Duration::from_millis(3);
 
-/// Objects and endpoints of a list that are applied at once: about as long.
+/// After this time, the rest waits for the next turn: the lease, netlink and probes come before.
+const TURN: Duration = Duration::from_millis(5);
+
+/// Objects and endpoints of a list that are applied at once: a few milliseconds' worth.
 const PART: usize = 512;
 
 impl Agent {
-    /// Applies messages of the watches, and writes the maps once for all of them. [`Agent::run_turn`] applies those that
-    /// are left.
-    pub fn on_messages(&mut self, messages: Vec<Message>) -> Result<()> {
-        self.waiting.extend(messages);
-        self.run_turn()
+    /// Takes in messages of the watches, for the next turn.
+    pub fn receive(&mut self, messages: Vec<Message>) {
+        for message in messages {
+            self.waiting.push(message);
+        }
+    }
+
+    /// How many messages wait to be applied.
+    pub const fn waiting(&self) -> usize {
+        self.waiting.count()
     }
 
     /// True if something waits for [`Agent::run_turn`].
     pub fn has_backlog(&self) -> bool {
-        self.has_unwritten() || self.history.lacks(&self.state)
-    }
-
-    fn has_unwritten(&self) -> bool {
-        !self.waiting.is_empty()
+        self.waiting.count() > 0
             || self.state.has_backlog()
             || self.writer.has_backlog() && self.state.is_synced()
+            || self.history.lacks(&self.state)
     }
 
-    /// Applies messages, and a part of a list, for the length of a turn.
+    /// Applies messages, goes on with what waits, and writes the maps once for all of it.
     pub fn run_turn(&mut self) -> Result<()> {
         let began = Instant::now();
         let was_synced = self.state.is_synced();
-        let mut changed = self.has_unwritten();
-        while began.elapsed() < TURN && self.history.lacks(&self.state) {
-            self.record_history();
-        }
-        while began.elapsed() < TURN {
-            let goes_on = self.state.run_step(now(), PART);
-            if self.state.is_unfinished() {
-                continue;
-            }
-            match self.waiting.pop_front() {
-                Some(message) => {
-                    changed |= matches!(message.event, Event::Fact { .. });
-                    self.apply(message);
-                }
-                None if goes_on => {}
-                None => break,
+        while let Some(message) = self.waiting.take_next(|watch| self.state.is_applying(watch)) {
+            self.apply(message);
+            if began.elapsed() >= MESSAGES {
+                break;
             }
         }
-        if changed {
-            self.write()?;
-        }
+        while self.run_step() && began.elapsed() < TURN {}
+        self.write()?;
         if self.state.is_synced() && !was_synced {
             self.timings.synced();
             memory::return_pages();
             tracing::info!("synced");
         }
         self.follow_fleet()?;
-        self.keep_view_fresh()
+        self.keep_view_fresh()?;
+        self.record_history();
+        Ok(())
+    }
+
+    /// Applies a part of a list, or judges a piece. False if nothing is left.
+    fn run_step(&mut self) -> bool {
+        let began = Instant::now();
+        let goes_on = self.state.run_step(now(), PART);
+        let state = &self.state;
+        self.slow_steps.note(began, || match state.judged() {
+            Some(service) => format!("Service {}, judged", named(service)),
+            None => "a part of a list".to_owned(),
+        });
+        goes_on
+    }
+
+    /// Applies a fact, and logs what it was about if that took long.
+    fn begin(&mut self, received: Instant, sent: Option<Duration>, fact: Fact) {
+        let (began, object) = (Instant::now(), describe(&fact));
+        let received = now().saturating_sub(received.elapsed());
+        self.state.begin_list(sent.unwrap_or(received), received, fact);
+        self.slow_steps.note(began, || object);
+        self.relist_if_revived();
     }
 
     fn apply(&mut self, Message { watch, event }: Message) {
         match event {
-            Event::Fact { received, rv, fact } => {
+            Event::Fact { received, sent, rv, fact } => {
                 self.timings.received(received, &fact);
                 match *fact {
                     Fact::ModePolicy(change) => self.node_modes.apply(change),
-                    fact => {
-                        self.state.begin_fact(now(), fact);
-                        self.relist_if_revived();
-                    }
+                    fact => self.begin(received, sent, fact),
                 }
                 self.watch(watch).rv = rv;
             }
@@ -134,13 +149,14 @@ impl Agent {
 
     /// Errors: the mode in force is `enforce`, and nothing could be enforced.
     pub(super) fn insist_on_hooks(&self) -> Result<()> {
-        if !self.settled || self.node_modes.in_force().mode != Mode::Enforce {
+        let seen = &self.node.seen;
+        if !seen.settled || self.node_modes.in_force().mode != Mode::Enforce {
             return Ok(());
         }
-        self.attachments.require_one()?;
+        seen.require_hook()?;
         // `terminated` needs no record.
         if self.writer.config.reasons().get(&Reason::Terminated) != Some(&Mode::Enforce) {
-            self.translators.require_one(self.attachments.has_socket_lb())?;
+            seen.require_record()?;
         }
         Ok(())
     }

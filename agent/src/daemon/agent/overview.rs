@@ -79,8 +79,8 @@ impl Agent {
             mode: config.map(|config| config.mode),
             ranges: (&self.state.cluster().settings.ranges).into(),
             applied: self.watches.iter().map(|(id, watch)| (*id, watch.rv)).collect(),
-            translators: self.translators.shown(self.attachments.has_socket_lb()),
-            socket_lb: self.attachments.socket_lb(),
+            translators: self.node.seen.translators.shown.clone(),
+            socket_lb: self.node.seen.socket_lb.clone(),
             latency: self.timings.latency.figures(),
             conflicts: conflicts.map(|(ip, pods)| Conflict { ip: ip.to_string(), pods }).collect(),
             refused: self.refused,
@@ -103,6 +103,7 @@ impl Agent {
     fn readiness(&self) -> Status {
         let now = now();
         let tables = self.state.tables();
+        let interfaces = self.node.seen.interfaces.iter();
         let mut status = Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             node: self.state.node().to_owned(),
@@ -114,7 +115,7 @@ impl Agent {
                 .collect(),
             lease_ms: milliseconds(self.lease.deadline()) - milliseconds(now),
             view_age_ms: self.lease.view.age(now).map(|age| milliseconds(age).unsigned_abs()),
-            interfaces: self.attachments.list().cloned().collect(),
+            interfaces: interfaces.map(|interface| interface.shown.clone()).collect(),
             ..Status::default()
         };
         let ips = &mut status.figures.ips;
@@ -134,7 +135,7 @@ impl Agent {
             ("BACKENDS", tables.backends.len(), capacity::BACKENDS),
             ("FLOWS", self.writer.redirected(), capacity::FLOWS),
             ("TERMINATED", tables.terminated.len(), capacity::TERMINATED),
-            ("INTERFACES", self.attachments.list().count(), capacity::INTERFACES),
+            ("INTERFACES", self.node.seen.interfaces.len(), capacity::INTERFACES),
         ];
         let fill =
             |(name, entries, capacity): (&str, usize, usize)| (name.to_owned(), Fill { entries, capacity });
@@ -149,6 +150,7 @@ impl Agent {
             evicted: Evicted { drops: self.report.tally.evicted(), review: self.state.review().evicted },
             events_skipped: self.report.budget.skipped(),
             uncounted: self.writer.uncounted(),
+            leases_lost: self.lease.lost(),
             ..self.timings.figures.clone()
         }
     }
@@ -173,7 +175,7 @@ impl Agent {
     }
 
     /// Records what changed. Runs after the maps are written: no verdict waits for its record.
-    pub fn record_history(&mut self) {
+    pub(super) fn record_history(&mut self) {
         let rv = self.watches.values().map(|watch| watch.rv).max().unwrap_or(0);
         self.history.note(now(), rv, &mut self.state);
     }
@@ -198,7 +200,7 @@ impl Agent {
         };
         Status {
             history: Some(Box::new(chronicle)),
-            translators: self.translators.shown(self.attachments.has_socket_lb()),
+            translators: self.node.seen.translators.shown.clone(),
             ..Status::default()
         }
     }

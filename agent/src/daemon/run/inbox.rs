@@ -1,29 +1,30 @@
 //! Selects what the loop does next. Inputs that a tenant can produce in large numbers come after those that keep the
-//! node protected.
-//!
-//! When many messages of the watches come, it waits a little for more of them: each turn of the loop writes the maps, the history and
-//! the lease once, however many changes it applies.
+//! node protected, and what may contradict a denial comes before what waits.
 
-use crate::node::netlink::Event as LinkEvent;
+use super::gather::Gather;
+use crate::daemon::node_thread::{NodeEvent, Snapshot};
 use crate::shared::status::Question;
 use crate::watch::Message;
 use anyhow::Result;
 use epguard_common::Event;
-use std::time::Duration;
+use futures::FutureExt as _;
+use std::future::ready;
+use std::sync::Arc;
 use tokio::sync::mpsc::Receiver;
-use tokio::time::{Instant, Interval, sleep_until};
+use tokio::sync::watch;
+use tokio::time::Interval;
 
 /// One thing to do.
 #[derive(Debug)]
-pub(super) enum Turn {
-    /// Renews the lease, attaches again, and does the periodic work.
+pub enum Turn {
+    /// The periodic work.
     Tick,
     /// An interface came or went, or an address or route of the node.
-    Interface(LinkEvent),
-    /// More of a list, or of messages that were taken.
-    Backlog,
-    /// What the watches received, at most [`BACKLOG`] messages.
-    Messages(Vec<Message>),
+    Node(NodeEvent),
+    /// The node's thread has hooked or found something.
+    Snapshot,
+    /// Messages of the watches, or what waits: a part of a list, Services to judge, history.
+    Work,
     /// A request of a probe, of a client of metrics or of the status socket.
     Question(Question),
     /// Packets that the programs report.
@@ -32,13 +33,15 @@ pub(super) enum Turn {
 
 /// All inputs of the loop, in the order in which it serves them.
 #[derive(Debug)]
-pub(super) struct Inbox<R> {
+pub struct Inbox<R> {
     /// The latest time to renew the lease.
     pub tick: Interval,
     /// Questions of the kubelet's probes: few, and answered at once.
     pub probes: Receiver<Question>,
-    /// Events of netlink: few, and each may be an interface without hooks.
-    pub interfaces: Receiver<LinkEvent>,
+    /// Events of netlink: few, and each may be a new holder of an IP.
+    pub node: Receiver<NodeEvent>,
+    /// What the node's thread has done.
+    pub snapshots: watch::Receiver<Arc<Snapshot>>,
     /// Messages of the watches.
     pub messages: Receiver<Message>,
     /// When they are taken.
@@ -47,76 +50,68 @@ pub(super) struct Inbox<R> {
     pub questions: Receiver<Question>,
     /// Waits for reports of the programs: up to 100 a second for each suspect, for any number of suspects. Safe to cancel.
     pub reports: R,
+    /// Whether the last turn was [`Turn::Work`]: then another input has its turn, if there is one.
+    pub has_worked: bool,
 }
 
 impl<R: AsyncFnMut() -> Result<Vec<Event>>> Inbox<R> {
-    /// Waits for the next input, or has the `backlog` done first, if there is one. Safe to cancel.
+    /// Waits for the next input, or has the `backlog` done, if there is one. Safe to cancel.
     ///
     /// Errors: those of the reports' source.
     pub async fn next(&mut self, backlog: bool) -> Result<Turn> {
+        if self.has_worked {
+            self.has_worked = false;
+            if let Some(turn) = self.next_but_work().now_or_never() {
+                return turn;
+            }
+        }
         let turn = tokio::select! {
             biased;
             _ = self.tick.tick() => Turn::Tick,
             Some(question) = self.probes.recv() => Turn::Question(question),
-            Some(event) = self.interfaces.recv() => Turn::Interface(event),
-            () = std::future::ready(()), if backlog => Turn::Backlog,
-            Some(batch) = self.gather.take(&mut self.messages) => Turn::Messages(batch),
+            Some(event) = self.node.recv() => Turn::Node(event),
+            Ok(()) = self.snapshots.changed() => Turn::Snapshot,
+            () = ready(()), if backlog => Turn::Work,
+            Some(()) = self.gather.wait(&mut self.messages) => Turn::Work,
+            Some(question) = self.questions.recv() => Turn::Question(question),
+            events = (self.reports)() => Turn::Events(events?),
+        };
+        self.has_worked = matches!(turn, Turn::Work);
+        Ok(turn)
+    }
+
+    async fn next_but_work(&mut self) -> Result<Turn> {
+        let turn = tokio::select! {
+            biased;
+            _ = self.tick.tick() => Turn::Tick,
+            Some(question) = self.probes.recv() => Turn::Question(question),
+            Some(event) = self.node.recv() => Turn::Node(event),
+            Ok(()) = self.snapshots.changed() => Turn::Snapshot,
             Some(question) = self.questions.recv() => Turn::Question(question),
             events = (self.reports)() => Turn::Events(events?),
         };
         Ok(turn)
     }
-}
 
-/// Most messages that wait for the loop, and that it takes at once. The watches wait when it is full.
-pub(super) const BACKLOG: usize = 4096;
-
-/// Messages for which the loop waits a millisecond afterwards. Fewer at once are no crowd: the next is taken as it comes.
-const CROWD: usize = 2;
-
-/// The longest wait: what a change waits longer for its write.
-const LONGEST: Duration = Duration::from_millis(4);
-
-/// When messages are taken next.
-#[derive(Debug, Default)]
-pub(super) struct Gather {
-    next: Option<Instant>,
-}
-
-impl Gather {
-    /// Waits for messages and takes them, at most [`BACKLOG`]. None once all senders are gone. Safe to cancel.
-    pub async fn take(&mut self, messages: &mut Receiver<Message>) -> Option<Vec<Message>> {
-        if let Some(next) = self.next {
-            sleep_until(next).await;
-        }
-        let mut batch = vec![messages.recv().await?];
-        while batch.len() < BACKLOG
-            && let Ok(message) = messages.try_recv()
-        {
-            batch.push(message);
-        }
-        // The watches wait while the channel is full.
-        let is_full = batch.len() == BACKLOG;
-        let wait = wait_after(batch.len()).filter(|_| !is_full);
-        self.next = wait.map(|wait| Instant::now() + wait);
-        Some(batch)
+    /// Takes the messages that are there, at most so many.
+    pub fn take_messages(&mut self, most: usize) -> Vec<Message> {
+        self.gather.take(&mut self.messages, most)
     }
 }
 
-/// How long to wait after so many messages.
-fn wait_after(messages: usize) -> Option<Duration> {
-    let wait = u64::try_from(messages / CROWD).map_or(LONGEST, Duration::from_millis);
-    Some(wait.min(LONGEST)).filter(|wait| !wait.is_zero())
-}
+/// Most messages that the loop holds, and most that wait for it. The watches wait when they are that many.
+pub const BACKLOG: usize = 4096;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node::netlink::Event as LinkEvent;
     use crate::shared::status::Request;
     use crate::watch;
     use epguard_core::facts::Watched;
-    use tokio::sync::mpsc::{Sender, channel};
-    use tokio::sync::{mpsc, oneshot};
+    use std::time::Duration;
+    use tokio::sync::mpsc::{self, Sender, channel};
+    use tokio::sync::oneshot;
     use tokio::time::{MissedTickBehavior, advance, interval};
 
     const PERIOD: Duration = Duration::from_secs(1);
@@ -139,9 +134,9 @@ mod tests {
     fn name(turn: &Turn) -> String {
         match turn {
             Turn::Tick => "tick".into(),
-            Turn::Interface(_) => "interface".into(),
-            Turn::Backlog => "backlog".into(),
-            Turn::Messages(messages) => format!("{} messages", messages.len()),
+            Turn::Node(_) => "node".into(),
+            Turn::Snapshot => "snapshot".into(),
+            Turn::Work => "work".into(),
             Turn::Question(question) => format!("{:?}", question.request),
             Turn::Events(_) => "events".into(),
         }
@@ -153,14 +148,17 @@ mod tests {
         Inbox {
             tick,
             probes: channel(1).1,
-            interfaces: channel(1).1,
+            node: channel(1).1,
+            snapshots: tokio::sync::watch::channel(Arc::default()).1,
             messages,
             gather: Gather::default(),
             questions: channel(1).1,
             reports: flood,
+            has_worked: false,
         }
     }
 
+    /// The names of the next turns. Each takes all messages.
     async fn turns<R: AsyncFnMut() -> Result<Vec<Event>>>(
         inbox: &mut Inbox<R>,
         count: usize,
@@ -169,71 +167,56 @@ mod tests {
         let mut turns = Vec::new();
         for _ in 0..count {
             turns.push(name(&inbox.next(has_backlog).await.unwrap()));
+            inbox.take_messages(BACKLOG);
         }
         turns
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_flood_of_reports_is_served_after_everything_else_and_ticks_first() {
-        let (link, interfaces) = channel(9);
+        let (event, node) = channel(9);
         let (sender, messages) = channel(9);
         let (probe, probes) = channel(9);
         let (ask, questions) = channel(9);
-        let mut inbox = Inbox { probes, interfaces, questions, ..inbox(messages) };
-        send(&sender, 2);
+        let (show, snapshots) = tokio::sync::watch::channel(Arc::default());
+        let mut inbox = Inbox { probes, node, snapshots, questions, ..inbox(messages) };
         ask.try_send(question(Request::Figures)).unwrap();
-        link.try_send(LinkEvent::Settled).unwrap();
+        let settled = NodeEvent { number: 1, received: Duration::ZERO, event: LinkEvent::Settled };
+        event.try_send(settled).unwrap();
         probe.try_send(question(Request::Alive)).unwrap();
-        let first = ["tick", "Alive", "interface", "2 messages", "Figures", "events", "events"];
-        assert_eq!(turns(&mut inbox, 7, false).await, first);
+        show.send_replace(Arc::default());
+        let first = ["tick", "Alive", "node", "snapshot"];
+        assert_eq!(turns(&mut inbox, 4, false).await, first);
+        send(&sender, 2);
+        assert_eq!(turns(&mut inbox, 4, false).await, ["work", "Figures", "events", "events"]);
         advance(PERIOD).await;
         assert_eq!(turns(&mut inbox, 2, false).await, ["tick", "events"]);
-        advance(PERIOD).await;
-        send(&sender, 1);
-        assert_eq!(turns(&mut inbox, 2, true).await, ["tick", "backlog"], "messages wait for the backlog");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_turn_takes_no_more_messages_than_the_backlog_has_room_for() {
-        let (sender, messages) = channel(2 * BACKLOG);
-        send(&sender, BACKLOG + 1);
-        assert_eq!(turns(&mut inbox(messages), 3, false).await, ["tick", "4096 messages", "1 messages"]);
+    async fn neither_a_backlog_nor_a_flood_of_messages_keeps_questions_waiting() {
+        let (sender, messages) = channel(9);
+        let (ask, questions) = channel(9);
+        let mut inbox = Inbox { questions, ..inbox(messages) };
+        assert_eq!(turns(&mut inbox, 3, true).await, ["tick", "work", "events"]);
+        for has_backlog in [true, false] {
+            send(&sender, 1);
+            ask.try_send(question(Request::Figures)).unwrap();
+            assert_eq!(turns(&mut inbox, 2, has_backlog).await, ["work", "Figures"], "{has_backlog}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_takes_no_more_messages_than_the_loop_has_room_for() {
+        let (sender, messages) = channel(9);
+        let mut inbox = inbox(messages);
+        send(&sender, 5);
+        assert_eq!([2, 0, 9].map(|most| inbox.take_messages(most).len()), [2, 0, 3]);
     }
 
     fn send(sender: &Sender<Message>, count: usize) {
         for _ in 0..count {
             sender.try_send(message()).unwrap();
         }
-    }
-
-    /// How long the next message after `first` ones waits, and how many come with it if as many arrive meanwhile.
-    async fn after(first: usize) -> (Duration, usize) {
-        let (sender, mut messages) = channel(64);
-        let mut gather = Gather::default();
-        send(&sender, first);
-        assert_eq!(gather.take(&mut messages).await.map(|batch| batch.len()), Some(first));
-        let begun = Instant::now();
-        send(&sender, first);
-        let batch = gather.take(&mut messages).await.unwrap();
-        (begun.elapsed(), batch.len())
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_single_message_is_taken_at_once_and_many_wait_for_more_but_not_for_long() {
-        assert_eq!(after(1).await, (Duration::ZERO, 1));
-        assert_eq!(after(4).await, (Duration::from_millis(2), 4));
-        assert_eq!(after(40).await, (LONGEST, 40));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_wait_that_is_given_up_loses_no_message() {
-        let (sender, mut messages) = channel(64);
-        let mut gather = Gather::default();
-        send(&sender, 8);
-        gather.take(&mut messages).await.unwrap();
-        send(&sender, 3);
-        let given_up = tokio::time::timeout(Duration::from_millis(1), gather.take(&mut messages));
-        assert!(given_up.await.is_err());
-        assert_eq!(gather.take(&mut messages).await.map(|batch| batch.len()), Some(3));
     }
 }

@@ -116,11 +116,6 @@ impl Datapath {
         Ok(self.socket_lb.shown.in_force)
     }
 
-    /// Whether calls are judged before and after a socket load balancer.
-    pub const fn has_socket_lb(&self) -> bool {
-        self.socket_lb.shown.in_force
-    }
-
     /// The status of the socket load balancer.
     pub fn socket_lb(&self) -> ShownLb {
         let shown = ShownLb { refuses: self.sets_error, ..self.socket_lb.shown.clone() };

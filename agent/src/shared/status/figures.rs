@@ -40,6 +40,8 @@ pub struct Figures {
     pub events_skipped: u64,
     /// Denials without a count of their own; their packets are counted by reason only.
     pub uncounted: u64,
+    /// How often the lease ended while there were denials.
+    pub leases_lost: u64,
 }
 
 /// Records that were evicted to make room for others.

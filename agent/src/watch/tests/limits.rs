@@ -1,9 +1,9 @@
-//! Narrow lists that are worth nothing, or would take too much.
+//! Narrow lists that are worth nothing, or would take too much; messages that the loop has no room for.
 
-use super::mock::{Rig, pod};
+use super::mock::{ROOM, Rig, pod};
 use super::narrow::{asked, order, ordered};
 use epguard_core::facts::Selection;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
 
 #[tokio::test(start_paused = true)]
@@ -78,4 +78,22 @@ async fn two_narrow_lists_of_a_watch_are_under_way_at_a_time_and_come_as_they_ar
     assert_eq!(on_other.param("fieldSelector"), Some("spec.nodeName%3Dm"));
     of_web.page(7, "", &[pod("a", 3)]).await;
     rig.says(&["part a, but  later @7"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_behind_a_full_channel_is_as_old_as_that_until_the_stream_was_read_to_its_end() {
+    let (mut rig, mut stream) = Rig::fresh().await;
+    let count = ROOM as u64 + 4;
+    for version in 8..8 + count {
+        stream.event("MODIFIED", &pod("a", version)).await;
+    }
+    sleep(Duration::from_millis(100)).await;
+    let filled = Instant::now();
+    std::thread::sleep(Duration::from_millis(2));
+    for number in 0..count {
+        assert!(rig.received().await <= filled, "{number}");
+    }
+    sleep(Duration::from_millis(100)).await;
+    stream.event("MODIFIED", &pod("a", 8 + count)).await;
+    assert!(rig.received().await > filled);
 }

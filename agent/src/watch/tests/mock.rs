@@ -13,6 +13,9 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep;
 
+/// Messages that wait for the rig at most.
+pub const ROOM: usize = 64;
+
 type Answer = Response<Channel<Bytes>>;
 
 /// A watch of pods, and both of its ends.
@@ -52,7 +55,7 @@ impl Rig {
 
     fn start(one: Option<&Name>, narrowing: Option<Narrowing>) -> Self {
         let (client, server) = Server::new();
-        let (tx, messages) = mpsc::channel(64);
+        let (tx, messages) = mpsc::channel(ROOM);
         let mut watches = Watches::default();
         Watched::Pods.visit(Start {
             client,
@@ -126,6 +129,17 @@ impl Rig {
             let message = message.expect("the session lives as long as its receiver");
             if let Some(message) = self.note(message) {
                 return message;
+            }
+        }
+    }
+
+    /// When the next fact was received.
+    pub async fn received(&mut self) -> std::time::Instant {
+        loop {
+            let message = self.messages.recv().await;
+            let message = message.expect("the session lives as long as its receiver");
+            if let Event::Fact { received, .. } = message.event {
+                return received;
             }
         }
     }

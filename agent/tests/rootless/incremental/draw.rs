@@ -20,6 +20,17 @@ pub fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// What may happen while another fact is applied.
+pub fn any_fact() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => any_node_fact(),
+        6 => any_change_of_the_api(),
+        2 => any_kind().prop_map(|kind| Step::Relist(kind, 0)),
+        1 => (select(vec![Watched::Pods, Watched::EndpointSlices]), 0..24_usize)
+            .prop_map(|(kind, number)| Step::Part(kind, number, 0)),
+    ]
+}
+
 fn any_change_of_the_api() -> impl Strategy<Value = Step> {
     prop_oneof![
         16 => any_pod(),

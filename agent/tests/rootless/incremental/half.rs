@@ -17,6 +17,11 @@ impl Before {
         Self { tables: tables.clone(), lists_pods: matches!(fact, Fact::Pod(Change::Reset(_))) }
     }
 
+    /// Notes another list that begins meanwhile.
+    pub fn note(&mut self, fact: &Fact) {
+        self.lists_pods |= matches!(fact, Fact::Pod(Change::Reset(_)));
+    }
+
     /// Compares the tables between two parts of the list.
     pub fn check(&self, now: &Tables) -> Result<(), TestCaseError> {
         let before = &self.tables;

@@ -27,11 +27,12 @@ proptest! {
         ipam in prop_oneof![3 => Just(Ipam::Auto), 1 => Just(Ipam::Node), 1 => Just(Ipam::Cluster)],
         unsynced in prop_oneof![2 => Just(0_usize), 1 => 0..30_usize],
         part in prop_oneof![1 => Just(usize::MAX), 1 => 1..4_usize],
+        piece in prop_oneof![1 => Just(usize::MAX), 2 => 1..4_usize],
         first in Just(lists()).prop_shuffle(),
-        between in prop::collection::vec(prop::option::of(any_node_fact()), 0..8),
+        between in prop::collection::vec(prop::option::of(any_fact()), 0..8),
         steps in prop::collection::vec(any_step(), 1..80),
     ) {
-        let mut run = Run::new(ipam, part, between);
+        let mut run = Run::new(ipam, part, piece, between);
         let (before, after) = steps.split_at(unsynced.min(steps.len()));
         for step in before.iter().chain(&first).chain(after) {
             run.take(step)?;
@@ -57,19 +58,23 @@ struct Run {
     cluster: Cluster,
     /// How much of a list is applied at a time.
     part: usize,
-    /// What the node reports between the parts of lists, over and over.
+    /// How much is judged at a time.
+    piece: usize,
+    /// What happens while a fact is applied and judged, over and over.
     between: Vec<Option<Step>>,
-    parts: usize,
+    steps: usize,
     maps: Maps,
     settings: Settings,
 }
 
 impl Run {
-    fn new(ipam: Ipam, part: usize, between: Vec<Option<Step>>) -> Self {
+    fn new(ipam: Ipam, part: usize, piece: usize, between: Vec<Option<Step>>) -> Self {
         let settings = Settings { node: "node-a".into(), ipam, ranges: Ranges::default() };
-        let mut world = World { state: State::new(settings.clone()), now: Duration::from_secs(1) };
+        let state = State::new(settings.clone()).with_piece(piece);
+        let mut world = World { state, now: Duration::from_secs(1) };
         world.tell(Fact::Presence(Presence::Held(vec![])));
-        Self { world, cluster: Cluster::new(), part, between, parts: 0, maps: Maps::default(), settings }
+        let (cluster, maps) = (Cluster::new(), Maps::default());
+        Self { world, cluster, part, piece, between, steps: 0, maps, settings }
     }
 
     fn take(&mut self, step: &Step) -> Result<(), TestCaseError> {
@@ -102,39 +107,56 @@ impl Run {
         }
     }
 
-    /// Applies a fact in parts. In between, time passes, the node reports, and the maps are written.
+    /// Applies a fact, and judges what it concerns, in parts. In between, time passes, other facts come, and the maps are written.
     fn apply(&mut self, fact: Fact) -> Result<(), TestCaseError> {
         self.world.now += Duration::from_millis(10);
-        let before = Before::list(&fact, self.world.state.tables());
+        let mut before = Before::list(&fact, self.world.state.tables());
         self.world.state.begin_fact(self.world.now, fact);
         self.check_part(&before)?;
+        let mut others = self.between.len();
         while self.world.state.run_step(self.world.now, self.part) {
             self.check_part(&before)?;
-            self.world.state.tick(self.world.now);
-            self.report();
+            self.world.state.begin_tick(self.world.now);
             self.check_part(&before)?;
-            let fresh = self.world.state.judged_afresh(self.world.now);
-            half::check_proofs(&self.world.state, &fresh)?;
+            if others > 0 {
+                others -= 1;
+                self.apply_other(&mut before)?;
+            }
         }
         Ok(())
     }
 
+    /// Whatever waits, what is in force holds by all that is known.
     fn check_part(&mut self, before: &Before) -> Result<(), TestCaseError> {
         self.maps.install(&mut self.world.state);
         let state = &self.world.state;
         if state.is_half_applied() {
             before.check(state.tables())?;
         }
-        Ok(())
+        let fresh = state.judged_afresh(self.world.now);
+        half::check_proofs(state, &fresh)
     }
 
-    /// Applies what the node reports between two parts.
-    fn report(&mut self) {
-        let step = self.between.get(self.parts % self.between.len().max(1)).cloned();
-        self.parts += 1;
+    /// Applies the next fact that comes while another one is applied.
+    fn apply_other(&mut self, before: &mut Before) -> Result<(), TestCaseError> {
+        let step = self.between.get(self.steps % self.between.len()).cloned();
+        self.steps += 1;
         for fact in step.flatten().map(|step| self.facts(&step)).into_iter().flatten() {
-            self.world.state.begin_fact(self.world.now, fact);
+            // The facts of a watch come in its order.
+            while Watched::of(&fact).is_some_and(|watched| self.world.state.is_applying(watched)) {
+                self.world.state.run_step(self.world.now, self.part);
+                self.check_part(before)?;
+            }
+            let state = &mut self.world.state;
+            if state.is_half_applied() {
+                before.note(&fact);
+            } else {
+                *before = Before::list(&fact, state.tables());
+            }
+            state.begin_fact(self.world.now, fact);
+            self.check_part(before)?;
         }
+        Ok(())
     }
 
     fn hit(&mut self, number: usize) {

@@ -81,7 +81,7 @@ impl Run {
     pub fn restart(&mut self, settings: Settings, lists: &[Step]) -> Result<(), TestCaseError> {
         let last = self.maps.given.keys().next_back();
         let numbers = Numbers::after(last.map_or(0, |last| last.number));
-        self.world.state = State::with_numbers(settings, numbers);
+        self.world.state = State::with_numbers(settings, numbers).with_piece(self.piece);
         self.world.state.restore(self.maps.tables.clone());
         self.maps.stale_owners = self.maps.owners.keys().copied().collect();
         self.maps.removed.clear();

@@ -7,6 +7,8 @@ fn when_the_api_went_back_in_time_nothing_is_denied_and_a_restored_pod_may_live_
     let (mut world, a) = World::where_a_died();
     world.denies(&[DeadBackend]);
     world.state.start_over(world.now);
+    assert_eq!(world.in_force(), []);
+    while world.state.run_step(world.now, 1) {}
     assert!(!world.state.is_synced() && world.state.tables().denied.is_empty());
     assert_eq!(world.state.owners().count(), 0);
     list_everything(&mut world, std::slice::from_ref(&a));

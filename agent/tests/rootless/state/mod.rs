@@ -23,6 +23,7 @@ mod rollout;
 mod settled;
 mod touched;
 mod vips;
+mod waiting;
 pub mod world;
 
 pub use Reason::{DeadBackend, RetiredBackend, Reused};

@@ -87,8 +87,8 @@ impl Denials {
         all.for_each(|denied| denied.holds = false);
     }
 
-    /// Updates the denials of a Service at some IPs to what is proven there now. `list` is the list that has just come, if
-    /// any. Returns the IPs where a denial changed.
+    /// Updates the denials of a Service at some IPs to what is proven there now. `lists` have come since it was judged last. Returns
+    /// the IPs where a denial changed.
     pub fn update_service(
         &mut self,
         cluster: &ClusterIndex,
@@ -96,7 +96,7 @@ impl Denials {
         service: &Name,
         ips: &[Addr],
         proven: &BTreeMap<Endpoint, Denial>,
-        list: Option<&ReceivedList>,
+        lists: &[ReceivedList],
     ) -> BTreeSet<Addr> {
         let mut known = self.of_services.remove(service).unwrap_or_default();
         let before: Vec<_> = ips.iter().map(|ip| known.shown(*ip)).collect();
@@ -109,7 +109,7 @@ impl Denials {
                 let plain = proof.is_some_and(|proof| listed.is_plain(*ip, proof.dead_uid));
                 let is_released = |pending: &mut Box<Pending>| pending.why == Why::Half && plain;
                 let carried_out = known.denied.get_mut(&endpoint).and_then(|denied| {
-                    let stays = denied.update(list, proof, (&needs, *ip));
+                    let stays = denied.update(lists, proof, (&needs, *ip));
                     denied.pending.take_if(is_released);
                     stays.then_some(denied.pending.is_none())
                 });
@@ -126,14 +126,13 @@ impl Denials {
             }
             let plain = listed.is_plain(endpoint.ip, proven.dead_uid);
             let restored = self.restored.contains(&(endpoint.ip, proven.dead_uid));
-            let doubted = if !restored && (list.is_some() || rests_on_one_list(cluster, proven)) {
+            let doubted = if !restored && (!lists.is_empty() || rests_on_one_list(cluster, proven)) {
                 Some(Why::OneList)
             } else {
                 let fits = plain || room.fits(endpoint.ip, &known);
                 (!fits).then_some(Why::Half)
             };
-            let kind = list.map(|list| list.kind);
-            let pending = doubted.map(|why| Pending::new(now, why, kind, listed.has(endpoint.ip)));
+            let pending = doubted.map(|why| Pending::new(now, why, lists, listed.has(endpoint.ip)));
             let takes_room = pending.is_none() && !plain;
             known.set_room(endpoint, false);
             known.denied.insert(*endpoint, Denied::new(proven, pending));

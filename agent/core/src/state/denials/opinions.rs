@@ -57,29 +57,28 @@ impl Opinion {
 pub(crate) type Wanted = BTreeMap<Opinion, BTreeSet<Text>>;
 
 /// A list that has come.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceivedList {
     /// The collection.
     pub kind: Watched,
     /// What it selects; none: the whole collection.
     pub part: Option<Selection>,
-    /// When a narrow list was requested.
+    /// When it was requested. `None`: it confirms nothing, as facts have changed since what it showed.
     sent: Option<Duration>,
 }
 
 impl ReceivedList {
-    /// A list of everything.
-    pub const fn whole(kind: Watched) -> Self {
-        let (part, sent) = (None, None);
-        Self { kind, part, sent }
+    /// A list of everything that was requested at that moment.
+    pub const fn whole(kind: Watched, sent: Duration) -> Self {
+        Self { kind, part: None, sent: Some(sent) }
     }
 
-    /// The list that a fact is, if it is one.
-    pub fn from_fact(fact: &Fact) -> Option<Self> {
+    /// The list that a fact is, if it is one. `sent`: when it was requested, should it be one of everything.
+    pub fn from_fact(fact: &Fact, sent: Duration) -> Option<Self> {
         let (kind, selection, sent) = match fact {
             Fact::Pod(Change::Part(part)) => (Watched::Pods, &part.selection, part.sent),
             Fact::Slice(Change::Part(part)) => (Watched::EndpointSlices, &part.selection, part.sent),
-            fact => return Watched::listed_by(fact).map(Self::whole),
+            fact => return Watched::listed_by(fact).map(|kind| Self::whole(kind, sent)),
         };
         let (part, sent) = (Some(selection.clone()), Some(sent));
         Some(Self { kind, part, sent })
@@ -93,7 +92,12 @@ impl ReceivedList {
 
     /// True unless the list was requested by that moment: then it may be as old as the list that it should confirm.
     pub fn is_later_than(&self, moment: Duration) -> bool {
-        self.sent.is_none_or(|sent| sent > moment)
+        self.sent.is_some_and(|sent| sent > moment)
+    }
+
+    /// Facts have changed what it showed: it confirms nothing any more.
+    pub fn outdate(&mut self) {
+        (self.part, self.sent) = (None, None);
     }
 }
 

@@ -38,8 +38,8 @@ pub struct Pending {
     pub agreed: BTreeSet<Opinion>,
 }
 
-/// Collections, each once.
-pub type Waits = [Option<Watched>; 3];
+/// Collections on which a proof can rest, each once.
+pub type Waits = [Option<Watched>; Watched::ALWAYS.len()];
 
 /// Why a denial is pending.
 #[derive(
@@ -81,11 +81,11 @@ impl Denied {
         self.proven.dead_uid != proven.dead_uid || weaker
     }
 
-    /// Applies the current proof, and the list that was just received, if any. False if the denial ends: a list that it waited for disagrees, or any that shows its pod alive, or it is neither proven
-    /// nor pending. `needs` are the lists that denials at the IP rest on.
+    /// Applies the current proof, and the lists that have come since. False if the denial ends: a list that it waited for disagrees, or
+    /// any that shows its pod alive, or it is neither proven nor pending. `needs` are the lists that denials at the IP rest on.
     pub fn update(
         &mut self,
-        list: Option<&ReceivedList>,
+        lists: &[ReceivedList],
         proven: Option<&Denial>,
         (needs, ip): (&Needs<'_>, Addr),
     ) -> bool {
@@ -102,13 +102,13 @@ impl Denied {
         let is_second = |list: &&ReceivedList| {
             pending.waits.contains(&Some(list.kind)) && list.is_later_than(pending.since.into())
         };
-        let list = list.filter(is_second);
-        if list.is_none() && pending.agreed.is_empty() {
+        let lists: Vec<&ReceivedList> = lists.iter().filter(is_second).collect();
+        if lists.is_empty() && pending.agreed.is_empty() {
             return true;
         }
-        let is_alive = list.is_some_and(|list| needs.shows_alive(list, self.proven.dead_uid));
+        let is_alive = lists.iter().any(|list| needs.shows_alive(list, self.proven.dead_uid));
         let needs = needs.at(ip, pending.waits);
-        let is_answered = |needed: &&Opinion| list.is_some_and(|list| list.answers(needed));
+        let is_answered = |needed: &&Opinion| lists.iter().any(|list| list.answers(needed));
         let mut answered = needs.iter().filter(is_answered).cloned();
         if !self.holds {
             return !is_alive && answered.next().is_none();
@@ -120,12 +120,17 @@ impl Denied {
 }
 
 impl Pending {
-    /// A pending denial that waits for the lists of its proof, and for another one of the kind that brought it.
+    /// A pending denial that waits for the lists of its proof, and for another one of each kind that brought it.
     /// `is_listed`: slices list the IP now.
-    pub fn new(now: Duration, why: Why, list: Option<Watched>, is_listed: bool) -> Self {
-        let slices = is_listed.then_some(Watched::EndpointSlices);
-        let list = list.filter(|list| *list != Watched::Pods && Some(*list) != slices);
-        let waits = [Some(Watched::Pods), slices, list];
+    pub fn new(now: Duration, why: Why, lists: &[ReceivedList], is_listed: bool) -> Self {
+        let waits = Watched::ALWAYS.map(|kind| {
+            let rests_on = match kind {
+                Watched::Pods => true,
+                Watched::EndpointSlices => is_listed || lists.iter().any(|list| list.kind == kind),
+                _ => lists.iter().any(|list| list.kind == kind),
+            };
+            rests_on.then_some(kind)
+        });
         Self { why, since: now.into(), waits, agreed: BTreeSet::new() }
     }
 }

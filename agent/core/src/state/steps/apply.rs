@@ -1,7 +1,7 @@
-//! Facts are applied at once, but for lists: these take as many steps as they need.
+//! Facts are applied at once, but for lists: these take as many steps as they need. What a fact may contradict is not in force from
+//! then on; what it may prove waits for its judgement.
 
-use super::judge::AT_ONCE;
-use super::lists::{Objects, Task};
+use super::lists::{List, Objects};
 use crate::facts::{Change, Fact, Name, Presence, Protocol, Watched};
 use crate::state::State;
 use crate::state::denials::opinions::ReceivedList;
@@ -13,35 +13,48 @@ use crate::state::possibly_held::PossiblyHeld;
 use crate::state::review::Case;
 use crate::state::tables::layout::Layout;
 use crate::state::tables::{Changes, Tables};
-use epguard_common::{Denial, Event, Reason, ServiceNumber, Uid, UidState};
+use epguard_common::{Event, Reason, ServiceNumber};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 impl State {
-    /// Applies a fact; afterwards [`State::tables`] is what the maps should hold.
+    /// Applies a fact, and judges all that it concerns.
     pub fn apply(&mut self, now: Duration, fact: Fact) {
         self.begin_fact(now, fact);
         while self.run_step(now, usize::MAX) {}
     }
 
-    /// Applies a fact, or begins to, if it is a list: [`State::run_step`] applies the rest. Denials that a fact contradicts
-    /// end at once.
-    pub fn begin_fact(&mut self, now: Duration, mut fact: Fact) {
-        // Facts of the node come at any time; those of the API in the order in which it sent them.
-        let is_of_node = matches!(&fact, Fact::Presence(_) | Fact::LocalAddresses(_) | Fact::SocketLb(_));
-        while !is_of_node && self.is_unfinished() {
-            self.run_step(now, usize::MAX);
+    /// Applies the passing of time, and judges all that it concerns.
+    pub fn tick(&mut self, now: Duration) {
+        self.begin_tick(now);
+        while self.run_step(now, usize::MAX) {}
+    }
+
+    /// Applies a fact that was received at that moment. Of a long list only begins to: [`State::run_step`] applies the rest. Services
+    /// whose denials the fact may contradict have no VIPs until `run_step` has judged them.
+    pub fn begin_fact(&mut self, received: Duration, fact: Fact) {
+        self.begin_list(received, received, fact);
+    }
+
+    /// The same for a list of everything, which was requested at the moment `sent`.
+    ///
+    /// Facts of one watch have to come in its order. While a list is applied, [`State::is_applying`], none of its watch may come
+    /// without delay: the rest of the list is applied before.
+    pub fn begin_list(&mut self, sent: Duration, received: Duration, mut fact: Fact) {
+        while Watched::of(&fact).is_some_and(|watched| self.is_applying(watched)) {
+            self.run_step(received, usize::MAX);
         }
-        self.start_over_if_revived(now, &mut fact);
+        self.start_over_if_revived(received, &mut fact);
         let levelled = self.cluster.pods.listed;
+        let list = ReceivedList::from_fact(&fact, sent);
         match Objects::from_list(&mut self.cluster, fact) {
             Ok((watched, objects)) => {
-                self.task = Some(Task::Apply(watched, objects));
+                self.lists.insert(watched, List { received, sent, objects });
                 let mut dirty = Dirty::default();
                 self.add_levelled(levelled, &mut dirty);
-                self.process_changes(now, dirty);
+                self.process_changes(received, dirty);
             }
-            Err(fact) => self.apply_one(now, fact),
+            Err(fact) => self.apply_one(received, fact, list),
         }
     }
 
@@ -65,7 +78,7 @@ impl State {
     }
 
     /// Applies the passing of time: drops old endpoints. Once a second is enough.
-    pub fn tick(&mut self, now: Duration) {
+    pub fn begin_tick(&mut self, now: Duration) {
         self.review.tick(now);
         let mut forgotten = Dirty::default();
         forgotten.changed_endpoints(self.cluster.endpoint_index.expire(now), &mut self.cluster);
@@ -129,41 +142,21 @@ impl State {
         self.review.denied(&self.cluster, at, case, event.owner_uid, held);
     }
 
-    /// True if a list is applied only in part: other facts of the API have to wait.
-    pub const fn is_unfinished(&self) -> bool {
-        self.task.is_some()
-    }
-
-    /// True between the parts of a list: no Service is judged, for an object further down may contradict the one at hand. Those
-    /// that a part concerns have no VIPs until the list is applied.
-    pub const fn is_half_applied(&self) -> bool {
-        matches!(self.task, Some(Task::Apply(..)))
-    }
-
     /// True if something is left to do or to write.
     pub fn has_backlog(&self) -> bool {
-        self.is_unfinished() || !self.queue.is_empty() || self.is_synced() && !self.changed_owners.is_empty()
+        self.is_half_applied()
+            || !self.queue.is_empty()
+            || self.is_synced() && !self.changed_owners.is_empty()
     }
 
-    /// Applies about `most` objects more of the list that was begun, or else judges Services that wait. False once nothing is left to
+    /// Applies about `most` objects more of a list that was begun, or else judges Services that wait. False once nothing is left to
     /// do.
     pub fn run_step(&mut self, now: Duration, most: usize) -> bool {
-        match self.task.take() {
-            Some(Task::Apply(watched, mut objects)) => {
-                let mut dirty = Dirty::default();
-                let more = objects.apply(&mut self.cluster, now, &mut dirty, most);
-                self.task = Some(Task::Apply(watched, objects));
-                self.process_changes(now, dirty);
-                if !more {
-                    self.listed(now, watched);
-                }
-            }
-            task => {
-                self.task = task;
-                self.judge_queue(now, most.min(AT_ONCE));
-            }
+        match self.lists.pop_first() {
+            Some((watched, list)) => self.apply_part(watched, list, most),
+            None => self.judge_queue(now, most),
         }
-        self.is_unfinished() || !self.queue.is_empty()
+        self.is_half_applied() || !self.queue.is_empty()
     }
 
     /// The same facts with every verdict judged again, at the cost of the whole cluster. It differs from the result of
@@ -176,7 +169,7 @@ impl State {
         }
         let numbers = std::mem::take(&mut fresh.layout.numbers);
         fresh.layout = Layout::new(numbers);
-        fresh.task = None;
+        fresh.lists.clear();
         fresh.orphan_ips.relisted_everywhere();
         let services: Vec<Name> = fresh.cluster.services.keys().cloned().collect();
         for name in &services {
@@ -188,8 +181,7 @@ impl State {
         fresh
     }
 
-    fn apply_one(&mut self, now: Duration, fact: Fact) {
-        let list = ReceivedList::from_fact(&fact);
+    fn apply_one(&mut self, now: Duration, fact: Fact, list: Option<ReceivedList>) {
         let levelled = self.cluster.pods.listed;
         let mut dirty = match fact {
             Fact::Presence(presence) => {
@@ -209,61 +201,28 @@ impl State {
             fact => dirty::update_index(&mut self.cluster, now, fact),
         };
         self.add_levelled(levelled, &mut dirty);
-        if let Some(list) = list.clone().filter(|list| list.kind.bears_proofs()) {
-            let services = self.services_concerned(&list, &dirty);
-            self.orphan_ips.listed(&self.cluster, &list);
-            self.judge_on(list, services);
-        }
-        self.process_changes(now, dirty);
         match list {
-            Some(list) if list.part.is_none() => self.listed(now, list.kind),
-            Some(list) => self.opinions.received(&list),
-            None => {}
+            Some(list) if list.part.is_some() => {
+                let services = self.services_concerned(&list, &dirty);
+                self.orphan_ips.listed(&self.cluster, &list);
+                self.process_changes(now, dirty);
+                self.opinions.received(&list);
+                self.judge_on(&list, services);
+            }
+            Some(list) => {
+                self.process_changes(now, dirty);
+                self.listed(now, list);
+            }
+            None => self.process_changes(now, dirty),
         }
     }
 
     /// Draws the consequences of a change of the index.
-    fn process_changes(&mut self, now: Duration, mut dirty: Dirty) {
+    pub(crate) fn process_changes(&mut self, now: Duration, mut dirty: Dirty) {
         self.review.again(&self.cluster, &dirty);
         let displaced = self.orphan_ips.record_dead(&self.cluster, now, &dirty.pods);
         dirty.pods.extend(displaced);
         self.apply_consequences(now, dirty);
-    }
-
-    /// Confirms pending denials by a list that was applied in whole, and has all endpoints judged that may be denied.
-    fn listed(&mut self, now: Duration, watched: Watched) {
-        let was_listed = self.is_listed();
-        self.listed.insert(watched);
-        let mut list = Some(watched).filter(|watched| watched.bears_proofs());
-        // Pods of the tables: their orphan IPs are restored with them, and no others are recorded.
-        let mut restored = Vec::new();
-        let mut dirty = Dirty { orphan_ips: true, ..Dirty::default() };
-        if was_listed != self.is_listed() {
-            // Whichever list came last: the first lists count as one.
-            list = Some(Watched::EndpointSlices);
-            if let Some(tables) = self.restored.take() {
-                restored = self.apply_restored(&tables, now);
-                // Numbers of Services without denials are released.
-                dirty.vips(self.layout.numbers.iter().map(|(service, _)| service));
-            }
-            dirty.pods.extend(self.revivals.restore_deaths(&mut self.cluster, now));
-            let dead: Vec<Uid> = restored.iter().chain(&dirty.pods).copied().collect();
-            for uid in &dead {
-                self.cluster.index_stale(*uid);
-            }
-            let index = &self.cluster.endpoint_index;
-            let services = dead.iter().flat_map(|uid| index.of_pod(*uid)).map(|(service, _)| service.clone());
-            for service in services.collect::<BTreeSet<Name>>() {
-                dirty.selector(&mut self.cluster, &service);
-            }
-        }
-        self.task = None;
-        if let Some(list) = list.map(ReceivedList::whole).filter(|_| self.is_listed()) {
-            self.opinions.received(&list);
-            self.judge_on(list, self.services_to_judge());
-        }
-        self.process_changes(now, dirty);
-        self.forget_unneeded(restored);
     }
 
     fn start_over_if_revived(&mut self, now: Duration, fact: &mut Fact) {
@@ -283,40 +242,13 @@ impl State {
         self.orphan_ips.start_over();
         self.denials.start_over();
         (self.node_checks, self.possibly_held) = (NodeChecks::default(), PossiblyHeld::default());
-        (self.listed, self.is_judged) = (BTreeSet::new(), false);
+        (self.listed, self.is_listed) = (BTreeSet::new(), false);
         self.restored = None;
-        self.task = None;
+        self.lists.clear();
+        self.unjudged.clear();
         let mut dirty =
             Dirty { orphan_ips: true, ips: self.owners.keys().copied().collect(), ..Dirty::default() };
         dirty.pairs(self.denials.iter().map(|(service, endpoint, _)| (service, endpoint.ip)));
         self.apply_consequences(now, dirty);
-    }
-
-    /// Adds where denials and owners rest on the order of claims, if a list has levelled that since.
-    fn add_levelled(&self, order: u64, dirty: &mut Dirty) {
-        if order == self.cluster.pods.listed {
-            return;
-        }
-        let rests_on_order =
-            |proven: &Denial| proven.uid_state == UidState::Retired && proven.owner_uid != Uid::NONE;
-        let ordered = self.denials.iter().filter(|(.., denied)| rests_on_order(&denied.proven));
-        dirty.pairs(ordered.map(|(service, endpoint, _)| (service, endpoint.ip)));
-        dirty.ips.extend(self.cluster.pods.shared_ips());
-    }
-
-    /// The Services that have denials, or may get some.
-    fn services_to_judge(&self) -> BTreeSet<Name> {
-        let services = self.cluster.stale.services().chain(self.denials.services());
-        services.cloned().collect()
-    }
-
-    /// The Services whose denials a list confirms, ends or may begin.
-    fn services_concerned(&self, list: &ReceivedList, dirty: &Dirty) -> BTreeSet<Name> {
-        if list.part.is_none() {
-            return self.services_to_judge();
-        }
-        let changed = dirty.services.keys();
-        let waiting = self.denials.waiting(&self.cluster, list);
-        changed.chain(waiting).cloned().collect()
     }
 }

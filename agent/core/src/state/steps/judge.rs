@@ -1,7 +1,6 @@
 //! The Services that wait, judged: denials, their confirmation, and their entries in the tables.
 
-use super::lists::Task;
-use crate::facts::{Name, Selection, Text, Watched};
+use crate::facts::{Name, Selection, Service, Text, Watched};
 use crate::state::denials::opinions::{Opinion, ReceivedList, Wanted, spread};
 use crate::state::dirty::Dirty;
 use crate::state::index::endpoints::Endpoint;
@@ -14,12 +13,26 @@ use epguard_common::{Addr, Denial, Suspect, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Endpoints that are judged at once: two milliseconds' worth.
-pub(crate) const AT_ONCE: usize = 128;
+/// How much is judged at once.
+#[derive(Debug, Clone, Copy)]
+pub struct Piece {
+    /// About so many endpoints, and VIPs.
+    pub endpoints: usize,
+}
+
+/// Laying out so many VIPs takes about as long as judging an endpoint.
+const VIPS: usize = 16;
+
+impl Default for Piece {
+    fn default() -> Self {
+        // Two milliseconds' worth.
+        Self { endpoints: 128 }
+    }
+}
 
 impl State {
-    /// Draws the consequences of a change, as far as they take no longer than a step. Services that wait longer have no VIPs
-    /// meanwhile: what they wait for may end their denials.
+    /// Draws the consequences of a change that end denials. Services that are to be judged have no VIPs until then: what they wait
+    /// for may end their denials.
     pub(crate) fn apply_consequences(&mut self, now: Duration, dirty: Dirty) {
         self.touched.add_changed(&dirty);
         let listed = dirty.services.values().flat_map(|scope| &scope.ips);
@@ -28,14 +41,8 @@ impl State {
         let drained = self.changed_draining(&dirty);
         self.lay_out_suspects(&drained);
         let concerns_orphan_ips = self.concerns_orphan_ips(&dirty);
-        let services: Vec<_> = dirty.services.keys().cloned().collect();
         for (service, scope) in dirty.services {
-            self.queue.push(service, scope);
-        }
-        if !self.is_half_applied() {
-            self.judge_queue(now, AT_ONCE);
-        }
-        for service in services {
+            self.queue.push(service.clone(), scope);
             // Without VIPs there is nothing to take away, and a restored one would lose its number.
             if self.queue.suspend(&service) && self.layout.has_vips(&service) {
                 self.lay_out_service(&service, &BTreeSet::new());
@@ -55,7 +62,7 @@ impl State {
         };
         let listed = dirty.services.values().flat_map(|scope| &scope.ips);
         dirty.orphan_ips
-            || self.task.is_some()
+            || self.is_half_applied()
             || dirty.pods.iter().any(is_own)
             || (dirty.ips.iter().chain(listed)).any(|ip| self.orphan_ips.mentions(*ip))
     }
@@ -80,7 +87,7 @@ impl State {
             BTreeMap::new()
         };
         let before = std::mem::take(&mut self.layout.tables.terminated);
-        if matches!(self.task, Some(Task::Apply(..))) {
+        if self.is_half_applied() {
             let was_proven = |ip: &Addr, orphan_ip: &OrphanIp| {
                 let before = before.get(ip).filter(|before| before.dead == orphan_ip.dead);
                 before.is_some_and(|before| before.lifted.is_none() || orphan_ip.lifted.is_some())
@@ -124,51 +131,59 @@ impl State {
         }
     }
 
-    /// Judges about `most` endpoints, of those Services first that wait longest.
+    /// Judges about `most` endpoints, or a piece, of the Services whose turn it is.
     pub(crate) fn judge_queue(&mut self, now: Duration, most: usize) {
-        let mut judged = 0;
+        let most = most.min(self.piece.endpoints);
+        let (mut judged, mut longest) = (0, 0);
+        self.judged = None;
         let mut changed = BTreeSet::new();
         while judged < most
-            && let Some((service, Scope { ips: mut rest, all, suspended })) = self.queue.pop()
+            && let Some((service, mut scope)) = self.queue.pop()
         {
-            if all {
-                rest.extend(self.denials.ips(&service).chain(self.cluster.stale.ips(&service)));
+            if scope.all {
+                scope.all = false;
+                scope.ips.extend(self.denials.ips(&service).chain(self.cluster.stale.ips(&service)));
             }
-            judged += 1;
+            let before = judged;
+            judged += 1 + self.cluster.service(&service).map_or(0, vips) / VIPS;
             let mut ips = Vec::new();
-            while judged <= most
-                && let Some(ip) = rest.pop_first()
+            while (judged <= most || ips.is_empty())
+                && let Some(ip) = scope.take_next()
             {
                 judged += 1 + self.cluster.endpoint_index.count_at(&service, ip);
                 ips.push(ip);
             }
-            if !rest.is_empty() {
-                self.queue.push(service.clone(), Scope { ips: rest, all: false, suspended });
+            let lists = scope.lists.clone();
+            if scope.ips.is_empty() || scope.is_through {
+                self.unjudged.remove(&service);
             }
-            changed.append(&mut self.judge_service(now, &service, &ips));
+            if !scope.ips.is_empty() {
+                self.queue.push(service.clone(), scope);
+            }
+            changed.append(&mut self.judge_service(now, &service, &ips, &lists));
+            if judged - before > longest {
+                longest = judged - before;
+                self.judged = Some(service);
+            }
         }
         self.touched.add(changed.iter().copied());
         // Many Services may list one IP.
         self.lay_out_suspects(&changed);
+        self.end_first_lists();
     }
 
-    /// Judges the endpoints of a Service at some IPs. Returns the IPs where a denial changed.
-    fn judge_service(&mut self, now: Duration, service: &Name, ips: &[Addr]) -> BTreeSet<Addr> {
-        let list = match &self.task {
-            Some(Task::Judge(list, services)) if services.contains(service) => Some(list.clone()),
-            _ => None,
-        };
+    /// Judges the endpoints of a Service at some IPs, on lists that have come. Returns the IPs where a denial changed.
+    fn judge_service(
+        &mut self,
+        now: Duration,
+        service: &Name,
+        ips: &[Addr],
+        lists: &[ReceivedList],
+    ) -> BTreeSet<Addr> {
         self.cluster.compare_selector(service);
         let proven = self.prove(now, service, ips);
-        let cluster = &self.cluster;
-        let changed = self.denials.update_service(cluster, now, service, ips, &proven, list.as_ref());
+        let changed = self.denials.update_service(&self.cluster, now, service, ips, &proven, lists);
         self.lay_out_service(service, &changed);
-        if !self.queue.waits(service)
-            && let Some(Task::Judge(_, services)) = &mut self.task
-        {
-            services.remove(service);
-            self.end_list();
-        }
         changed
     }
 
@@ -203,22 +218,17 @@ impl State {
     }
 
     /// Has Services judged on a list that has come.
-    pub(crate) fn judge_on(&mut self, list: ReceivedList, services: BTreeSet<Name>) {
-        for service in &services {
-            let scope = Scope { all: true, ..Scope::default() };
-            self.queue.push(service.clone(), scope);
+    pub(crate) fn judge_on(&mut self, list: &ReceivedList, services: BTreeSet<Name>) {
+        for service in services {
+            self.queue.push(service, Scope::on(list.clone()));
         }
-        self.task = Some(Task::Judge(list, services));
-        self.end_list();
+        self.end_first_lists();
     }
 
-    /// Ends the list that has come once all Services are judged on it.
-    fn end_list(&mut self) {
-        if matches!(&self.task, Some(Task::Judge(_, services)) if services.is_empty()) {
-            self.task = None;
+    /// What an earlier process carried out is proven anew, or not, once all Services are judged on the first lists.
+    fn end_first_lists(&mut self) {
+        if self.is_synced() {
             self.denials.restored.clear();
-            self.is_judged = self.is_listed();
-            self.prove_orphan_ips();
         }
     }
 
@@ -297,4 +307,9 @@ impl State {
         }
         released.values().map(Vec::len).sum()
     }
+}
+
+/// About how many VIPs a Service has, each with a port.
+fn vips(service: &Service) -> usize {
+    service.vips.len() * service.ports.len()
 }

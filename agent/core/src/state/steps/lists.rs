@@ -4,24 +4,28 @@
 //! list -> scanned -> each object applied, denials that it contradicts end -> all endpoints that may be denied judged
 //! ```
 //!
-//! Until the end, denials end at once, and none begins: an object further down the list may contradict it.
+//! Until the end, denials end at once, and none begins: an object further down the list may contradict it. Facts of other watches, and
+//! their lists, are applied meanwhile.
 
 use crate::facts::{Change, Fact, Name, Pod, Service, Slice, Watched};
+use crate::state::State;
 use crate::state::denials::opinions::ReceivedList;
 use crate::state::dirty::Dirty;
 use crate::state::index::ClusterIndex;
-use epguard_common::Uid;
+use epguard_common::{Denial, Uid, UidState};
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 use std::vec::IntoIter;
 
-/// What is left to do of a list.
+/// A list of which a part is applied.
 #[derive(Debug, Clone)]
-pub enum Task {
-    /// Objects to apply.
-    Apply(Watched, Objects),
-    /// Services whose endpoints are to be judged, on the list that has just come.
-    Judge(ReceivedList, BTreeSet<Name>),
+pub struct List {
+    /// When it came.
+    pub received: Duration,
+    /// When it was requested.
+    pub sent: Duration,
+    /// What is left of it.
+    pub objects: Objects,
 }
 
 /// The objects of a list that are still to be applied; none for those that are gone. Pods that are gone come first: until then they
@@ -93,5 +97,103 @@ impl Objects {
             }
         }
         Some(cost)
+    }
+}
+
+impl State {
+    /// True if a list of the watch is applied only in part: its further facts have to wait.
+    pub fn is_applying(&self, watched: Watched) -> bool {
+        self.lists.contains_key(&watched)
+    }
+
+    /// True between the parts of a list: no Service is judged, for an object further down may contradict the one at hand. Those
+    /// that a part concerns have no VIPs until the list is applied.
+    pub fn is_half_applied(&self) -> bool {
+        !self.lists.is_empty()
+    }
+
+    /// When the first list came of which only a part is applied.
+    pub fn half_applied_since(&self) -> Option<Duration> {
+        self.lists.values().map(|list| list.received).min()
+    }
+
+    /// Applies about `most` objects more of a list.
+    pub(crate) fn apply_part(&mut self, watched: Watched, mut list: List, most: usize) {
+        let mut dirty = Dirty::default();
+        self.judged = None;
+        let (received, sent) = (list.received, list.sent);
+        let more = list.objects.apply(&mut self.cluster, received, &mut dirty, most);
+        // Until its end, what it shows begins nothing.
+        self.lists.insert(watched, list);
+        self.process_changes(received, dirty);
+        if !more {
+            self.lists.remove(&watched);
+            self.listed(received, ReceivedList::whole(watched, sent));
+        }
+    }
+
+    /// Confirms pending denials by a list that was applied in whole, and has all endpoints judged that may be denied.
+    pub(crate) fn listed(&mut self, now: Duration, mut list: ReceivedList) {
+        let was_listed = self.is_listed();
+        self.listed.insert(list.kind);
+        let are_all = Watched::ALWAYS.iter().all(|watched| self.listed.contains(watched));
+        self.is_listed |= are_all && !self.is_half_applied();
+        // Pods of the tables: their orphan IPs are restored with them, and no others are recorded.
+        let mut restored = Vec::new();
+        let mut dirty = Dirty { orphan_ips: true, ..Dirty::default() };
+        if was_listed != self.is_listed() {
+            // Whichever list came last: the first lists count as one.
+            list.kind = Watched::EndpointSlices;
+            if let Some(tables) = self.restored.take() {
+                restored = self.apply_restored(&tables, now);
+                // Numbers of Services without denials are released.
+                dirty.vips(self.layout.numbers.iter().map(|(service, _)| service));
+            }
+            dirty.pods.extend(self.revivals.restore_deaths(&mut self.cluster, now));
+            let dead: Vec<Uid> = restored.iter().chain(&dirty.pods).copied().collect();
+            for uid in &dead {
+                self.cluster.index_stale(*uid);
+            }
+            let index = &self.cluster.endpoint_index;
+            let services = dead.iter().flat_map(|uid| index.of_pod(*uid)).map(|(service, _)| service.clone());
+            for service in services.collect::<BTreeSet<Name>>() {
+                dirty.selector(&mut self.cluster, &service);
+            }
+        }
+        self.process_changes(now, dirty);
+        if self.is_listed() && list.kind.bears_proofs() {
+            self.opinions.received(&list);
+            let services = self.services_to_judge();
+            if !was_listed {
+                self.unjudged.clone_from(&services);
+            }
+            self.judge_on(&list, services);
+        }
+        self.forget_unneeded(restored);
+    }
+
+    /// Adds where denials and owners rest on the order of claims, if a list has levelled that since.
+    pub(crate) fn add_levelled(&self, order: u64, dirty: &mut Dirty) {
+        if order == self.cluster.pods.listed {
+            return;
+        }
+        let rests_on_order =
+            |proven: &Denial| proven.uid_state == UidState::Retired && proven.owner_uid != Uid::NONE;
+        let ordered = self.denials.iter().filter(|(.., denied)| rests_on_order(&denied.proven));
+        dirty.pairs(ordered.map(|(service, endpoint, _)| (service, endpoint.ip)));
+        dirty.ips.extend(self.cluster.pods.shared_ips());
+    }
+
+    /// The Services that have denials, or may get some.
+    pub(crate) fn services_to_judge(&self) -> BTreeSet<Name> {
+        let services = self.cluster.stale.services().chain(self.denials.services());
+        services.cloned().collect()
+    }
+
+    /// The Services whose denials a list of some objects confirms, ends or may begin.
+    pub(crate) fn services_concerned(&self, list: &ReceivedList, dirty: &Dirty) -> BTreeSet<Name> {
+        let changed = dirty.services.keys();
+        let waiting = self.denials.waiting(&self.cluster, list);
+        changed.chain(waiting).cloned().collect()
     }
 }

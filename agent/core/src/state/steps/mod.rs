@@ -5,5 +5,6 @@ pub mod judge;
 mod lists;
 mod revival;
 
-pub use lists::Task;
+pub use judge::Piece;
+pub use lists::List;
 pub use revival::Revivals;

@@ -156,6 +156,8 @@ impl Collector for Moment {
                 => self.status.view_age_ms.map(|ms| ([], seconds(ms)));
             Gauge lease_remaining_seconds() "Until denials end unless renewed; 0 when they have ended"
                 => [([], seconds(u64::try_from(self.status.lease_ms).unwrap_or(0)))];
+            Counter lease_lost() "How often the lease ended while there were denials"
+                => [([], figures.leases_lost)];
             Gauge watch_up(watch) "1 while the watch is connected and, if anything is denied, proven fresh"
                 => watches().map(|(name, watch)| (name, u64::from(watch.up)));
             Gauge watch_age_seconds(watch) "Since the watch was proven to show everything"

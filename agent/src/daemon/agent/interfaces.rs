@@ -1,0 +1,171 @@
+//! INTERFACES: the role of each interface, as far as it is certain.
+//!
+//! A role ends with the event that makes it doubtful. It begins once the node's thread has hooked the interface since its last event:
+//! that thread may wait for the kernel, and the number of an interface that is gone may be another one's by then.
+
+use crate::daemon::node_thread::{NodeEvent, Snapshot};
+use crate::kernel::maps::Writer;
+use crate::node::netlink::{Event, Role, Roles, Selection};
+use std::collections::BTreeMap;
+
+/// The node's interfaces, as netlink reports them.
+#[derive(Debug)]
+pub struct Interfaces {
+    roles: Roles,
+    /// The numbers of the events that announced them.
+    events: BTreeMap<u32, u64>,
+    /// The number of the last event about interfaces.
+    last: u64,
+    /// What is known may be out of date until the thread has carried out the event with this number.
+    doubtful_until: u64,
+    /// The roles that INTERFACES holds.
+    written: BTreeMap<u32, Role>,
+    /// Whether the roles that an earlier process left are removed.
+    settled: bool,
+}
+
+impl Interfaces {
+    /// None is known yet.
+    pub fn new(selection: Selection) -> Self {
+        Self {
+            roles: Roles::new(selection),
+            events: BTreeMap::new(),
+            last: 0,
+            doubtful_until: 0,
+            written: BTreeMap::new(),
+            settled: false,
+        }
+    }
+
+    /// Takes in what is known from an event.
+    pub fn note(&mut self, NodeEvent { number, event, .. }: &NodeEvent) {
+        match event {
+            Event::Appeared(interface) => {
+                self.events.insert(interface.ifindex, *number);
+                self.roles.add(interface);
+            }
+            Event::Gone { ifindex } => {
+                self.events.remove(ifindex);
+                self.roles.remove(*ifindex);
+            }
+            Event::Defaults(defaults) => drop(self.roles.set_defaults(defaults.clone())),
+            Event::Lost => self.doubtful_until = u64::MAX,
+            // One may have been made anew, and have lost its hooks.
+            Event::Recovered => self.doubtful_until = *number,
+            Event::Settled => {}
+            Event::Addresses(_) | Event::Held(_) | Event::Announced(_) | Event::Looked(_) => return,
+        }
+        self.last = *number;
+    }
+
+    /// True if the thread has carried out all events.
+    pub const fn are_all_in(&self, snapshot: &Snapshot) -> bool {
+        self.last <= snapshot.event
+    }
+
+    /// Writes the roles that changed. An interface without our hooks has none, because it proves nothing.
+    pub fn write(&mut self, snapshot: &Snapshot, writer: &mut Writer) {
+        let wanted = self.wanted(snapshot);
+        let gone: Vec<u32> =
+            self.written.keys().filter(|ifindex| !wanted.contains_key(ifindex)).copied().collect();
+        for ifindex in gone {
+            if writes(writer, ifindex, None) {
+                self.written.remove(&ifindex);
+            }
+        }
+        for (ifindex, role) in wanted {
+            if self.written.get(&ifindex) != Some(&role) && writes(writer, ifindex, Some(role)) {
+                self.written.insert(ifindex, role);
+            }
+        }
+        if snapshot.settled && !self.settled {
+            self.settled = true;
+            writer.retain_roles(|ifindex| self.written.contains_key(&ifindex));
+        }
+    }
+
+    /// The roles that are certain.
+    fn wanted(&self, snapshot: &Snapshot) -> BTreeMap<u32, Role> {
+        if self.doubtful_until > snapshot.event {
+            return BTreeMap::new();
+        }
+        let hooked = snapshot.interfaces.iter().filter(|interface| interface.shown.attached);
+        let hooked: BTreeMap<u32, u64> =
+            hooked.map(|interface| (interface.shown.ifindex, interface.event)).collect();
+        let is_hooked = |ifindex: u32| {
+            let event = self.events.get(&ifindex);
+            event.is_some() && hooked.get(&ifindex) == event
+        };
+        let numbers = self.roles.numbers(is_hooked);
+        numbers.filter(|(ifindex, _)| self.roles.role(*ifindex).is_none() || is_hooked(*ifindex)).collect()
+    }
+}
+
+/// Writes or removes a role. False if that fails: it is tried again.
+fn writes(writer: &mut Writer, ifindex: u32, role: Option<Role>) -> bool {
+    let written = writer.set_role(ifindex, role);
+    if let Err(error) = &written {
+        tracing::warn!(
+            ifindex,
+            error = format!("{error:#}"),
+            "a role is tried again: Cilium's records and `terminated` need it"
+        );
+    }
+    written.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::daemon::node_thread;
+    use crate::node::netlink::Interface;
+    use crate::shared::status::Attachment;
+    use std::time::Duration;
+
+    fn event(number: u64, event: Event) -> NodeEvent {
+        NodeEvent { number, received: Duration::ZERO, event }
+    }
+
+    /// A physical interface, or a pod's.
+    fn appeared(number: u64, kind: &str) -> NodeEvent {
+        let interface =
+            Interface { ifindex: 7, name: "if7".into(), kind: kind.into(), ..Interface::default() };
+        event(number, Event::Appeared(interface))
+    }
+
+    /// What the thread shows once it has hooked the interface that this event announced.
+    fn hooked(event: u64) -> Snapshot {
+        let shown = Attachment { ifindex: 7, attached: true, ..Attachment::default() };
+        let interfaces = vec![node_thread::Interface { event, shown }];
+        Snapshot { event, interfaces, ..Snapshot::default() }
+    }
+
+    fn wanted(events: &[NodeEvent], snapshot: &Snapshot) -> Option<Role> {
+        let mut interfaces = Interfaces::new(Selection::default());
+        for event in events {
+            interfaces.note(event);
+        }
+        interfaces.wanted(snapshot).remove(&7)
+    }
+
+    #[test]
+    fn an_interface_with_the_number_of_one_that_is_gone_has_a_role_once_it_is_hooked_itself() {
+        let mut events = vec![appeared(1, "")];
+        assert_eq!(wanted(&events, &Snapshot::default()), None, "not hooked yet");
+        assert_eq!(wanted(&events, &hooked(1)), Some(Role::Uplink));
+        events.push(event(2, Event::Gone { ifindex: 7 }));
+        assert_eq!(wanted(&events, &hooked(1)), None);
+        events.push(appeared(3, "veth"));
+        assert_eq!(wanted(&events, &hooked(1)), None, "the hooks are those of the one that is gone");
+        assert_eq!(wanted(&events, &hooked(3)), Some(Role::Pod));
+    }
+
+    #[test]
+    fn interfaces_that_may_have_changed_unseen_have_no_role_until_their_hooks_are_checked() {
+        let mut events = vec![appeared(1, ""), event(2, Event::Lost)];
+        assert_eq!(wanted(&events, &Snapshot { event: 2, ..hooked(1) }), None);
+        events.push(event(3, Event::Recovered));
+        assert_eq!(wanted(&events, &Snapshot { event: 2, ..hooked(1) }), None);
+        assert_eq!(wanted(&events, &Snapshot { event: 3, ..hooked(1) }), Some(Role::Uplink));
+    }
+}

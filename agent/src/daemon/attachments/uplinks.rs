@@ -1,0 +1,65 @@
+//! What depends on the roles of interfaces: XDP at uplinks, and whether all packets of a socket load balancer's calls meet a hook.
+
+use super::{Attachments, vanished};
+use crate::node::netlink::Role;
+use crate::shared::status::{Attachment, SocketLb};
+use anyhow::{Result, bail};
+
+/// Kind of devices whose own programs may redirect packets before ours see them, selected or not.
+const NETKIT: &str = "netkit";
+
+impl Attachments {
+    /// Hooks XDP at an uplink. Where XDP fails or is not allowed, TC judges alone, unless the operator demands XDP at
+    /// the start.
+    pub(super) fn judge_early(&mut self, attachment: &mut Attachment) {
+        let (ifindex, name) = (attachment.ifindex, &attachment.name);
+        let hooked = match self.roles.role(ifindex) {
+            _ if !attachment.attached => return,
+            Some(Role::Uplink) => self.datapath.hook_xdp(ifindex, name),
+            // At the start the default routes are not known yet. A link that was taken over must not be missing in
+            // between.
+            _ if attachment.xdp.is_none() => return,
+            _ => self.datapath.unhook_xdp(ifindex).map(|_| None),
+        };
+        if hooked.as_ref().is_err_and(vanished) {
+            return;
+        }
+        let error = hooked.as_ref().err().map(|error| format!("{error:#}"));
+        if let Some(error) = error.as_ref().filter(|error| attachment.xdp_error.as_ref() != Some(error)) {
+            tracing::info!(interface = name, error, "no XDP: TC judges alone");
+        }
+        attachment.xdp = hooked.ok().flatten().map(|mode| mode.to_string());
+        attachment.xdp_error = error;
+    }
+
+    /// The error that ends the agent at its start, if the operator demands XDP and an interface has none.
+    pub(super) fn insist_on_xdp(&self) -> Result<()> {
+        for Attachment { name, xdp_error, .. } in self.interfaces.values() {
+            if let Some(error) = xdp_error
+                && self.datapath.demands_xdp()
+            {
+                bail!("cannot attach XDP to interface {name}, which --xdp requires: {error}")
+            }
+        }
+        Ok(())
+    }
+
+    /// Hooks a socket load balancer, if there is one. Errors: the programs of a cgroup cannot be listed, or a link cannot be removed.
+    pub fn follow_socket_lb(&mut self) -> Result<()> {
+        self.datapath.follow_socket_lb().map(drop)
+    }
+
+    /// True if every packet of a call that a socket load balancer translates meets a hook: pod interfaces and uplinks are selected, all
+    /// are hooked, ours runs first, and none is a netkit device, whose own programs may redirect packets before.
+    pub fn are_everywhere(&self) -> bool {
+        let mut all = self.interfaces.values();
+        let hooked = all.all(|at| at.attached && at.before.is_empty());
+        hooked && self.roles.name_both_sides() && self.roles.of_kind(NETKIT).next().is_none()
+    }
+
+    /// The socket load balancer of the node.
+    pub fn socket_lb(&self) -> SocketLb {
+        let netkit = self.roles.of_kind(NETKIT).map(Into::into).collect();
+        SocketLb { netkit, ..self.datapath.socket_lb() }
+    }
+}

@@ -1,0 +1,148 @@
+//! Services that wait to be judged, a small piece at a time: what a fact may contradict is not in force meanwhile, and neither a list nor
+//! another namespace makes it wait for longer than a piece.
+
+use super::*;
+
+const Z: Addr = Addr::v4([10, 244, 2, 99]);
+
+impl World {
+    /// From now on judges one endpoint at a time.
+    fn in_pieces(&mut self) {
+        self.state = std::mem::take(&mut self.state).with_piece(1);
+    }
+
+    /// Applies a fact without judging what it concerns.
+    fn begin_only(&mut self, fact: Fact) {
+        self.now += Duration::from_millis(10);
+        self.state.begin_fact(self.now, fact);
+    }
+
+    /// The same for a list that was requested some time ago.
+    fn begin_requested(&mut self, ago: Duration, list: Fact) {
+        self.now += Duration::from_millis(10);
+        self.state.begin_list(self.now.saturating_sub(ago), self.now, list);
+    }
+
+    fn judge_rest(&mut self) {
+        while self.state.run_step(self.now, usize::MAX) {}
+    }
+
+    /// Applies the parts of all lists, and judges nothing.
+    fn apply_lists(&mut self) {
+        while self.state.is_half_applied() {
+            self.state.run_step(self.now, usize::MAX);
+        }
+    }
+}
+
+#[test]
+fn a_denial_that_a_fact_may_contradict_is_not_in_force_until_its_service_is_judged() {
+    let (mut world, pods) = World::cluster().with_backends(8);
+    world.pod(&dead(&pods[0])).denies(&[DeadBackend]);
+    world.in_pieces();
+    // A change of all of its endpoints, and the new holder of the dead one's IP.
+    world.begin_only(sliced(&[]));
+    world.begin_only(shown(Pod { ips: pods[0].ips.clone(), ..pod("shop", "new", "web", &[]) }));
+    let mut pieces = 0;
+    loop {
+        assert_eq!(world.in_force(), [], "after {pieces} pieces");
+        pieces += 1;
+        if !world.state.run_step(world.now, usize::MAX) {
+            break;
+        }
+    }
+    assert!(pieces > 1, "it was judged at once");
+    assert_eq!(world.reasons(), []);
+}
+
+#[test]
+fn a_denial_that_stays_proven_is_in_force_again_once_its_service_is_judged() {
+    let (mut world, pods) = World::cluster().with_backends(8);
+    world.pod(&dead(&pods[0]));
+    world.in_pieces();
+    world.begin_only(shown(Pod { labels: [("app", "api")].into_iter().collect(), ..pods[1].clone() }));
+    assert_eq!(world.in_force(), []);
+    world.judge_rest();
+    assert_eq!(world.in_force(), [DeadBackend]);
+}
+
+/// Namespace `other` has 100 Services that list a pod whose state changes.
+#[test]
+fn a_service_waits_for_one_piece_however_many_services_of_another_namespace_wait() {
+    let (mut world, a) = World::where_a_died();
+    let crowded = pod("other", "crowd", "crowd", &[Z]);
+    world.pod(&crowded);
+    for number in 0..100 {
+        let name = ("other".into(), format!("crowd-{number}").as_str().into());
+        world.tell(service(Service { uid: uid(&format!("crowd-{number}")), name, vips: vec![], ..web() }));
+        world.tell(shown_slice(Slice {
+            name: ("other".into(), format!("crowd-{number}").as_str().into()),
+            service: Some(("other".into(), format!("crowd-{number}").as_str().into())),
+            ..slice("crowd", &endpoints(std::slice::from_ref(&crowded)))
+        }));
+    }
+    world.in_pieces();
+    world.begin_only(shown(dead(&crowded)));
+    world.begin_only(sliced(&[(X, Some(a.uid)), (Y, None)]));
+    let mut pieces = 0;
+    while world.in_force() != [DeadBackend] {
+        assert!(world.state.run_step(world.now, usize::MAX), "denied in the end");
+        pieces += 1;
+    }
+    assert!(pieces <= 6, "{pieces} pieces: two of its own, and one of the other namespace before each");
+}
+
+#[test]
+fn facts_and_lists_of_other_watches_are_applied_between_the_parts_of_a_list() {
+    let (mut world, a) = World::where_a_died();
+    let b = pod("shop", "b", "web", &[Y]);
+    world.pod(&b);
+    world.begin_only(list_of(&[dead(&a), b.clone()]));
+    world.begin_only(Fact::Service(Change::Reset(vec![web()])));
+    assert!(world.state.is_applying(Watched::Pods) && world.state.is_applying(Watched::Services));
+    assert_eq!(world.in_force(), [DeadBackend]);
+    // X is live by another watch.
+    world.begin_only(sliced(&[(X, Some(b.uid))]));
+    assert!(world.state.is_applying(Watched::Pods));
+    assert_eq!(world.in_force(), []);
+    world.judge_rest();
+    assert_eq!(world.reasons(), []);
+}
+
+#[test]
+fn what_a_list_of_everything_confirms_is_a_denial_that_began_before_it_was_requested() {
+    for (ago, held) in [(Duration::from_secs(9), 4), (Duration::ZERO, 0)] {
+        let (mut world, pods) = World::cluster().with_backends(4);
+        let pods: Vec<Pod> = pods.iter().map(dead).collect();
+        world.list(&pods).denies_and_holds(0, 4);
+        world.later(Duration::from_secs(1));
+        for list in [list_of(&pods), Fact::Slice(Change::Reset(vec![slice("web", &endpoints(&pods))]))] {
+            world.begin_requested(ago, list);
+            world.judge_rest();
+        }
+        assert_eq!(world.held().len(), held, "requested {ago:?} ago");
+    }
+}
+
+/// The breaker holds the denials of A and B: that is half. Both lists come before their Service is judged.
+#[test]
+fn a_list_confirms_no_denial_of_a_service_that_a_later_fact_has_changed() {
+    for changes in [true, false] {
+        let (mut world, pods) = World::cluster().with_backends(4);
+        for pod in &pods[..3] {
+            world.pod(&dead(pod));
+        }
+        let held = world.held().len();
+        assert!(held > 0);
+        let listed: Vec<Pod> = pods[..3].iter().map(dead).chain(pods[3..].iter().cloned()).collect();
+        world.in_pieces();
+        world.begin_only(list_of(&listed));
+        world.begin_only(Fact::Slice(Change::Reset(vec![slice("web", &endpoints(&pods))])));
+        world.apply_lists();
+        if changes {
+            world.begin_only(sliced(&endpoints(&pods[..3])));
+        }
+        world.judge_rest();
+        assert_eq!(world.held().len(), if changes { held } else { 0 }, "changes: {changes}");
+    }
+}
