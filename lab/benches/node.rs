@@ -2,6 +2,8 @@
 //!
 //! Each round is a thread with network namespace and bpffs of its own.
 
+mod under_load;
+
 use super::bpf::{self as raw, Kind};
 use super::programs::kernel;
 use aya::maps::{HashMap, MapData};
@@ -42,7 +44,7 @@ pub(crate) fn tables(quick: bool) -> Vec<Table> {
         let row = Row::new(name, "ms", samples);
         times.rows.push(if name.contains("interfaces") { row.beside(EMPTY) } else { row });
     }
-    vec![times, alone(memory)]
+    vec![times, alone(memory), under_load::table(if quick { 1 } else { 3 })]
 }
 
 /// On a thread of its own: it leaves its namespaces behind.

@@ -1,9 +1,11 @@
 //! `cargo xtask bench tenants`: what the worst objects of one tenant cost every agent: memory, the longest time in which nothing
-//! else can be done, and how long facts about other namespaces wait. A program of its own, since its allocator counts.
+//! else can be done, how long facts about other namespaces wait, and how long the end of another's denial does. A program of its
+//! own, since its allocator counts.
 #![allow(clippy::unwrap_used, reason = "a benchmark may panic")]
 
 mod acts;
 mod cluster;
+mod lifts;
 #[path = "../../../agent/src/fuzz/harness/memory.rs"]
 mod memory;
 #[allow(dead_code, reason = "the benchmark `scale` uses the rest")]
@@ -106,5 +108,5 @@ fn main() -> ExitCode {
             figures::percentile(&cost.waits, 99).unwrap_or_default()
         );
     }
-    figures::print(&[memory, standstill, waits])
+    figures::print(&[memory, standstill, waits, lifts::table()])
 }

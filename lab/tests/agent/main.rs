@@ -4,6 +4,7 @@
 mod absurd_objects;
 mod answered_early;
 mod capabilities;
+mod contradiction;
 mod dashboard;
 mod events;
 mod flooded;
@@ -12,5 +13,6 @@ mod metrics;
 mod mode_policy;
 mod operator;
 mod rbac;
+mod real_loop;
 mod view_age;
 mod world;
