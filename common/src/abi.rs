@@ -13,6 +13,10 @@ pub const ABI_VERSION: u32 = 3;
 /// next must not take it for a packet of the pod that it shows. The low five bits, which Cilium uses, are clear.
 pub const ANSWER: u32 = 0x7ec0;
 
+/// Source of the Ethernet header of packets that enter the stack in the name of an endpoint, in transmission order: locally
+/// administered, and no interface's. The holder's own address there would teach bridges where the holder is not.
+pub const ANSWER_MAC: [u8; 6] = [0x02, b'e', b'p', b'g', 0, 0];
+
 /// OWNERS: IP -> the pod that publishes it. For people, reports and audits, and for redirected flows: they go only to a
 /// pod that still has its IP. No packet passes because of it.
 #[repr(C)]

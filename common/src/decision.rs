@@ -13,6 +13,8 @@ pub enum Decision {
     Drop,
     /// Drop the packet. It should be rejected, but the limits allow no answer.
     DropUnanswered,
+    /// Drop the packet. It should be rejected, but no answer has a way to the client.
+    DropUnanswerable,
     /// Send the sender a TCP RST or an ICMP error in place of the packet.
     Reject,
     /// Open a redirected flow with the packet, which goes to a live endpoint.
@@ -31,6 +33,7 @@ impl Decision {
     pub const fn counted_beside(self) -> Option<Outcome> {
         match self {
             Self::DropUnanswered => Some(Outcome::AnswerSuppressed),
+            Self::DropUnanswerable => Some(Outcome::Unanswerable),
             _ => None,
         }
     }
@@ -40,7 +43,7 @@ impl Decision {
     #[inline(always)]
     pub fn before_tc(self, can_reject: impl FnOnce() -> bool) -> Self {
         match self {
-            Self::Drop | Self::DropUnanswered => self,
+            Self::Drop | Self::DropUnanswered | Self::DropUnanswerable => self,
             Self::Reject if can_reject() => self,
             _ => Self::Pass,
         }
@@ -84,6 +87,8 @@ pub trait ActionModel {
     fn is_to_many(&self) -> bool;
     /// Whether the limits of the denied IP and of the node have room for one more answer.
     fn has_room(&self) -> bool;
+    /// Whether an answer finds a way to the client. The last one that was found is where [`Decision::Reject`] sends it.
+    fn has_way(&self) -> bool;
 }
 
 /// Chooses what becomes of a judged packet. An action that is not possible falls back: redirect to reject, reject to drop.
@@ -104,7 +109,10 @@ pub fn decide<M: ActionModel>(packet: &Packet, verdict: Verdict, model: &M) -> D
     {
         return Decision::Drop;
     }
-    if model.has_room() { Decision::Reject } else { Decision::DropUnanswered }
+    if !model.has_room() {
+        return Decision::DropUnanswered;
+    }
+    if model.has_way() { Decision::Reject } else { Decision::DropUnanswerable }
 }
 
 /// Whether the packet may be answered. `is_to_many`: the link layer brought it to more than one host.

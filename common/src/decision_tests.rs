@@ -16,6 +16,7 @@ fn every_action_is_counted_as_its_own_outcome() {
     }
     for (verdict, decision, expected) in [
         (DENIED, Decision::DropUnanswered, Some(Outcome::Dropped)),
+        (DENIED, Decision::DropUnanswerable, Some(Outcome::Dropped)),
         (OBSERVED, Decision::Pass, Some(Outcome::Observed)),
         (Verdict::Clear, Decision::Pass, None),
     ] {
@@ -67,11 +68,13 @@ fn a_packet_that_cannot_be_redirected_is_rejected_and_one_that_must_not_be_answe
         ("RST", SYN, reject, with(0x40, 4), Decision::Drop),
         ("a broadcast frame", SYN, reject, Node { to_many: true, ..DENYING }, Decision::Drop),
         ("beyond the limits", SYN, reject, Node { room: false, ..DENYING }, Decision::DropUnanswered),
+        ("no way to the client", SYN, reject, Node { way: false, ..DENYING }, Decision::DropUnanswerable),
         ("a later fragment", fragment, reject, DENYING, Decision::Drop),
     ] {
         assert_eq!(decided(&packet, own, node), expected, "{name}");
     }
     assert_eq!(Decision::DropUnanswered.counted_beside(), Some(Outcome::AnswerSuppressed));
+    assert_eq!(Decision::DropUnanswerable.counted_beside(), Some(Outcome::Unanswerable));
     assert_eq!(Decision::Drop.counted_beside(), None);
 }
 

@@ -90,8 +90,8 @@ impl Redirected {
     /// The client sent a RST, which counts as both sides' FIN until the client goes on.
     pub const RESET: u32 = 32;
 
-    /// The client has its own connection to the live endpoint from the same port, so that answers would look the same. The flow is
-    /// refused until it is over.
+    /// The client has its own connection to the live endpoint from the same port, so that answers would look the same; or replies
+    /// have no way back. The flow is refused until it is over.
     pub const TAKEN: u32 = 64;
 
     const CLOSED: u32 = Self::CLIENT_CLOSED | Self::ENDPOINT_CLOSED;
@@ -172,14 +172,13 @@ const fn patience(protocol: u8, open: bool) -> u64 {
 pub struct Return {
     /// The denied endpoint, which the client's conntrack entry contains.
     pub target: Addr,
-    /// The interface towards the denied endpoint: replies enter there, or a strict `rp_filter` would drop them.
+    /// Where the node routes the denied endpoint: replies enter there, or a strict `rp_filter` would drop them.
     pub ifindex: u32,
     /// Host order.
     pub target_port: u16,
     /// Always 0.
     pub reserved: u16,
-    /// Destination and source of the Ethernet header that a packet from the denied endpoint would have; all zero on
-    /// devices without one.
+    /// Destination and source of the Ethernet header of a reply, see [`crate::ANSWER_MAC`]; all zero on devices without one.
     pub ethernet: [u16; 6],
 }
 

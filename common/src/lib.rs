@@ -37,8 +37,9 @@ mod uid;
 #[cfg(feature = "user")]
 mod user;
 mod verdict;
+mod way;
 
-pub use abi::{ABI_VERSION, ANSWER, DenialKey, Owner, ServiceNumber, Suspect, Vip};
+pub use abi::{ABI_VERSION, ANSWER, ANSWER_MAC, DenialKey, Owner, ServiceNumber, Suspect, Vip};
 pub use action::{Action, DenialCount, Effect, Outcome, ReasonActions};
 pub use addr::Addr;
 pub use claim::{claimed, refuses};
@@ -69,3 +70,4 @@ pub use table::OneOf;
 pub use terminated::{NextHop, TerminatedModel, judge_terminated};
 pub use uid::Uid;
 pub use verdict::Verdict;
+pub use way::{Place, Way, may_enter, way_out};

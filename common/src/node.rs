@@ -133,15 +133,26 @@ impl Role {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RawRole {
-    /// A [`Role`]; a number, since a person may have written anything with bpftool.
+    /// A [`Role`] in the lowest octet, or 0 for none, and flags; a number, since a person may have written anything with bpftool.
     pub number: u32,
 }
 
 impl RawRole {
-    /// The role; `None` if the number is unknown.
+    /// No program of another project is at the interface's ingress: packets in the name of an endpoint may enter the stack there.
+    pub const TAKES_ANSWERS: u32 = 0x100;
+    /// The interface is a bridge.
+    pub const BRIDGE: u32 = 0x200;
+
+    /// Whether a flag is set.
+    #[inline]
+    pub const fn has(self, flag: u32) -> bool {
+        self.number & flag != 0
+    }
+
+    /// The role; `None` if there is none, or the number is unknown.
     #[inline]
     pub const fn role(self) -> Option<Role> {
-        match self.number {
+        match self.number & 0xff {
             1 => Some(Role::Pod),
             2 => Some(Role::Uplink),
             3 => Some(Role::Tunnel),
@@ -187,9 +198,12 @@ mod tests {
         for role in Role::ALL {
             assert_eq!(RawRole::from(role).role(), Some(role));
         }
-        for number in [0, 7, u32::MAX] {
+        for number in [0, 7, u32::MAX, RawRole::BRIDGE] {
             assert_eq!(RawRole { number }.role(), None);
         }
+        let free = RawRole { number: Role::Pod as u32 | RawRole::TAKES_ANSWERS };
+        assert_eq!((free.role(), free.has(RawRole::TAKES_ANSWERS)), (Some(Role::Pod), true));
+        assert!(!free.has(RawRole::BRIDGE));
     }
 
     #[test]

@@ -69,6 +69,7 @@ pub struct Node {
     pub route: bool,
     pub to_many: bool,
     pub room: bool,
+    pub way: bool,
     pub redirected: bool,
     pub copy: bool,
     /// Whether the packets of a call are judged.
@@ -99,6 +100,7 @@ pub const DENYING: Node = Node {
     route: true,
     to_many: false,
     room: true,
+    way: true,
     redirected: false,
     copy: false,
     judged: true,
@@ -144,6 +146,7 @@ impl ActionModel for Node {
         own_action: Action = own;
         is_to_many: bool = to_many;
         has_room: bool = room;
+        has_way: bool = way;
     }
     fn frame(&self) -> &Octets {
         &self.octets

@@ -3,12 +3,12 @@
 use crate::frame::Origin as _;
 use crate::lookup::Lookup;
 use crate::records::find;
-use crate::reject::limit;
+use crate::reject::{Hook, limit};
 use crate::skb::Skb;
 use crate::{maps, telemetry, terminated};
 use aya_ebpf::bindings::__sk_buff;
 use core::cell::Cell;
-use epguard_common::{Decision, Mode, Outcome, Reason, Role, View, decide_egress};
+use epguard_common::{Decision, Mode, Outcome, Reason, Role, View, decide_egress, refuses};
 
 /// Carries out what `epguard_common` decides about a packet that leaves: takes answers from the limits, counts and reports. The
 /// decision never depends on the report. `parsed`: see [`Skb::new`]. `TEST`: see [`find`].
@@ -31,6 +31,10 @@ pub fn judge<const TEST: bool>(context: *mut __sk_buff, parsed: u32) -> Decision
     let Some(packet) = skb.packet() else {
         return Decision::Pass;
     };
+    // A pod that forges the mark sends nothing but refusals unjudged.
+    if skb.is_answer() && refuses(&skb, packet) {
+        return Decision::Pass;
+    }
     let suspect = maps::suspect(&packet.dst);
     if suspect.is_none() && view.flows == 0 || mode == Mode::Off || !is_judged_here(&skb, &view) {
         return Decision::Pass;
@@ -44,6 +48,7 @@ pub fn judge<const TEST: bool>(context: *mut __sk_buff, parsed: u32) -> Decision
         view: &view,
         config,
         mode,
+        hook: Hook::Egress,
         suspect,
         found,
         key,

@@ -12,8 +12,10 @@ pub enum Found {
     Direct = 2,
     /// netfilter translated the destination. The scratch map has what the client asked for.
     Conntrack = 3,
-    /// Another translator did. netfilter does not translate the replies, so such a flow is never redirected.
-    Elsewhere = 4,
+    /// Cilium translated the packet. netfilter does not translate the replies, so such a flow is never redirected.
+    Cilium = 4,
+    /// A load balancer has connected the packet's socket, which knows the endpoint only. Such a flow is never redirected.
+    Socket = 5,
 }
 
 impl Found {
@@ -24,7 +26,8 @@ impl Found {
             1 => Self::Unreadable,
             2 => Self::Direct,
             3 => Self::Conntrack,
-            4 => Self::Elsewhere,
+            4 => Self::Cilium,
+            5 => Self::Socket,
             _ => Self::Nothing,
         }
     }

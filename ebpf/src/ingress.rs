@@ -4,7 +4,7 @@
 use crate::found::Found;
 use crate::frame::Origin as _;
 use crate::lookup::Lookup;
-use crate::reject::limit;
+use crate::reject::{Hook, limit};
 use crate::skb::Skb;
 use crate::socket::{self, Shown};
 use crate::{maps, telemetry, terminated};
@@ -68,7 +68,7 @@ fn judge_meant(context: *mut __sk_buff) -> Option<Decision> {
     let skb = Skb::judged(context);
     let (view, packet) = (maps::view()?, skb.packet()?);
     let (config, mode) = maps::config()?;
-    let (key, meant) = maps::aim(Found::Elsewhere)?;
+    let (key, meant) = maps::aim(Found::Socket)?;
     if mode == Mode::Off {
         return None;
     }
@@ -77,8 +77,9 @@ fn judge_meant(context: *mut __sk_buff) -> Option<Decision> {
         view: &view,
         config,
         mode,
+        hook: Hook::Ingress,
         suspect: maps::suspect(&packet.dst),
-        found: Found::Elsewhere,
+        found: Found::Socket,
         key,
         meant,
         denial: Cell::new(None),

@@ -6,9 +6,17 @@ use aya_ebpf::helpers::generated::{
     bpf_csum_diff, bpf_l3_csum_replace, bpf_l4_csum_replace, bpf_skb_load_bytes, bpf_skb_store_bytes,
 };
 use core::mem::MaybeUninit;
-use epguard_common::{Addr, Bytes as _, Packet};
+use epguard_common::{ANSWER_MAC, Addr, Bytes as _, Packet};
 
-const ETHERNET: u32 = 14;
+/// Octets of an Ethernet header.
+pub const ETHERNET: u32 = 14;
+
+/// A link-layer address, in transmission order.
+#[inline(always)]
+pub const fn words(mac: [u8; 6]) -> [u16; 3] {
+    let [a0, a1, b0, b1, c0, c1] = mac;
+    [u16::from_ne_bytes([a0, a1]), u16::from_ne_bytes([b0, b1]), u16::from_ne_bytes([c0, c1])]
+}
 
 /// An skb, and how many octets lie before its network header.
 pub struct Link<'a> {
@@ -43,6 +51,16 @@ impl<'a> Link<'a> {
     #[inline(always)]
     pub fn set_ethernet(&mut self, ends: [u16; 6]) -> Option<()> {
         if self.length == 0 { Some(()) } else { self.store(0, ends) }
+    }
+
+    /// The Ethernet header of a packet that enters at the interface with this address; without one, where this packet was leaving.
+    /// Its source is no holder's. Zero where there is no Ethernet header.
+    #[inline(always)]
+    pub fn entering(&self, station: [u16; 3]) -> Option<[u16; 6]> {
+        let [_, _, _, s0, s1, s2] = self.ethernet()?;
+        let [d0, d1, d2] = if station == [0; 3] { [s0, s1, s2] } else { station };
+        let [a0, a1, a2] = words(ANSWER_MAC);
+        Some(if self.length == 0 { [0; 6] } else { [d0, d1, d2, a0, a1, a2] })
     }
 
     /// Gives an untagged TCP or UDP packet without IPv6 extension headers another destination, or another source. The

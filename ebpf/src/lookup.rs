@@ -3,7 +3,7 @@
 use crate::found::Found;
 use crate::frame::{Frame as _, Origin};
 use crate::redirected::destination;
-use crate::reject::limit;
+use crate::reject::{Hook, Seeker, find_way, limit};
 use crate::skb::Skb;
 use crate::telemetry::Evidence;
 use crate::{maps, redirect};
@@ -20,6 +20,8 @@ pub struct Lookup<'a, F> {
     pub view: &'a View,
     pub config: *const RawConfig,
     pub mode: Mode,
+    /// Where the packet is judged; of a call, after the load balancer.
+    pub hook: Hook,
     /// The entry of its destination, with the flags.
     pub suspect: Option<(*mut Suspect, u32)>,
     /// What the translators recorded.
@@ -141,9 +143,11 @@ impl ActionModel for Lookup<'_, Skb> {
 
     #[inline(always)]
     fn has_route(&self, _: &Packet, (): &()) -> bool {
+        let context = self.frame.as_ptr().cast();
         // Nothing at an interface without hooks translates answers back, and none come from a relay itself.
-        redirect::next_hop(self.frame.as_ptr().cast()) != 0
+        redirect::next_hop(context) != 0
             && destination().is_some_and(|to| maps::role(to.through).is_some_and(|role| role != Role::Relay))
+            && find_way(context, Seeker::Replies as u32) != 0
     }
 
     #[inline(always)]
@@ -154,6 +158,16 @@ impl ActionModel for Lookup<'_, Skb> {
     #[inline(always)]
     fn has_room(&self) -> bool {
         limit::has_room(self.config, self, self.frame.now_ns())
+    }
+
+    #[inline(always)]
+    fn has_way(&self) -> bool {
+        let seeker = match (self.hook, self.found) {
+            (Hook::Ingress, _) => return true,
+            (Hook::Egress, Found::Socket) => Seeker::Socket,
+            (Hook::Egress, _) => Seeker::AfterDnat,
+        };
+        find_way(self.frame.as_ptr().cast(), seeker as u32) != 0
     }
 }
 

@@ -129,7 +129,7 @@ fn judge_by_destination(context: *mut __sk_buff, parsed: u32, by_ip: bool) -> De
 #[xdp(frags)]
 pub fn epguard_xdp(ctx: XdpContext) -> u32 {
     match terminated::judge_early(&Raw::new(ctx.ctx)) {
-        Decision::Drop | Decision::DropUnanswered => XDP_DROP,
+        Decision::Drop | Decision::DropUnanswered | Decision::DropUnanswerable => XDP_DROP,
         Decision::Reject => turn_round_early(ctx.ctx),
         _ => XDP_PASS,
     }

@@ -15,6 +15,7 @@ pub use settings::{action_of, active, capture, config, is_logged, limits, mode_o
 
 use crate::found::Found;
 use crate::frame::Origin;
+use crate::reject::FoundWay;
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
 use aya_ebpf::btf_maps::{Array, HashMap, PerCpuArray, RingBuf};
 use aya_ebpf::macros::btf_map;
@@ -22,7 +23,7 @@ use aya_ebpf::maps::ring_buf::RingBufEntry;
 use core::ptr::addr_of;
 use core::sync::atomic::{Ordering, compiler_fence};
 use epguard_common::{
-    Addr, Bucket, Connection, DenialKey, Entry, Event, Gate, Judged, Keyed, Mac, Meant, Owner, Packet,
+    Addr, Bucket, Connection, DenialKey, Entry, Event, Gate, Judged, Keyed, Mac, Meant, Owner, Packet, Place,
     RawRole, Reference, Role, ServiceNumber, Suspect, Terminated, Uid, Vip, capacity,
 };
 
@@ -71,6 +72,8 @@ pub struct Scratch {
     pub key: DenialKey,
     /// Where the packet's socket is connected, if that was read.
     pub connection: Connection,
+    /// The way of an answer to the packet, if one was looked for.
+    pub way: FoundWay,
 }
 
 /// Memory of this CPU for the packet.
@@ -95,13 +98,27 @@ pub fn aim<'a>(found: Found) -> Option<(&'a DenialKey, &'a Meant)> {
     let (packet, meant) = unsafe { (&(*scratch).packet, &(*scratch).meant) };
     let Meant { vip, endpoint_port, .. } = meant;
     let service = match found {
-        Found::Conntrack | Found::Elsewhere => service(vip),
+        Found::Conntrack | Found::Cilium | Found::Socket => service(vip),
         _ => ServiceNumber::NONE,
     };
     // SAFETY: as in `packet`; the key is not read yet.
     let key = unsafe { &mut (*scratch).key };
     *key = DenialKey::new(packet.dst, service, *endpoint_port, vip.protocol);
     Some((key, meant))
+}
+
+/// What the client of the packet in the scratch map asked for, once a record was found.
+#[inline(always)]
+pub fn meant<'a>() -> Option<&'a Meant> {
+    // SAFETY: as in `packet`.
+    scratch().map(|scratch| unsafe { &(*scratch).meant })
+}
+
+/// The way of an answer to the packet in the scratch map, once one was looked for.
+#[inline(always)]
+pub fn way<'a>() -> Option<&'a FoundWay> {
+    // SAFETY: as in `packet`.
+    scratch().map(|scratch| unsafe { &(*scratch).way })
 }
 
 /// The Service's address that the client of the packet in the scratch map asked for, once a record was found.
@@ -230,9 +247,17 @@ pub fn terminated(addr: &Addr) -> Option<OrphanIp> {
 /// The role of an interface; `None` if INTERFACES has no entry, or none that is a role.
 #[inline(always)]
 pub fn role(ifindex: u32) -> Option<Role> {
-    let entry = INTERFACES.get_ptr(ifindex)?;
-    // SAFETY: as in `of_key`.
-    of_key(entry, &ifindex, |role| unsafe { role.read_volatile() })?.role()
+    place(ifindex).role.role()
+}
+
+/// An interface with what INTERFACES has of it: nothing, if there is no entry.
+#[inline(always)]
+pub fn place(ifindex: u32) -> Place {
+    let read = |entry: *const Keyed<u32, RawRole>| {
+        // SAFETY: as in `of_key`.
+        of_key(entry, &ifindex, |role| unsafe { role.read_volatile() })
+    };
+    Place { ifindex, role: INTERFACES.get_ptr(ifindex).and_then(read).unwrap_or(RawRole { number: 0 }) }
 }
 
 /// Whether programs of ours judge packets at an interface.

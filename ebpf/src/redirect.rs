@@ -1,12 +1,14 @@
 //! Redirected flows: packets go to the live endpoint behind conntrack, and replies go back before it.
 //!
 //! A packet that leaves towards the denied endpoint gets the live one as its destination and leaves towards that. A reply
-//! gets the denied one as its source and enters again, at the interface towards the denied endpoint: so conntrack knows it,
-//! and a strict `rp_filter` lets it through.
+//! gets the denied one as its source and enters again, where the node routes the denied endpoint: so conntrack knows it,
+//! and a strict `rp_filter` lets it through. No flow is redirected, and none goes on, where the program of another project is at
+//! that interface: it would take replies for packets of the IP's holder.
 
 use crate::frame::Origin as _;
 use crate::link::Link;
 use crate::redirected::{destination, of_client, of_endpoint, opening};
+use crate::reject::{Seeker, find_way};
 use crate::route::{Hop, route, route_of, shows_its_sender};
 use crate::skb::Skb;
 use crate::tcp_flags::{RST, closes, flags};
@@ -177,14 +179,21 @@ fn forward(skb: &Skb) -> Option<i32> {
 #[inline(always)]
 fn record(skb: &Skb) -> Option<()> {
     let (packet, vip) = aimed()?;
-    let backend = &destination()?.backend;
-    let [d0, d1, d2, s0, s1, s2] = Link::from_skb(skb)?.ethernet()?;
+    if destination()?.through == 0 && find_way(skb.as_ptr().cast(), Seeker::Replies as u32) == 0 {
+        // While the agent lists the interfaces anew, none has a role.
+        if maps::role(skb.ifindex()).is_some() {
+            let (entry, _) = of_client(packet, vip)?;
+            entry.take();
+        }
+        return None;
+    }
+    let (backend, way) = (&destination()?.backend, maps::way()?);
     let back = Return {
         target: packet.dst,
-        ifindex: skb.ifindex(),
+        ifindex: way.ifindex,
         target_port: packet.dst_port,
         reserved: 0,
-        ethernet: [s0, s1, s2, d0, d1, d2],
+        ethernet: Link::from_skb(skb)?.entering(way.station)?,
     };
     let flow = opening(packet)?;
     flow.back.key = flow.there.key.at(backend);

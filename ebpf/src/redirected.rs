@@ -62,7 +62,7 @@ fn place(number: u32) -> Option<&'static mut FlowPair> {
 pub struct Destination {
     /// The live endpoint.
     pub backend: Backend,
-    /// The interface towards it; 0: not looked up yet.
+    /// The interface towards it; 0: not looked up yet, and neither is the way of the replies.
     pub through: u32,
 }
 

@@ -1,6 +1,7 @@
 //! Lookups in the node's routes.
 
 use crate::frame::Frame;
+use crate::link::words;
 use crate::maps;
 use crate::skb::Skb;
 use aya_ebpf::EbpfContext as _;
@@ -71,6 +72,25 @@ pub enum Hop {
     Through(u32),
 }
 
+/// An interface by which packets leave.
+pub struct Exit {
+    pub ifindex: u32,
+    /// Its own link-layer address, in transmission order. Zero without one, and while the next hop's is not known.
+    pub station: [u16; 3],
+}
+
+/// The interface by which the node would forward the packet, as [`route`].
+#[inline(always)]
+pub fn exit<F: Frame>(frame: &F, packet: &Packet) -> Option<Exit> {
+    let mut memory = MaybeUninit::uninit();
+    let route = zeroed(&mut memory);
+    let answer = ask(frame, packet, route);
+    if !matches!(answer, SUCCESS | NO_NEIGHBOUR | FRAGMENTATION_NEEDED) {
+        return None;
+    }
+    Some(Exit { ifindex: route.ifindex, station: words(route.smac) })
+}
+
 /// Where the node would forward the packet; `None` where it would not, also if it sends the sender an error.
 ///
 /// With no flags the kernel applies the routing rules (`ip rule`) for a packet that enters through the frame's interface
@@ -87,11 +107,22 @@ pub fn route<F: Frame>(frame: &F, packet: &Packet) -> Option<Hop> {
 pub fn route_of<F: Frame>(frame: &F, packet: &Packet, octets: u16) -> Option<Hop> {
     let mut memory = MaybeUninit::uninit();
     let route = zeroed(&mut memory);
+    route.__bindgen_anon_1.tot_len = octets;
+    match ask(frame, packet, route) {
+        BLACKHOLE => Some(Hop::Blackhole),
+        FRAGMENTATION_NEEDED if octets != 0 => None,
+        SUCCESS | NO_NEIGHBOUR | FRAGMENTATION_NEEDED => Some(Hop::Through(route.ifindex)),
+        _ => None,
+    }
+}
+
+/// Looks up the packet's route; `BPF_FIB_LKUP_RET_*`.
+#[inline(always)]
+fn ask<F: Frame>(frame: &F, packet: &Packet, route: &mut Route) -> i64 {
     route.l4_protocol = packet.protocol;
     route.sport = packet.src_port.to_be();
     route.dport = packet.dst_port.to_be();
     route.ifindex = frame.ifindex();
-    route.__bindgen_anon_1.tot_len = octets;
     let (src, dst) = (packet.src.words(), packet.dst.words());
     if packet.dst.is_v4() {
         route.family = AF_INET;
@@ -103,13 +134,7 @@ pub fn route_of<F: Frame>(frame: &F, packet: &Packet, octets: u16) -> Option<Hop
         route.__bindgen_anon_4.ipv6_dst = dst;
     }
     // SAFETY: the program's own context, and as many octets as the struct has.
-    let answer = unsafe { bpf_fib_lookup(frame.as_ptr(), &raw mut *route, ROUTE_SIZE, 0) };
-    match answer {
-        BLACKHOLE => Some(Hop::Blackhole),
-        FRAGMENTATION_NEEDED if octets != 0 => None,
-        SUCCESS | NO_NEIGHBOUR | FRAGMENTATION_NEEDED => Some(Hop::Through(route.ifindex)),
-        _ => None,
-    }
+    unsafe { bpf_fib_lookup(frame.as_ptr(), &raw mut *route, ROUTE_SIZE, 0) }
 }
 
 /// Word by word: the compiler makes a call of anything shorter, and a call needs a stack of its own.

@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::frame::{Frame, Origin};
 use crate::linear::Linear;
 use crate::maps;
-use aya_ebpf::helpers::generated::{bpf_skb_load_bytes_relative, bpf_skb_pull_data};
+use aya_ebpf::helpers::generated::{bpf_skb_load_bytes_relative, bpf_skb_pull_data, bpf_skb_vlan_pop};
 use aya_ebpf::{EbpfContext, bindings::__sk_buff};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
@@ -184,6 +184,14 @@ impl Skb {
     pub fn is_tagged(&self) -> bool {
         // SAFETY: a field of the program's own context.
         unsafe { (*self.context).vlan_present != 0 }
+    }
+
+    /// Takes off the VLAN tag beside the frame.
+    #[inline(always)]
+    pub fn remove_tag(&self) -> Option<()> {
+        // SAFETY: takes the program's own context.
+        let failed = unsafe { bpf_skb_vlan_pop(self.context) };
+        (failed == 0).then_some(())
     }
 
     /// The packet, if it is an IP packet and whole enough to judge.

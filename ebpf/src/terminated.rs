@@ -231,4 +231,10 @@ impl<F: Frame> ActionModel for Tables<'_, F> {
     fn has_room(&self) -> bool {
         limit::has_room(self.config, self, self.frame.now_ns())
     }
+
+    /// An answer leaves where the packet enters.
+    #[inline(always)]
+    fn has_way(&self) -> bool {
+        true
+    }
 }

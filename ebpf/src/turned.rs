@@ -1,4 +1,4 @@
-//! Replies of live endpoints in redirected flows: back to the interface where the flow's packets left.
+//! Replies of live endpoints in redirected flows: back to where the node routes the denied endpoint.
 
 use crate::frame::Origin as _;
 use crate::link::Link;
@@ -11,9 +11,9 @@ use crate::tcp_flags::{ACK, SYN, closes, flags};
 use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::{__sk_buff, BPF_F_INGRESS};
 use aya_ebpf::helpers::generated::bpf_redirect;
-use epguard_common::{Bytes as _, Flow, Packet, Redirected, Role};
+use epguard_common::{Bytes as _, Flow, Packet, RawRole, Redirected, Role};
 
-/// Sends a reply of a live endpoint back to the client. Global, see `reject::turn_round`.
+/// Sends a reply of a live endpoint back to the client. Global, see `reject::send_answer`.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn back(context: *mut __sk_buff) -> i32 {
@@ -56,6 +56,14 @@ fn backward(skb: &Skb) -> Option<i32> {
     let packet = skb.packet()?;
     let (entry, flow) = of_endpoint(Flow::from(packet))?;
     let back = &flow.back.value;
+    let entrance = maps::place(back.ifindex).role;
+    if !entrance.has(RawRole::TAKES_ANSWERS) {
+        // While the agent lists the interfaces anew, none has a role.
+        if entrance.role().is_some() {
+            entry.take();
+        }
+        return None;
+    }
     entry.touch();
     if closes(skb, packet) {
         entry.add_flags(Redirected::ENDPOINT_CLOSED);

@@ -3,15 +3,18 @@
 use nix::libc;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Instant;
 
 use anyhow::{Context, Result};
+use epguard::kernel::cilium::Cilium;
 use epguard::kernel::conntrack::{entry_at, nfct_at};
 use epguard::kernel::datapath::{Datapath, Hooks};
 use epguard::kernel::maps::{Writer, default_modes};
 use epguard::node::netlink::request::{Message, Request};
 use epguard::node::netlink::{Interface, Roles};
 use epguard_common::{
-    Action, Denial, DenialKey, Mode, Outcome, Reason, ServiceNumber, Suspect, Uid, UidState, Vip,
+    Action, Denial, DenialKey, Mode, Outcome, RawRole, Reason, ServiceNumber, Suspect, Uid, UidState, Vip,
 };
 use epguard_core::state::Tables;
 use rtnetlink::packet_core::{NLM_F_DUMP, ParseableParametrized as _};
@@ -52,7 +55,10 @@ impl Programs {
         let mut interfaces: Vec<_> = hooked.map(|link| (link.ifindex, link.name.clone())).collect();
         interfaces.sort_by_key(|(_, name)| name == "eth0");
         for (ifindex, role) in roles.numbers(|ifindex| roles.role(ifindex).is_some()) {
-            writer.set_role(ifindex, Some(role))?;
+            // No other program is on the node.
+            let bridge = if roles.is_bridge(ifindex) { RawRole::BRIDGE } else { 0 };
+            let number = role as u32 | RawRole::TAKES_ANSWERS | bridge;
+            writer.set_role(ifindex, Some(RawRole { number }))?;
         }
         let entry_at = entry_at()?.context("this kernel has no conntrack entries to read")?;
         writer.view.change(|view| view.entry_at = entry_at)?;
@@ -83,6 +89,13 @@ impl Programs {
             self.datapath.detach_leaving()
         };
         self.node.run(unhook)?
+    }
+
+    /// Lets the programs look up maps of Cilium's shapes that are pinned in this folder.
+    pub fn read_cilium(&mut self, pins: &Path) -> Result<()> {
+        let mut cilium = Cilium::new(pins, &self.workdir.pins().join("epguard"));
+        let looks_up = cilium.follow(Instant::now())?;
+        self.writer.view.change(|view| view.cilium = looks_up.into())
     }
 
     /// The uplink's number and name.

@@ -1,5 +1,6 @@
 //! The interfaces that carry our hooks: hooks new ones, checks hooked ones and retries failed ones.
 
+mod entrances;
 mod uplinks;
 mod waiting;
 
@@ -8,6 +9,7 @@ use crate::kernel::datapath::{Chain, Datapath, Hooks, failed_with};
 use crate::node::netlink::{Interface, Role, Roles, Selection};
 use crate::shared::status::Attachment;
 use anyhow::{Context as _, Result, bail};
+use entrances::Entrances;
 use nix::libc;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -28,8 +30,9 @@ pub struct Attachments {
     datapath: Datapath,
     roles: Roles,
     interfaces: BTreeMap<u32, Attachment>,
-    /// The numbers of the events that announced them.
+    /// The numbers of the events that announced them, and bridges.
     events: BTreeMap<u32, u64>,
+    entrances: Entrances,
     knows_defaults: bool,
     checked: Instant,
     /// Interfaces to check.
@@ -51,6 +54,7 @@ impl Attachments {
             roles: Roles::new(selection),
             interfaces: BTreeMap::new(),
             events: BTreeMap::new(),
+            entrances: Entrances::default(),
             knows_defaults: false,
             checked: Instant::now(),
             due: VecDeque::new(),
@@ -68,11 +72,14 @@ impl Attachments {
 
     /// Hooks an interface that is new, renamed, or now selected. `event` is the number of the event that announced it.
     pub fn appeared(&mut self, event: u64, interface: &Interface) {
-        self.events.insert(interface.ifindex, event);
+        let ifindex = interface.ifindex;
+        self.events.insert(ifindex, event);
         let Some(role) = self.roles.add(interface) else {
+            if self.roles.is_bridge(ifindex) {
+                self.look_at_bridge(ifindex);
+            }
             return;
         };
-        let ifindex = interface.ifindex;
         let mut attachment = Attachment {
             ifindex: interface.ifindex,
             name: interface.name.clone(),
@@ -98,6 +105,7 @@ impl Attachments {
         self.events.remove(&ifindex);
         self.roles.remove(ifindex);
         self.waiting.gone(ifindex);
+        self.entrances.gone(ifindex);
         self.datapath.unhook(ifindex);
     }
 
@@ -126,6 +134,7 @@ impl Attachments {
             )
         }
         self.waiting.settled();
+        self.entrances.settled();
         self.insist_on_xdp()?;
         tracing::info!(interfaces = self.interfaces.values().filter(|at| at.attached).count(), "hooked");
         Ok(())
@@ -157,7 +166,7 @@ impl Attachments {
             self.reattach();
         } else if self.checked.elapsed() < CHECK_INTERVAL {
             let failed = self.interfaces.values().filter(|at| !at.attached);
-            self.due = failed.map(|at| at.ifindex).collect();
+            self.due = failed.map(|at| at.ifindex).chain(self.unseen()).collect();
             self.reattach();
         } else {
             self.check();
@@ -167,7 +176,7 @@ impl Attachments {
     /// Checks all hooks, and attaches again where another program detached us, or where an interface was made anew.
     pub fn check(&mut self) {
         self.checked = Instant::now();
-        self.due = self.interfaces.keys().copied().collect();
+        self.due = self.interfaces.keys().copied().chain(self.bridges()).collect();
         self.reattach();
     }
 
@@ -177,9 +186,10 @@ impl Attachments {
         while begun.elapsed() < AT_ONCE
             && let Some(ifindex) = self.due.pop_front()
         {
-            let known = self.interfaces.get(&ifindex);
-            if let Some(attachment) = known.filter(|_| self.waiting.is_over(ifindex)).cloned() {
-                self.check_one(attachment);
+            match self.interfaces.get(&ifindex).cloned() {
+                Some(attachment) if self.waiting.is_over(ifindex) => self.check_one(attachment),
+                Some(_) => {}
+                None => self.look_at_bridge(ifindex),
             }
         }
     }
@@ -237,6 +247,7 @@ impl Attachments {
                 attachment.error = None;
                 attachment.position = chain.position;
                 attachment.before = chain.before;
+                self.entrances.looked(attachment.ifindex, chain.at_ingress);
                 self.judge_early(&mut attachment);
             }
         }

@@ -12,8 +12,9 @@ mod work;
 pub use router::{NodeEvent, route};
 pub use work::NodeWork;
 
-use crate::shared::status::{Attachment, SocketLb, Translators as ShownTranslators};
+use crate::shared::status::{Attachment, SocketLb, Translators as ShownTranslators, Unanswered};
 use anyhow::{Context as _, Result, bail};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -43,6 +44,10 @@ pub struct Snapshot {
     pub event: u64,
     /// The selected interfaces, ascending.
     pub interfaces: Vec<Interface>,
+    /// Interfaces at which packets may enter the stack in the name of an endpoint, each with the number of the event that announced it.
+    pub entrances: BTreeMap<u32, u64>,
+    /// Where they may not, and why.
+    pub unanswered: Vec<Unanswered>,
     /// Whether every interface that existed at the start is hooked, or could not be hooked.
     pub settled: bool,
     /// The socket load balancer of the node.

@@ -11,7 +11,7 @@ pub use epguard_core::state::{PossibleHolder, UnprovenDeaths};
 pub use figures::{ApiFigures, Distribution, Evicted, Figures, Fill, Latency, LatencyFigures};
 pub use parts::{
     Attachment, Cause, Conflict, Gap, ModeSource, Partial, PendingDenials, Ranges, SocketLb, Translators,
-    Watch,
+    Unanswered, Watch,
 };
 pub use socket::{Question, Request, accepted, ask, current, serve};
 
@@ -93,6 +93,8 @@ pub struct Status {
     pub translators: Translators,
     /// Interfaces that were selected.
     pub interfaces: Vec<Attachment>,
+    /// Interfaces of the node at which nothing enters its stack in the name of an endpoint.
+    pub unanswered: Vec<Unanswered>,
     /// Programs that replace a Service's address when a socket connects.
     pub socket_lb: SocketLb,
     /// Latency from the receipt of an API event to the map write.

@@ -1,8 +1,8 @@
-//! ICMP "port unreachable" (RFC 792, RFC 4443 section 3.1) with as much of the packet as the sender needs to find its
+//! ICMP "port unreachable" (RFC 792, RFC 4443 section 3.1) with as much of the packet as the client needs to find its
 //! socket.
 
 use super::{Rewrite, Sum, UDP, network};
-use crate::Packet;
+use crate::{Meant, Packet};
 
 /// Octets of the packet that are quoted at most, in full words: IP header, ports, and SCTP's INIT with its tag (RFC 9260
 /// section 10 demands 40 octets of it).
@@ -13,17 +13,18 @@ const HEADER: u32 = 8;
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
 
-/// Makes the packet into an ICMP error to its sender. The ICMP header takes the place of the transport header: there
+/// Makes the packet into an ICMP error to its client. The ICMP header takes the place of the transport header: there
 /// the kernel would complete a transport checksum, as it does for one that has been left to the device
 /// (`CHECKSUM_PARTIAL`). That of UDP then falls on octets that mean nothing, and makes good what NAT changed until then.
 #[inline(always)]
-pub fn write<R: Rewrite>(frame: &mut R, packet: &Packet) -> Option<()> {
+pub fn write<R: Rewrite>(frame: &mut R, packet: &Packet, meant: &Meant) -> Option<()> {
     let at = packet.transport_at;
     let length = network::length(frame, packet)?;
     let quoted = if length > MAX_QUOTE { MAX_QUOTE } else { length & !3 };
     if quoted < at - packet.network_at + LEAST {
         return None;
     }
+    network::restore(frame, packet, meant)?;
     frame.resize(packet.network_at + quoted)?;
     frame.resize(at + HEADER + MAX_QUOTE)?;
     let quote = move_up(frame, packet.network_at, at + HEADER)?;
@@ -31,7 +32,7 @@ pub fn write<R: Rewrite>(frame: &mut R, packet: &Packet) -> Option<()> {
     let (protocol, first) = if packet.dst.is_v4() { (ICMP, [3, 3, 0, 0]) } else { (ICMPV6, [1, 4, 0, 0]) };
     frame.write(at, [u32::from_ne_bytes(first), 0])?;
     let pseudo = match protocol {
-        ICMPV6 => network::pseudo_header(packet, ICMPV6, HEADER + quoted),
+        ICMPV6 => network::pseudo_header(meant, ICMPV6, HEADER + quoted),
         _ => Sum::new(),
     };
     let unused = if protocol == ICMPV6 && packet.protocol == UDP && frame.is_partial(at + 6)? {
@@ -44,7 +45,7 @@ pub fn write<R: Rewrite>(frame: &mut R, packet: &Packet) -> Option<()> {
     let [low, high] = sum.checksum().to_ne_bytes();
     let first = u32::from_ne_bytes([first[0], first[1], low, high]);
     frame.write(at, [first, unused])?;
-    network::write(frame, packet, protocol, HEADER + quoted)
+    network::write(frame, packet, meant, protocol, HEADER + quoted)
 }
 
 /// Copies as much as can be quoted to a higher place, the last octets first, and returns its sum. A shorter quote ends in

@@ -1,5 +1,7 @@
-//! The answer to a rejected packet. The packet itself is rewritten in place: it holds the sender's addresses and ports, and
-//! the kernel gives programs no other packet.
+//! The answer to a rejected packet. The packet itself is rewritten in place: the kernel gives programs no other packet.
+//!
+//! The answer has the client's terms ([`Meant`]): it comes from the address and port that the client called, and goes to the client
+//! as it was before masquerade. No translator has to translate it back.
 //!
 //! TCP gets a RST ([`mod@reset`]), UDP and SCTP an ICMP error ([`icmp`]), both behind a new IP header ([`network`])
 //! without options. The link layer is the caller's.
@@ -16,7 +18,7 @@ pub use network::options_length;
 pub use reset::write as reset;
 pub use sum::Sum;
 
-use crate::{Bytes, Packet};
+use crate::{Bytes, Meant, Packet};
 
 /// A packet that can be made into another one. Offsets count as those of [`Bytes`], lengths from the same place.
 ///
@@ -64,13 +66,13 @@ pub fn is_answerable<B: Bytes>(bytes: &B, packet: &Packet) -> bool {
 const ABORT: u8 = 6;
 const SHUTDOWN_COMPLETE: u8 = 14;
 
-/// Makes the packet into its answer, from its destination to its source.
+/// Makes the packet into its answer, from what its client asked for to the client.
 #[inline(always)]
-pub fn answer<R: Rewrite>(frame: &mut R, packet: &Packet) -> Option<()> {
+pub fn answer<R: Rewrite>(frame: &mut R, packet: &Packet, meant: &Meant) -> Option<()> {
     if packet.protocol == TCP {
-        reset::write(frame, packet)?;
+        reset::write(frame, packet, meant)?;
     } else {
-        icmp::write(frame, packet)?;
+        icmp::write(frame, packet, meant)?;
     }
     let options = options_length(packet);
     if options == 0 {

@@ -1,7 +1,7 @@
 //! The IP header of an answer, and the pseudo-header that transport checksums cover.
 
 use super::{Rewrite, Sum};
-use crate::Packet;
+use crate::{Meant, Packet};
 
 /// Octets of an IP header without options.
 #[inline(always)]
@@ -29,16 +29,43 @@ pub fn length<R: Rewrite>(frame: &R, packet: &Packet) -> Option<u32> {
 /// The sum of the pseudo-header of the answer (RFC 9293 section 3.1, RFC 8200 section 8.1). It does not matter which
 /// address is the source.
 #[inline(always)]
-pub const fn pseudo_header(packet: &Packet, protocol: u8, length: u32) -> Sum {
+pub const fn pseudo_header(meant: &Meant, protocol: u8, length: u32) -> Sum {
     let sum = Sum::new().with([length.to_be(), (protocol as u32).to_be()]);
-    let (src, dst) = (packet.src.words(), packet.dst.words());
-    if packet.dst.is_v4() { sum.with([src[3], dst[3]]) } else { sum.with(src).with(dst) }
+    let (called, client) = (meant.vip.addr.words(), meant.client.words());
+    if meant.client.is_v4() { sum.with([called[3], client[3]]) } else { sum.with(called).with(client) }
+}
+
+/// Gives the packet back the addresses and ports that its client wrote, for the quote. Its transport checksum stays: no receiver
+/// of an error compares it.
+#[inline(always)]
+pub fn restore<R: Rewrite>(frame: &mut R, packet: &Packet, meant: &Meant) -> Option<()> {
+    let ports = u32::from(meant.client_port) << 16 | u32::from(meant.vip.port);
+    frame.write(packet.transport_at, [ports.to_be()])?;
+    let (client, called) = (meant.client.words(), meant.vip.addr.words());
+    if !packet.dst.is_v4() {
+        frame.write(packet.network_at + 8, client)?;
+        return frame.write(packet.network_at + 24, called);
+    }
+    let [behind_offset, src, dst] = frame.words::<3>(packet.network_at + 8)?;
+    let [hops, protocol, low, high] = behind_offset.to_ne_bytes();
+    let checksum = u16::from_ne_bytes([low, high]);
+    // RFC 1624: the complement of the old checksum, less what was there, with what is there now.
+    let changed = Sum::new().with([u32::from(!checksum), !src, !dst, client[3], called[3]]);
+    let [low, high] = changed.checksum().to_ne_bytes();
+    frame
+        .write(packet.network_at + 8, [u32::from_ne_bytes([hops, protocol, low, high]), client[3], called[3]])
 }
 
 /// Writes the header of the answer: `length` octets follow it. It is never fragmented, so it needs no id (RFC 6864).
 #[inline(always)]
-pub fn write<R: Rewrite>(frame: &mut R, packet: &Packet, protocol: u8, length: u32) -> Option<()> {
-    let (src, dst) = (packet.dst.words(), packet.src.words());
+pub fn write<R: Rewrite>(
+    frame: &mut R,
+    packet: &Packet,
+    meant: &Meant,
+    protocol: u8,
+    length: u32,
+) -> Option<()> {
+    let (src, dst) = (meant.vip.addr.words(), meant.client.words());
     if packet.dst.is_v4() {
         let mut header = [
             (0x4500_0000 | (length + 20)).to_be(),

@@ -2,7 +2,7 @@
 //! exactly, as RFC 5961 section 3.2 demands.
 
 use super::{Rewrite, TCP, network};
-use crate::Packet;
+use crate::{Meant, Packet};
 
 /// Octets of a TCP header without options.
 const HEADER: u32 = 20;
@@ -11,9 +11,9 @@ const SYN: u8 = 0x02;
 pub const RST: u8 = 0x04;
 const ACK: u8 = 0x10;
 
-/// Makes the packet into a RST to its sender.
+/// Makes the packet into a RST to its client.
 #[inline(always)]
-pub fn write<R: Rewrite>(frame: &mut R, packet: &Packet) -> Option<()> {
+pub fn write<R: Rewrite>(frame: &mut R, packet: &Packet, meant: &Meant) -> Option<()> {
     let at = packet.transport_at;
     let [_, sequence, acknowledged, control] = frame.words::<4>(at)?;
     let segment = Segment {
@@ -25,19 +25,19 @@ pub fn write<R: Rewrite>(frame: &mut R, packet: &Packet) -> Option<()> {
     let numbers = segment.numbers()?;
     frame.resize(at + HEADER)?;
     let mut header = [
-        (u32::from(packet.dst_port) << 16 | u32::from(packet.src_port)).to_be(),
+        (u32::from(meant.vip.port) << 16 | u32::from(meant.client_port)).to_be(),
         numbers.sequence.to_be(),
         numbers.acknowledged.to_be(),
         (0x5000_0000 | u32::from(numbers.flags) << 16).to_be(),
         0,
     ];
     frame.write(at, header)?;
-    let pseudo = network::pseudo_header(packet, TCP, HEADER);
+    let pseudo = network::pseudo_header(meant, TCP, HEADER);
     let checksum = if frame.is_partial(at + 16)? { pseudo.folded() } else { pseudo.with(header).checksum() };
     let [low, high] = checksum.to_ne_bytes();
     header[4] = u32::from_ne_bytes([low, high, 0, 0]);
     frame.write(at + 16, [header[4]])?;
-    network::write(frame, packet, TCP, HEADER)
+    network::write(frame, packet, meant, TCP, HEADER)
 }
 
 /// What counts of a TCP header; host order.

@@ -2,7 +2,7 @@
 
 extern crate std;
 use super::*;
-use crate::parse;
+use crate::{Addr, Vip, parse};
 use std::vec;
 use std::vec::Vec;
 
@@ -65,6 +65,32 @@ pub const DST_V4: [u8; 4] = [10, 244, 1, 10];
 pub const SRC_V6: [u8; 16] = [0xfd, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
 pub const DST_V6: [u8; 16] = [0xfd, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10];
 pub const PORTS: [u8; 4] = [0x9c, 0x40, 0x1f, 0x90];
+
+/// What a client asked for whose packets were masqueraded, and whose destination was translated.
+pub fn translated(v6: bool) -> Meant {
+    let (client, called) = if v6 {
+        let mut client = SRC_V6;
+        client[15] = 9;
+        (Addr::v6(client), Addr::v6([0xfd, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]))
+    } else {
+        (Addr::v4([10, 244, 3, 9]), Addr::v4([10, 96, 0, 1]))
+    };
+    let vip = Vip { addr: called, port: 443, protocol: 0, reserved: 0 };
+    Meant { vip, client, client_port: 50_001, endpoint_port: 0x1f90 }
+}
+
+/// What a client asked for whose packets were not translated.
+pub fn untranslated(v6: bool) -> Meant {
+    let (src, dst) =
+        if v6 { (Addr::v6(SRC_V6), Addr::v6(DST_V6)) } else { (Addr::v4(SRC_V4), Addr::v4(DST_V4)) };
+    let vip = Vip { addr: dst, port: 0x1f90, protocol: 0, reserved: 0 };
+    Meant { vip, client: src, client_port: 0x9c40, endpoint_port: 0x1f90 }
+}
+
+/// The octets of an address on the wire.
+pub fn wire(addr: &Addr) -> &[u8] {
+    if addr.is_v4() { &addr.octets[12..] } else { &addr.octets }
+}
 
 pub const SYN: u8 = 2;
 pub const RST: u8 = 4;
@@ -133,28 +159,40 @@ pub fn udp(payload: &[u8]) -> Vec<u8> {
     datagram
 }
 
+/// The answer in the terms of the packet.
 pub fn answer_of(octets: &[u8], partial: Option<(usize, usize)>) -> Frame {
+    answer_to(octets, partial, &untranslated(octets[0] >> 4 == 6))
+}
+
+/// The answer in the terms of the client.
+pub fn answer_to(octets: &[u8], partial: Option<(usize, usize)>, meant: &Meant) -> Frame {
     let ether_type = if octets[0] >> 4 == 6 { 0x86dd } else { 0x0800 };
     let mut frame = Frame { octets: octets.to_vec(), partial };
     let packet = parse(&frame, ether_type).unwrap();
     assert!(is_answerable(&frame, &packet));
-    answer(&mut frame, &packet).unwrap();
+    answer(&mut frame, &packet, meant).unwrap();
     frame
 }
 
-/// Checks the IP header of an answer; returns protocol and body.
+/// Checks the IP header of an answer in the terms of the packet; returns protocol and body.
 pub fn opened(octets: &[u8]) -> (u8, &[u8]) {
+    opened_by(octets, &untranslated(octets[0] >> 4 == 6))
+}
+
+/// As [`opened`], of an answer in the terms of the client.
+pub fn opened_by<'a>(octets: &'a [u8], meant: &Meant) -> (u8, &'a [u8]) {
+    let ends = (wire(&meant.vip.addr), wire(&meant.client));
     if octets[0] == 0x45 {
         let (header, body) = octets.split_at(20);
         assert_eq!(sum_of(header), 0xffff, "IP header checksum");
         assert_eq!(usize::from(u16::from_be_bytes([header[2], header[3]])), octets.len());
-        assert_eq!((&header[12..16], &header[16..20]), (&DST_V4[..], &SRC_V4[..]));
+        assert_eq!((&header[12..16], &header[16..20]), ends);
         return (header[9], body);
     }
     let (header, body) = octets.split_at(40);
     assert_eq!(header[..4], [0x60, 0, 0, 0]);
     assert_eq!(usize::from(u16::from_be_bytes([header[4], header[5]])), body.len());
-    assert_eq!((&header[8..24], &header[24..40]), (&DST_V6[..], &SRC_V6[..]));
+    assert_eq!((&header[8..24], &header[24..40]), ends);
     (header[6], body)
 }
 

@@ -91,6 +91,58 @@ fn a_datagram_gets_port_unreachable_with_the_datagram_and_its_options_quoted_and
 }
 
 #[test]
+fn a_client_whose_packets_are_translated_gets_a_reset_from_the_address_that_it_called() {
+    for (v6, options) in families() {
+        let meant = translated(v6);
+        let segment = ip(v6, &options, TCP, &tcp(77, 5, SYN, &[]));
+        let start = if v6 { 40 } else { 20 } + options.len();
+        for partial in [None, Some((start, 16))] {
+            let mut frame = answer_to(&segment, partial, &meant);
+            if partial.is_some() {
+                frame.complete();
+            }
+            let (protocol, body) = opened_by(&frame.octets, &meant);
+            assert_eq!((protocol, &body[..4]), (TCP, &[1, 0xbb, 0xc3, 0x51][..]));
+            assert_eq!(covered(&frame.octets, TCP, body), 0xffff);
+        }
+    }
+}
+
+#[test]
+fn the_quote_has_the_addresses_and_ports_that_the_client_wrote() {
+    let extended = (true, extension(UDP).to_vec());
+    for (v6, options) in [(false, vec![]), (false, vec![1; 8]), (true, vec![]), extended] {
+        let meant = translated(v6);
+        // As the client sent it.
+        let mut datagram = ip(v6, &options, UDP, &udp(&[0x5a; 200]));
+        let addresses = if v6 { 8 } else { 12 };
+        let ends = [wire(&meant.client), wire(&meant.vip.addr)].concat();
+        datagram[addresses..addresses + ends.len()].copy_from_slice(&ends);
+        let ports = if v6 { 40 } else { 20 } + options.len();
+        datagram[ports..ports + 4].copy_from_slice(&[0xc3, 0x51, 1, 0xbb]);
+        if !v6 {
+            let header = 20 + options.len();
+            datagram[10..12].fill(0);
+            let sum = !sum_of(&datagram[..header]);
+            datagram[10..12].copy_from_slice(&sum.to_be_bytes());
+        }
+        // As it leaves, with a valid checksum of its header.
+        let mut translated = ip(v6, &options, UDP, &udp(&[0x5a; 200]));
+        if !v6 {
+            let header = 20 + options.len();
+            translated[10..12].fill(0);
+            let sum = !sum_of(&translated[..header]);
+            translated[10..12].copy_from_slice(&sum.to_be_bytes());
+        }
+        let frame = answer_to(&translated, None, &meant);
+        let (protocol, body) = opened_by(&frame.octets, &meant);
+        assert_eq!(body[8..], datagram[..MAX_QUOTE as usize]);
+        let sum = if v6 { covered(&frame.octets, protocol, body) } else { sum_of(body) };
+        assert_eq!(sum, 0xffff);
+    }
+}
+
+#[test]
 fn an_sctp_init_is_quoted_with_its_tag() {
     let mut init = PORTS.to_vec();
     init.extend([0, 0, 0, 0, 1, 2, 3, 4, 1, 0, 0, 20]);
@@ -141,6 +193,6 @@ fn a_packet_whose_headers_leave_no_room_for_a_quote_is_not_answered() {
     let datagram = ip(true, &long, UDP, &udp(&[]));
     let mut frame = Frame { octets: datagram.clone(), partial: None };
     let packet = parse(&frame, 0x86dd).unwrap();
-    assert_eq!(answer(&mut frame, &packet), None);
+    assert_eq!(answer(&mut frame, &packet, &untranslated(true)), None);
     assert_eq!(frame.octets, datagram);
 }

@@ -7,13 +7,13 @@ use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_TX};
 use aya_ebpf::bindings::xdp_md;
 use aya_ebpf::helpers::generated::{bpf_xdp_adjust_tail, bpf_xdp_store_bytes};
-use epguard_common::{Bytes, Outcome, Reason, Rewrite, reset};
+use epguard_common::{Bytes, Outcome, Reason, Rewrite, Vip, reset};
 
 const ETHERNET: u32 = 14;
 /// The shortest Ethernet frame without its checksum. Not every device pads a shorter one.
 const SHORTEST: u32 = 60;
 
-/// Makes the frame its own answer, and sends it out of the device that it entered by. A global function, see `turn_round`.
+/// Makes the frame its own answer, and sends it out of the device that it entered by. A global function, see `send_answer`.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn turn_round_early(context: *mut xdp_md) -> u32 {
@@ -28,7 +28,8 @@ pub extern "C" fn turn_round_early(context: *mut xdp_md) -> u32 {
 fn turn(frame: &Raw) -> Option<()> {
     let packet = maps::packet()?;
     let mut turned = Turned(frame);
-    reset(&mut turned, packet)?;
+    maps::mean(Vip::of(packet));
+    reset(&mut turned, packet, maps::meant()?)?;
     let [d0, d1, d2, s0, s1, s2]: [u16; 6] = turned.0.load(0)?;
     turned.store(0, [s0, s1, s2, d0, d1, d2])
 }

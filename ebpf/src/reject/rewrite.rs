@@ -1,9 +1,11 @@
 //! An skb that `epguard_common::answer` rewrites, with the helpers of TC programs.
 
-use crate::link::Link;
+use crate::link::{ETHERNET, Link};
 use crate::skb::Skb;
 use aya_ebpf::EbpfContext as _;
-use aya_ebpf::helpers::generated::{bpf_l4_csum_replace, bpf_skb_adjust_room, bpf_skb_change_tail};
+use aya_ebpf::helpers::generated::{
+    bpf_l4_csum_replace, bpf_skb_adjust_room, bpf_skb_change_head, bpf_skb_change_tail,
+};
 use epguard_common::{Bytes, Rewrite};
 
 /// An skb that becomes its own answer. The kernel's checksums do not follow, see [`Rewrite::resize`].
@@ -21,6 +23,24 @@ impl<'a> Turned<'a> {
     pub fn swap_ends(&mut self) -> Option<()> {
         let [d0, d1, d2, s0, s1, s2] = self.0.ethernet()?;
         self.0.set_ethernet([s0, s1, s2, d0, d1, d2])
+    }
+
+    /// As the Ethernet header of a packet that enters at the interface with this address, see [`Link::entering`].
+    #[inline(always)]
+    pub fn set_ends(&mut self, station: [u16; 3]) -> Option<()> {
+        let ends = self.0.entering(station)?;
+        self.0.set_ethernet(ends)
+    }
+
+    /// Makes room for an Ethernet header where there is none, as `bpf_redirect_neigh` expects one.
+    #[inline(always)]
+    pub fn make_header(&mut self) -> Option<()> {
+        if self.0.length != 0 {
+            return Some(());
+        }
+        // SAFETY: takes the program's own context and numbers.
+        let failed = unsafe { bpf_skb_change_head(self.0.skb.as_ptr().cast(), ETHERNET, 0) };
+        (failed == 0).then_some(())
     }
 }
 

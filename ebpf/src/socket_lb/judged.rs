@@ -6,6 +6,7 @@ use crate::found::Found;
 use crate::frame::Origin;
 use crate::lookup::Lookup;
 use crate::redirect::is_live;
+use crate::reject::Hook;
 use crate::{maps, telemetry};
 use aya_ebpf::EbpfContext;
 use aya_ebpf::helpers::generated::bpf_get_netns_cookie;
@@ -44,8 +45,9 @@ pub fn judge_call(ctx: &SockAddrContext, ends: &Ends, kind: Kind, backend: &mut 
             view: &view,
             config,
             mode,
+            hook: Hook::Egress,
             suspect: maps::suspect(&addr),
-            found: Found::Elsewhere,
+            found: Found::Socket,
             key: &key,
             meant: &meant,
             denial: Cell::new(None),

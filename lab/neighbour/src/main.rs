@@ -5,7 +5,7 @@
 //! The models are functions of Cilium 1.18 to 1.20, in `bpf/` of its repository: `bpf_lxc.c` (as of commit 00025c984637),
 //! `lib/local_delivery.h` (02446a8c30b3), `lib/overloadable_skb.h`, `lib/proxy.h`, `lib/identity.h`, `lib/common.h`.
 //!
-//! `socket_lb` and `packet_lb` are a load balancer, at sockets and per packet.
+//! `socket_lb` and `packet_lb` are a load balancer, at sockets and per packet. `tunnel` demands the key of a tunnel's packets.
 #![no_std]
 #![no_main]
 #![allow(missing_docs, reason = "the program macros generate functions without a docstring")]
@@ -23,6 +23,7 @@ mod packet_lb;
 mod policy;
 mod snapshot;
 mod socket_lb;
+mod tunnel;
 
 use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT, TC_ACT_UNSPEC};
 use aya_ebpf::helpers::generated::bpf_redirect_peer;
@@ -30,24 +31,39 @@ use aya_ebpf::macros::classifier;
 use aya_ebpf::programs::TcContext;
 use flags::Fields;
 use maps::Event;
+use packet_lb::connections::{EGRESS, INGRESS, is_reply, track};
 
 /// Policy before the pod's interface: model `cil_to_container()` and `ipv4_policy()` of `bpf_lxc.c`, with endpoint routes. Clears
-/// the metadata first and accepts last. TC egress of pod interfaces.
+/// the metadata first and accepts last. A reply skips the policy, and a packet that it allows is tracked. TC egress of pod
+/// interfaces.
 #[classifier]
 pub fn to_container(ctx: TcContext) -> i32 {
     let fields = Fields::of(&ctx);
     fields.clear_meta();
     fields.inherit_proxy_from_mark();
+    let packet = packet_lb::parse(&ctx);
+    if packet.as_ref().is_some_and(|packet| is_reply(packet, INGRESS)) {
+        maps::count(Event::Reply);
+        return TC_ACT_OK;
+    }
     let flow = flow::parse(&ctx);
-    finish(policy::judge(flow.as_ref(), fields.is_from_ingress_proxy()))
+    let action = finish(policy::judge(flow.as_ref(), fields.is_from_ingress_proxy()));
+    if let Some(packet) = packet.filter(|_| action == TC_ACT_OK) {
+        track(&packet, INGRESS, 0);
+    }
+    action
 }
 
-/// Program at a pod's exit: model `cil_from_container()` of `bpf_lxc.c`, which clears the metadata first and accepts last.
+/// Program at a pod's exit: model `cil_from_container()` of `bpf_lxc.c`, which clears the metadata first and accepts last. It tracks
+/// each packet, also one that another program has put there in the pod's name.
 /// `TC_ACT_OK` has the kernel write `tc_classid` into `tc_index`, for TCX programs and for filters of clsact.
 /// TC ingress of pod interfaces.
 #[classifier]
 pub fn from_container(ctx: TcContext) -> i32 {
     Fields::of(&ctx).clear_meta();
+    if let Some(packet) = packet_lb::parse(&ctx) {
+        track(&packet, EGRESS, 0);
+    }
     TC_ACT_OK
 }
 

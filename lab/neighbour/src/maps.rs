@@ -19,6 +19,10 @@ pub enum Event {
     Scrambled = 3,
     /// Compared behind epguard's program: nothing has changed.
     Same = 4,
+    /// Let through unjudged, as a reply of a tracked connection.
+    Reply = 5,
+    /// Dropped, as it entered at a tunnel without the tunnel's key.
+    Keyless = 6,
 }
 
 /// Flows that the policy drops. Written by the lab.
@@ -26,7 +30,7 @@ pub enum Event {
 static FORBIDDEN: HashMap<Flow, u32, 64> = HashMap::new();
 /// Packets by [`Event`].
 #[btf_map]
-static COUNTS: PerCpuArray<u64, 5> = PerCpuArray::new();
+static COUNTS: PerCpuArray<u64, 7> = PerCpuArray::new();
 /// Interface number of the pod that has an endpoint. Written by the lab.
 #[btf_map]
 static PEERS: HashMap<Endpoint, u32, 64> = HashMap::new();

@@ -79,14 +79,19 @@ pub struct Counts {
     pub scrambled: u64,
     /// The same before and behind epguard's program.
     pub same: u64,
+    /// Let through unjudged, as replies of tracked connections.
+    pub replies: u64,
+    /// Dropped at the tunnel, as they entered without its key.
+    pub keyless: u64,
 }
 
 impl std::fmt::Display for Counts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { skipped, forbidden, allowed, scrambled, same } = self;
+        let Self { skipped, forbidden, allowed, scrambled, same, replies, keyless } = self;
         write!(
             f,
-            "skipped {skipped}, forbidden {forbidden}, allowed {allowed}, scrambled {scrambled}, same {same}"
+            "skipped {skipped}, forbidden {forbidden}, allowed {allowed}, scrambled {scrambled}, same {same}, \
+             replies {replies}, keyless {keyless}"
         )
     }
 }
@@ -116,8 +121,8 @@ impl Neighbour {
 
     /// Packets that its programs have seen, since the beginning. All zero before the first start.
     pub fn counts(&self) -> Result<Counts> {
-        let [skipped, forbidden, allowed, scrambled, same] = sums(&self.pins, "COUNTS")?;
-        Ok(Counts { skipped, forbidden, allowed, scrambled, same })
+        let [skipped, forbidden, allowed, scrambled, same, replies, keyless] = sums(&self.pins, "COUNTS")?;
+        Ok(Counts { skipped, forbidden, allowed, scrambled, same, replies, keyless })
     }
 
     /// The fields that epguard's programs have changed in packets that passed, with the number of these packets. Only of

@@ -3,8 +3,8 @@
 pub(crate) mod maps;
 mod object;
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -29,6 +29,8 @@ pub enum Kind {
     Scrambler,
     /// Compares packets before and behind epguard's programs.
     Recorder,
+    /// At the tunnel: drops packets that enter there without the tunnel's key.
+    Tunnel,
     /// Translates packets to cluster IPs, over the maps of the load balancer at sockets.
     #[serde(skip)]
     PacketLb,
@@ -38,6 +40,11 @@ impl Kind {
     /// Whether its programs are also at the interfaces that lead out of the node.
     pub const fn is_everywhere(self) -> bool {
         matches!(self, Self::Scrambler | Self::Recorder)
+    }
+
+    /// Whether its programs are at the tunnel alone.
+    pub const fn is_at_tunnel(self) -> bool {
+        matches!(self, Self::Tunnel)
     }
 }
 
@@ -74,6 +81,7 @@ impl Plan {
             Kind::HostRouting => ("from_container_routed", "to_container"),
             Kind::Scrambler => ("scramble", "scramble"),
             Kind::PacketLb => ("lb_from_container", "lb_to_container"),
+            Kind::Tunnel => return vec![("from_overlay", at(Ingress, false))],
             Kind::Recorder => {
                 let both = [Ingress, Egress].into_iter();
                 let pair = |hook| [("before", at(hook, true)), ("after", at(hook, false))];
@@ -119,6 +127,14 @@ impl Neighbour {
     /// Its programs.
     pub fn kind(&self) -> Kind {
         self.plan.kind
+    }
+
+    /// The node's interfaces with its programs at their ingress.
+    pub fn at_ingress(&self) -> BTreeSet<&str> {
+        let programs = self.plan.programs();
+        let at_ingress = |place: usize| programs.get(place).is_some_and(|(_, at)| at.hook == Ingress);
+        let links = self.links.keys().filter(|(_, place)| at_ingress(*place));
+        links.map(|(interface, _)| &**interface).collect()
     }
 
     /// Whether its programs are attached, even after its process was killed.

@@ -16,16 +16,27 @@ use crate::wait;
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/epguard-neighbour"));
 
 /// The programs of a CNI beside epguard.
-pub(super) const PROGRAMS: [&str; 6] =
-    ["to_container", "from_container", "from_container_routed", "scramble", "before", "after"];
+pub(super) const PROGRAMS: [&str; 7] = [
+    "to_container",
+    "from_container",
+    "from_container_routed",
+    "scramble",
+    "before",
+    "after",
+    "from_overlay",
+];
 
 /// Their maps by the names of their pins.
-pub(super) const MAPS: [(&str, &str); 5] = [
+pub(super) const MAPS: [(&str, &str); 9] = [
     ("FORBIDDEN", "FORBIDDEN"),
     ("COUNTS", "COUNTS"),
     ("PEERS", "PEERS"),
     ("NOTED", "NOTED"),
     ("CHANGED", "CHANGED"),
+    ("CT_TCP4", "CT_TCP4"),
+    ("CT_ANY4", "CT_ANY4"),
+    ("CT_TCP6", "CT_TCP6"),
+    ("CT_ANY6", "CT_ANY6"),
 ];
 
 /// Maps of a load balancer, at sockets and per packet, by the names of their pins. Those that Cilium has, too, have its names, where

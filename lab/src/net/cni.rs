@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::ip::{Batch, wait_until_ready};
 use super::node::{BRIDGE, flags};
-use super::{Cni, NetNs, Node, Overlay, TopologyOptions, sysctl};
+use super::{Cni, NetNs, Node, TopologyOptions, sysctl};
 use crate::process;
 
 /// The address of the node's end of every veth pair of [`Cni::Ptp`], as with Calico.
@@ -51,7 +51,7 @@ pub(super) fn attach(node: &Node, name: &str, ips: &[IpAddr], options: TopologyO
     let [_, b1, b2, b3] = serial.to_be_bytes();
     let mac = format!("0a:58:00:{b1:02x}:{b2:02x}:{b3:02x}");
     // A VXLAN header takes 50 bytes.
-    let mtu = if options.overlay == Overlay::Vxlan { 1450 } else { 1500 };
+    let mtu = if options.overlay.is_vxlan() { 1450 } else { 1500 };
     let (link, peer) = (&pod.host_ifname, pod.netns.name());
     host.add(format!(
         "link add {link} mtu {mtu} type veth peer name eth0 address {mac} mtu {mtu} netns {peer}"

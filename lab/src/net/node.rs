@@ -90,12 +90,18 @@ impl Node {
         batch.add(format!("route add default via {}", topology::GATEWAY_V6));
         for peer in peers {
             match options.overlay {
-                Overlay::Vxlan if self.number + peer.number == 3 => self.route_over_vxlan(peer, &mut batch),
-                Overlay::None | Overlay::Vxlan => route_over_uplink(peer, &mut batch),
+                overlay if overlay.is_vxlan() && self.number + peer.number == 3 => {
+                    let is_keyed = overlay == Overlay::VxlanKeyed && self.number == 1;
+                    self.route_over_vxlan(peer, is_keyed, &mut batch);
+                }
+                _ => route_over_uplink(peer, &mut batch),
             }
         }
         if options.cni.is_bridge() {
             self.add_bridge(&mut batch);
+        }
+        if options.overlay == Overlay::VxlanKeyed {
+            sysctl::write(&self.netns, &[sysctl::LOOSE])?;
         }
         if options.cni == Cni::BridgeWithoutNetfilter {
             sysctl::write(&self.netns, &[sysctl::WITHOUT_BRIDGE_NETFILTER])?;
@@ -104,19 +110,22 @@ impl Node {
     }
 
     /// Adds the VXLAN device and the routes over it. It has the first address of the node's pod CIDR, as with flannel.
-    fn route_over_vxlan(&self, peer: &Self, batch: &mut Batch) {
+    fn route_over_vxlan(&self, peer: &Self, is_keyed: bool, batch: &mut Batch) {
         let (local, remote, mac, peer_mac) =
             (self.ipv4, peer.ipv4, vtep_mac(self.number), vtep_mac(peer.number));
-        batch.add(format!(
-            "link add {VXLAN} address {mac} type vxlan id 1 local {local} remote {remote} dstport 8472 dev eth0"
-        ));
+        let (kind, key) = if is_keyed {
+            ("external dstport 8472".to_owned(), format!("encap ip id 1 dst {remote}"))
+        } else {
+            (format!("id 1 local {local} remote {remote} dstport 8472 dev eth0"), String::new())
+        };
+        batch.add(format!("link add {VXLAN} address {mac} type vxlan {kind}"));
         batch.add(format!("link set {VXLAN} up"));
         for (own, _) in self.pod_cidrs() {
             batch.add(format!("address add {} dev {VXLAN} {}", alone(own), flags(own)));
         }
         for (base, length) in peer.pod_cidrs() {
             batch.add(format!("neighbour add {base} lladdr {peer_mac} dev {VXLAN} nud permanent"));
-            batch.add(format!("route add {base}/{length} via {base} dev {VXLAN} onlink"));
+            batch.add(format!("route add {base}/{length} {key} via {base} dev {VXLAN} onlink"));
         }
     }
 

@@ -35,6 +35,9 @@ pub(super) const NODE: Settings = &[
     ("bridge/bridge-nf-call-ip6tables", "1"),
 ];
 
+/// Loose reverse path filtering: packets of a node may come by the tunnel, and go back by the uplink.
+pub(super) const LOOSE: Settings = &[("ipv4/conf/all/rp_filter", "2")];
+
 /// As where the module `br_netfilter` is not loaded.
 pub(super) const WITHOUT_BRIDGE_NETFILTER: Settings =
     &[("bridge/bridge-nf-call-iptables", "0"), ("bridge/bridge-nf-call-ip6tables", "0")];

@@ -34,14 +34,25 @@ impl Cni {
 }
 
 /// How a node reaches the pods of the other one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Display)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Overlay {
     /// Plain routes over the uplink.
     #[default]
     None,
     /// A VXLAN device `flannel.1` over the uplink.
     Vxlan,
+    /// The same; the one of node-a has no key and no remote address of its own (`external`), and its routes give them to packets. Reverse
+    /// paths are filtered loosely.
+    VxlanKeyed,
+}
+
+impl Overlay {
+    /// Whether nodes reach each other's pods by a VXLAN device.
+    pub const fn is_vxlan(self) -> bool {
+        matches!(self, Self::Vxlan | Self::VxlanKeyed)
+    }
 }
 
 /// What [`Topology::new`] builds.
@@ -85,7 +96,7 @@ impl Topology {
         // The ports forward once the hosts' ends are up.
         hosts.iter().try_for_each(|(_, host)| wait_until_ready(host, &["eth0"]))?;
         wait_until_ready(&fabric, &hosts.map(|(port, _)| port))?;
-        if options.overlay == Overlay::Vxlan {
+        if options.overlay.is_vxlan() {
             wait_until_ready(&a.netns, &[VXLAN])?;
             wait_until_ready(&b.netns, &[VXLAN])?;
         }
@@ -170,7 +181,7 @@ impl Topology {
     pub fn uplinks(&self) -> &'static [&'static str] {
         match self.options.overlay {
             Overlay::None => &["eth0"],
-            Overlay::Vxlan => &["eth0", VXLAN],
+            Overlay::Vxlan | Overlay::VxlanKeyed => &["eth0", VXLAN],
         }
     }
 

@@ -1,6 +1,6 @@
 //! The neighbour of a story on its stage.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -14,6 +14,25 @@ use crate::neighbour::{Counts, Flow, Kind, Neighbour};
 use crate::wait;
 
 impl Stage {
+    /// The interfaces of node-a at whose ingress other programs than epguard's are.
+    pub(super) fn shared_entrances(&self) -> BTreeSet<&str> {
+        let balancer = self.cluster.balancer.as_ref().and_then(|balancer| balancer.packets.as_ref());
+        self.neighbour.iter().chain(balancer).flat_map(Neighbour::at_ingress).collect()
+    }
+
+    /// Waits until the agent knows at which interfaces other programs are, and that none is elsewhere.
+    pub(super) fn await_entrances(&self) -> Result<()> {
+        let wanted = self.shared_entrances();
+        wait::until(Duration::from_millis(20), || {
+            let status = self.agent.status()?;
+            let seen: BTreeSet<&str> = status.unanswered.iter().map(|it| &*it.interface).collect();
+            let is_new = status.unanswered.iter().any(|it| it.why.starts_with("not checked"));
+            Ok((is_new || seen != wanted).then(|| {
+                format!("other programs are at {wanted:?}, and the status shows {:?}", status.unanswered)
+            }))
+        })
+    }
+
     /// Makes an event happen to the story's neighbour.
     pub fn neighbour(&mut self, step: NeighbourStep) -> Result<()> {
         // Links of removed interfaces cannot be taken over.
@@ -37,8 +56,12 @@ impl Stage {
     pub(super) fn hook_neighbour(&mut self, epguard_is_there: bool) -> Result<()> {
         let Self { neighbour: Some(neighbour), cluster, .. } = self else { return Ok(()) };
         let mut interfaces = cluster.links();
+        let uplinks = cluster.topology.uplinks();
         if neighbour.kind().is_everywhere() {
-            interfaces.extend(cluster.topology.uplinks());
+            interfaces.extend(uplinks);
+        }
+        if neighbour.kind().is_at_tunnel() {
+            interfaces = uplinks.iter().skip(1).copied().collect();
         }
         neighbour.hook(&interfaces, epguard_is_there)?;
         if neighbour.kind() != Kind::HostRouting || !neighbour.is_attached() {
@@ -76,6 +99,7 @@ pub(super) fn check(neighbour: &Neighbour, call: &Call, is_forbidden: bool, befo
             .then(|| format!("the neighbour's policy has not dropped {least}: before {before}, now {now}")))
     })?;
     let (changed, seen) = (neighbour.changed()?, neighbour.counts()?);
+    ensure!(seen.keyless == 0, "a packet has entered at the tunnel that did not come out of it: {seen}");
     ensure!(changed.is_empty(), "epguard has changed fields of packets that it let pass: {changed:?}");
     ensure!(
         !neighbour.is_attached() || !neighbour.kind().is_everywhere() || seen.scrambled + seen.same > 0,

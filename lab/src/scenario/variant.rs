@@ -89,7 +89,7 @@ impl fmt::Display for Variant {
             Some(family.to_string()),
             (*caller != Caller::Pod).then(|| caller.to_string()),
             (*cni != Cni::Ptp).then(|| cni.to_string()),
-            (*overlay == Overlay::Vxlan).then(|| "vxlan".to_owned()),
+            (*overlay != Overlay::None).then(|| overlay.to_string()),
             first,
             place.map(|place| place.to_string()),
             action.map(|action| action.to_string()),

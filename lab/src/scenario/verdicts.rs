@@ -1,6 +1,7 @@
 //! Calls in one mode after the other: the clients' results, and epguard's counters.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use epguard_common::{Effect, Mode, OneOf, Outcome, Reason};
 
 use super::beside;
-use super::format::{Action, Call, Family, ForbiddenIn, Scenario, Sees, Wire};
+use super::format::{Action, Call, Caller, Family, ForbiddenIn, Scenario, Sees, Wire};
 use super::stage::Stage;
 use super::traffic::{Clients, as_expected, describe, summary};
 use super::variant::Variant;
@@ -92,9 +93,13 @@ impl<'a> Series<'a> {
         let denied = denied.transpose()?;
         let action = self.variant.action.or(self.scenario.agent.action).unwrap_or(Action::Drop);
         let declared = call.by.unwrap_or(action);
-        let by = self.action_at_caller(call, declared);
         let enforcing = self.mode == Mode::Enforce;
         let enforced = denied.filter(|reason| enforcing && !self.only_observes(call, *reason));
+        let by = self.action_at_caller(call, declared);
+        let needs_entrance = matches!(declared, Action::Reject | Action::Redirect);
+        if enforced.is_some() && needs_entrance && self.stage.agent.pid().is_some() {
+            self.stage.await_entrances()?;
+        }
         let refused = self.variant.caller.is_at_sockets() && by == Action::Reject && call.on.is_none();
         let answer = match by {
             Action::Reject if call.on.as_ref().is_some_and(|flow| clients.is_connection(flow)) => "reset",
@@ -136,7 +141,34 @@ impl<'a> Series<'a> {
             Action::Redirect => is_udp,
             Action::Reject => true,
         };
-        if is_refused { Action::Reject } else { declared }
+        if is_refused {
+            return Action::Reject;
+        }
+        let host = call.from.as_deref().unwrap_or(self.variant.caller_host());
+        match declared {
+            Action::Reject | Action::Redirect if !self.shares_entrance(call) => declared,
+            // These are refused at their sockets, without a packet.
+            Action::Reject if host == "node-a" && self.variant.caller == Caller::SocketLbHostns => declared,
+            Action::Reject if host == "node-a" => Action::Drop,
+            Action::Redirect => Action::Reject,
+            other => other,
+        }
+    }
+
+    /// Whether other programs than epguard's are where a packet of the call's endpoint enters node-a: there, no process of the node gets
+    /// an answer in the endpoint's name, and no flow is redirected.
+    fn shares_entrance(&self, call: &Call) -> bool {
+        let topology = &self.stage.cluster.topology;
+        let backends = self.stage.cluster.backends(call.call.as_deref().unwrap_or_default());
+        let is_local =
+            |at: &SocketAddr| topology.node("node-a").is_ok_and(|node| node.has_in_pod_cidr(at.ip()));
+        let leads_out = backends.is_some_and(|backends| !backends.iter().any(is_local));
+        let is_uplink = |interface: &&str| topology.uplinks().contains(interface);
+        let mut shared = self.stage.shared_entrances().into_iter();
+        // Programs at a bridge's ports do not see what enters at the bridge.
+        shared.any(|interface| {
+            is_uplink(&interface) == leads_out && (leads_out || !self.variant.cni.is_bridge())
+        })
     }
 
     /// Counts from now on the packets of a call to the Service's backends.
@@ -246,6 +278,12 @@ impl<'a> Series<'a> {
             // Once a fragment is stopped, the kernel may give up the rest of its datagram.
             if !enforced && now.denials(reason) < sent {
                 return Some(format!("{sent} packets as {}", reason.as_str()));
+            }
+            if enforced && declared == Action::Reject && by == Action::Drop {
+                let dropped = now.with_outcome(Outcome::Unanswerable);
+                if dropped < least {
+                    return Some(format!("at least {least} unanswerable"));
+                }
             }
             let outcome = if enforced { by.outcome() } else { Outcome::Observed };
             let counted = now.of(reason, outcome);

@@ -10,12 +10,13 @@ pub(crate) use problems::gap;
 pub use problems::problems;
 
 use crate::shared::args::RunArgs;
-use crate::shared::output::{Output, count, exit, seconds, show, table};
-use crate::shared::status::{self, Attachment, Request, Status};
+use crate::shared::output::{Output, count, exit, first, seconds, show, table};
+use crate::shared::status::{self, Attachment, Request, Status, Unanswered};
 use clap::Args;
 use clap::builder::styling::{AnsiColor, Style};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 /// Exit codes beside 0.
@@ -90,6 +91,10 @@ impl Condition {
         parts.extend(problems.iter().map(|problem| bullet("", problem)));
         let tables = [facts(status), watches(status), interfaces(status), maps(status)];
         parts.extend(tables.map(|table| format!("\n{table}")));
+        let unanswered = unanswered(status);
+        if !unanswered.is_empty() {
+            parts.push(format!("\n{}", unanswered.join("\n")));
+        }
         parts.join("\n")
     }
 }
@@ -201,6 +206,24 @@ fn interfaces(status: &Status) -> String {
     table(&["INTERFACE", "ROLE", "HOOKS", "XDP"], rows)
 }
 
+/// The interfaces that cannot answer the node's own processes: a line for each cause.
+fn unanswered(status: &Status) -> Vec<String> {
+    let mut by_cause: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for Unanswered { interface, why } in &status.unanswered {
+        by_cause.entry(why).or_default().push(interface.clone());
+    }
+    let line = |(why, interfaces): (&str, Vec<String>)| {
+        let named = first(&interfaces, NAMED, interfaces.len());
+        format!(
+            "Calls of this node's own processes through {named} are dropped, not refused, and no flow is redirected there: {why}"
+        )
+    };
+    by_cause.into_iter().map(line).collect()
+}
+
+/// How many interfaces a line names.
+const NAMED: usize = 3;
+
 fn maps(status: &Status) -> String {
     let maps = status.figures.maps.iter();
     let rows =
@@ -229,6 +252,24 @@ mod tests {
             panic!("the status has another form: cp target/status.schema.json docs/");
         }
     }
+    #[test]
+    fn each_cause_of_missing_answers_is_a_line_with_its_interfaces() {
+        let of = |interface: &str, why: &str| Unanswered { interface: interface.into(), why: why.into() };
+        let pods = ["lxc1", "lxc2", "lxc3", "lxc4"].map(|pod| of(pod, "other programs"));
+        let status =
+            Status { unanswered: pods.into_iter().chain([of("cni0", "new")]).collect(), ..Status::default() };
+        let rest = "are dropped, not refused, and no flow is redirected there";
+        assert_eq!(
+            unanswered(&status),
+            [
+                format!("Calls of this node's own processes through cni0 {rest}: new"),
+                format!(
+                    "Calls of this node's own processes through lxc1, lxc2, lxc3 and 1 more {rest}: other programs"
+                ),
+            ]
+        );
+    }
+
     #[test]
     fn one_line_says_what_is_judged_and_what_is_not() {
         let mut status = Status::default();

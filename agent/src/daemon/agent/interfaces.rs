@@ -1,11 +1,11 @@
-//! INTERFACES: the role of each interface, as far as it is certain.
+//! INTERFACES: the role of each interface, and whether packets may enter there in the name of an endpoint, as far as it is certain.
 //!
 //! A role ends with the event that makes it doubtful. It begins once the node's thread has hooked the interface since its last event:
 //! that thread may wait for the kernel, and the number of an interface that is gone may be another one's by then.
 
 use crate::daemon::node_thread::{NodeEvent, Snapshot};
 use crate::kernel::maps::Writer;
-use crate::node::netlink::{Event, Role, Roles, Selection};
+use crate::node::netlink::{Event, RawRole, Roles, Selection};
 use std::collections::BTreeMap;
 
 /// The node's interfaces, as netlink reports them.
@@ -18,8 +18,8 @@ pub struct Interfaces {
     last: u64,
     /// What is known may be out of date until the thread has carried out the event with this number.
     doubtful_until: u64,
-    /// The roles that INTERFACES holds.
-    written: BTreeMap<u32, Role>,
+    /// What INTERFACES holds.
+    written: BTreeMap<u32, RawRole>,
     /// Whether the roles that an earlier process left are removed.
     settled: bool,
 }
@@ -84,8 +84,8 @@ impl Interfaces {
         }
     }
 
-    /// The roles that are certain.
-    fn wanted(&self, snapshot: &Snapshot) -> BTreeMap<u32, Role> {
+    /// What is certain. An interface that is hooked and has no role may be an entrance, too.
+    fn wanted(&self, snapshot: &Snapshot) -> BTreeMap<u32, RawRole> {
         if self.doubtful_until > snapshot.event {
             return BTreeMap::new();
         }
@@ -97,12 +97,28 @@ impl Interfaces {
             event.is_some() && hooked.get(&ifindex) == event
         };
         let numbers = self.roles.numbers(is_hooked);
-        numbers.filter(|(ifindex, _)| self.roles.role(*ifindex).is_none() || is_hooked(*ifindex)).collect()
+        let certain = numbers
+            .filter(|(ifindex, _)| self.roles.role(*ifindex).is_none() || is_hooked(*ifindex))
+            .map(|(ifindex, role)| (ifindex, RawRole::from(role)));
+        let without_role = hooked.keys().map(|ifindex| (*ifindex, RawRole::default()));
+        let mut wanted: BTreeMap<u32, RawRole> =
+            without_role.filter(|(ifindex, _)| is_hooked(*ifindex)).chain(certain).collect();
+        for (ifindex, role) in &mut wanted {
+            let event = self.events.get(ifindex);
+            if event.is_some() && snapshot.entrances.get(ifindex) == event {
+                role.number |= RawRole::TAKES_ANSWERS;
+            }
+            if self.roles.is_bridge(*ifindex) {
+                role.number |= RawRole::BRIDGE;
+            }
+        }
+        wanted.retain(|_, role| *role != RawRole::default());
+        wanted
     }
 }
 
 /// Writes or removes a role. False if that fails: it is tried again.
-fn writes(writer: &mut Writer, ifindex: u32, role: Option<Role>) -> bool {
+fn writes(writer: &mut Writer, ifindex: u32, role: Option<RawRole>) -> bool {
     let written = writer.set_role(ifindex, role);
     if let Err(error) = &written {
         tracing::warn!(
@@ -118,7 +134,7 @@ fn writes(writer: &mut Writer, ifindex: u32, role: Option<Role>) -> bool {
 mod tests {
     use super::*;
     use crate::daemon::node_thread;
-    use crate::node::netlink::Interface;
+    use crate::node::netlink::{Interface, Role};
     use crate::shared::status::Attachment;
     use std::time::Duration;
 
@@ -145,7 +161,21 @@ mod tests {
         for event in events {
             interfaces.note(event);
         }
-        interfaces.wanted(snapshot).remove(&7)
+        interfaces.wanted(snapshot).remove(&7)?.role()
+    }
+
+    #[test]
+    fn an_interface_takes_answers_once_the_one_that_has_its_number_now_was_looked_at() {
+        let takes = |events: &[NodeEvent], looked_at: u64| {
+            let mut interfaces = Interfaces::new(Selection::default());
+            events.iter().for_each(|event| interfaces.note(event));
+            let snapshot = Snapshot { entrances: [(7, looked_at)].into(), ..hooked(3) };
+            let role = interfaces.wanted(&snapshot).remove(&7);
+            role.is_some_and(|role| role.number & RawRole::TAKES_ANSWERS != 0)
+        };
+        let events = [appeared(1, "veth"), event(2, Event::Gone { ifindex: 7 }), appeared(3, "veth")];
+        assert!(!takes(&events, 1), "the one that is gone was looked at");
+        assert!(takes(&events, 3));
     }
 
     #[test]

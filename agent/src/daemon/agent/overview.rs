@@ -116,6 +116,7 @@ impl Agent {
             lease_ms: milliseconds(self.lease.deadline()) - milliseconds(now),
             view_age_ms: self.lease.view.age(now).map(|age| milliseconds(age).unsigned_abs()),
             interfaces: interfaces.map(|interface| interface.shown.clone()).collect(),
+            unanswered: self.node.seen.unanswered.clone(),
             ..Status::default()
         };
         let ips = &mut status.figures.ips;

@@ -66,6 +66,8 @@ impl Work for NodeWork {
             ticks: self.ticks,
             event: self.event,
             interfaces: self.attachments.list().collect(),
+            entrances: self.attachments.entrances().collect(),
+            unanswered: self.attachments.unanswered(),
             settled: self.settled,
             hooks_everywhere: self.settled && self.attachments.are_everywhere(),
             translators: self.translators.snapshot(socket_lb.in_force),

@@ -64,6 +64,35 @@ pub struct Chain {
     pub position: usize,
     /// Programs and filters that run before ours: each could let a packet pass without ours, or take it away.
     pub before: Vec<String>,
+    /// Programs and filters of others at the ingress hook, before or after ours.
+    pub at_ingress: Vec<String>,
+}
+
+/// A program or filter at a hook.
+enum Queued {
+    Tcx(u32),
+    Filter(Filter),
+}
+
+impl Queued {
+    /// Id of the program; none of a filter without one.
+    const fn program(&self) -> Option<u32> {
+        match self {
+            Self::Tcx(id) => Some(*id),
+            Self::Filter(filter) => filter.program,
+        }
+    }
+
+    /// As reports name it. Without the id of a program, which differs from node to node.
+    fn describe(&self) -> String {
+        match self {
+            Self::Tcx(id) => match bpf::program_name(*id) {
+                Ok(name) if !name.is_empty() => format!("tcx {name}"),
+                _ => format!("tcx program {id}"),
+            },
+            Self::Filter(filter) => describe_filter(filter),
+        }
+    }
 }
 
 /// Reads the chain of an interface: TCX programs run first, then the filters of clsact; `ours` are the ids of our
@@ -71,27 +100,34 @@ pub struct Chain {
 pub fn chain(ifindex: u32, ours: [u32; 2]) -> Result<Option<Chain>> {
     let mut chain = Chain { position: 1, ..Chain::default() };
     for (hook, ours) in Hook::ALL.into_iter().zip(ours) {
-        let tcx = tcx(ifindex, hook)?;
-        let filters = self::filters(ifindex, hook).context("cannot list filters")?;
-        let programs = filters.iter().map(|filter| filter.program);
-        let mut queue = tcx.iter().copied().map(Some).chain(programs);
-        let Some(index) = queue.position(|program| program == Some(ours)) else {
+        let queue = queue(ifindex, hook)?;
+        let Some(index) = queue.iter().position(|queued| queued.program() == Some(ours)) else {
             return Ok(None);
         };
         chain.position = chain.position.max(index + 1);
-        for place in 0..index {
-            let text = match tcx.get(place) {
-                // Without its id, which differs from node to node.
-                Some(id) => match bpf::program_name(*id) {
-                    Ok(name) if !name.is_empty() => format!("tcx {name}"),
-                    _ => format!("tcx program {id}"),
-                },
-                None => describe_filter(&filters[place - tcx.len()]),
-            };
-            chain.before.push(format!("{}: {text}", hook.as_str()));
+        let before = queue.iter().take(index);
+        chain.before.extend(before.map(|queued| format!("{}: {}", hook.as_str(), queued.describe())));
+        if hook == Hook::Ingress {
+            let others = queue.iter().enumerate().filter(|(place, _)| *place != index);
+            chain.at_ingress = others.map(|(_, queued)| queued.describe()).collect();
         }
     }
     Ok(Some(chain))
+}
+
+/// Programs and filters of others at an interface's ingress hook: each may take a packet in the name of an endpoint for one of the
+/// endpoint's. `ours`: the id of our program for this hook.
+pub fn others_at_ingress(ifindex: u32, ours: u32) -> Result<Vec<String>> {
+    let queue = queue(ifindex, Hook::Ingress)?;
+    let others = queue.iter().filter(|queued| queued.program() != Some(ours));
+    Ok(others.map(Queued::describe).collect())
+}
+
+/// Programs and filters at a hook, in the order in which they run.
+fn queue(ifindex: u32, hook: Hook) -> Result<Vec<Queued>> {
+    let tcx = tcx(ifindex, hook)?.into_iter().map(Queued::Tcx);
+    let filters = filters(ifindex, hook).context("cannot list filters")?;
+    Ok(tcx.chain(filters.into_iter().map(Queued::Filter)).collect())
 }
 
 /// Ids of the TCX programs at a hook; empty on a kernel without TCX.

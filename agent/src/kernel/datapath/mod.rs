@@ -210,6 +210,11 @@ impl Datapath {
         hook::chain(ifindex, self.programs)
     }
 
+    /// Programs and filters of others at the interface's ingress hook, hooked or not.
+    pub fn others_at_ingress(&self, ifindex: u32) -> Result<Vec<String>> {
+        hook::others_at_ingress(ifindex, self.programs[0])
+    }
+
     /// Once all interfaces are hooked: removes what earlier processes left on others, and other ABI versions.
     pub fn remove_leftovers(&self) -> Result<Vec<String>> {
         detach::remove_leftovers(&self.pins, |ifindex| self.hooked.contains(&ifindex))

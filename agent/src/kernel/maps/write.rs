@@ -78,16 +78,16 @@ impl Writer {
         ops.filter(|op| self.write(op).is_err()).count()
     }
 
-    /// Sets the role of an interface; `None` if it is gone. Packets that lead to an interface without a role pass.
+    /// Sets what INTERFACES holds of an interface; `None` if it is gone. Packets that lead to an interface without a role pass.
     ///
     /// Errors: a map cannot be written.
-    pub fn set_role(&mut self, ifindex: u32, role: Option<Role>) -> Result<()> {
-        if role.is_some_and(Role::hands_on) {
+    pub fn set_role(&mut self, ifindex: u32, role: Option<RawRole>) -> Result<()> {
+        if role.and_then(RawRole::role).is_some_and(Role::hands_on) {
             // The programs look up the role of an interface before they judge what leaves there, from now on.
             self.view.change(|view| view.relays = 1)?;
         }
         match role {
-            Some(role) => self.interfaces.insert(ifindex, RawRole::from(role), 0),
+            Some(role) => self.interfaces.insert(ifindex, role, 0),
             None => absent(self.interfaces.remove(&ifindex)),
         }
         .with_context(|| format!("cannot write INTERFACES for {ifindex}"))

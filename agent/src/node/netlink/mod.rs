@@ -27,7 +27,7 @@ mod tests;
 pub use follow::follow;
 pub use interface::Interface;
 pub use presence::presence;
-pub use roles::{Glob, Role, Roles, Selection};
+pub use roles::{Glob, RawRole, Role, Roles, Selection};
 pub use route::tables;
 
 use epguard_common::Addr;

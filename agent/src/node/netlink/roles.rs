@@ -1,7 +1,7 @@
 //! Which interfaces carry the hooks, and the role of each, as INTERFACES holds it for the programs.
 
 use super::Interface;
-pub use epguard_common::Role;
+pub use epguard_common::{RawRole, Role};
 use nix::libc::fnmatch;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
@@ -74,6 +74,9 @@ fn is_tunnel(kind: &str) -> bool {
     TUNNELS.split(' ').any(|tunnel| tunnel == kind)
 }
 
+/// The kind of bridges.
+const BRIDGE: &str = "bridge";
+
 /// The two ends of the veth pair by which Cilium's host sends to pods (`pkg/defaults/node.go` in its repository).
 const CILIUM_HOST: [&str; 2] = ["cilium_host", "cilium_net"];
 
@@ -108,6 +111,21 @@ impl Roles {
         self.interfaces.remove(&ifindex);
     }
 
+    /// The bridges.
+    pub fn bridges(&self) -> impl Iterator<Item = u32> {
+        self.interfaces.values().filter(|interface| interface.kind == BRIDGE).map(|bridge| bridge.ifindex)
+    }
+
+    /// Whether the interface is a bridge.
+    pub fn is_bridge(&self, ifindex: u32) -> bool {
+        self.interfaces.get(&ifindex).is_some_and(|interface| interface.kind == BRIDGE)
+    }
+
+    /// The name of an interface.
+    pub fn name(&self, ifindex: u32) -> Option<&str> {
+        self.interfaces.get(&ifindex).map(|interface| &*interface.name)
+    }
+
     /// Names of the interfaces of a kind.
     pub fn of_kind(&self, kind: &str) -> impl Iterator<Item = &str> {
         self.interfaces
@@ -134,7 +152,7 @@ impl Roles {
     /// for the interface. `is_hooked`: whether our programs are at an interface.
     pub fn number(&self, ifindex: u32, is_hooked: impl Fn(u32) -> bool) -> Option<Role> {
         let interface = self.interfaces.get(&ifindex)?;
-        if interface.kind == "bridge" {
+        if interface.kind == BRIDGE {
             let mut ports = self.interfaces.values();
             let leads_out = ports
                 .any(|port| port.master == Some(ifindex) && self.leads_away(port) && is_hooked(port.ifindex));

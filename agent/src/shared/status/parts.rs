@@ -86,6 +86,17 @@ pub struct Attachment {
     pub xdp_error: Option<String>,
 }
 
+/// An interface at which nothing enters the stack in the name of an endpoint. Calls of the node's own processes that lead there are
+/// dropped where they would be refused, and no flow is redirected from an endpoint there.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Unanswered {
+    /// Name, as in `ip link`.
+    pub interface: String,
+    /// The cause, with the names of other programs.
+    pub why: String,
+}
+
 /// An IP with more than one claimant.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -77,7 +77,9 @@ fn a_program_before_ours_is_named_and_one_after_ours_is_not() {
     };
     let mut other = node.load(Hooks::Tcx);
     attach(&mut other, TcAttachType::Ingress, LinkOrder::last());
-    assert_eq!(datapath.find(ifindex("pod")).unwrap().unwrap(), chain);
+    let beside = Chain { at_ingress: vec!["tcx epguard_selftes".into()], ..chain };
+    assert_eq!(datapath.find(ifindex("pod")).unwrap().unwrap(), beside);
+    assert_eq!(datapath.others_at_ingress(ifindex("pod")).unwrap(), beside.at_ingress);
     let mut another = node.load(Hooks::Tcx);
     attach(&mut another, TcAttachType::Egress, LinkOrder::first());
     let chain = datapath.find(ifindex("pod")).unwrap().unwrap();
@@ -101,6 +103,8 @@ fn foreign_filters_run_after_tcx_and_tcx_programs_before_our_filters() {
     program.attach_with_options("pod", TcAttachType::Egress, order).unwrap();
     let tcx = node.load(Hooks::Tcx).hook(ifindex("pod"), "pod").unwrap();
     assert_eq!((tcx.position, tcx.before.len()), (1, 0));
+    // One is at the egress hook.
+    assert_eq!(tcx.at_ingress.len(), 1);
     let clsact = node.load(Hooks::Clsact).hook(ifindex("pod"), "pod").unwrap();
     assert_is_theirs(&clsact);
     assert_eq!(clsact.position, 2);

@@ -42,7 +42,7 @@ fn a_packet_inside_a_tunnel_is_denied_at_the_tunnel_device_and_only_if_it_is_add
 fn the_programs_look_up_roles_once_an_interface_hands_packets_on() {
     let node = Node::new();
     for (role, looked_up) in [(Role::Pod, 0), (Role::Uplink, 0), (Role::Stacked, 1), (Role::Pod, 1)] {
-        write(&node, |writer| writer.set_role(2, Some(role)).unwrap());
+        write(&node, |writer| writer.set_role(2, Some(role.into())).unwrap());
         assert_eq!(view(&node).get(&0, 0).unwrap().relays, looked_up, "{role:?}");
     }
 }

@@ -3,16 +3,11 @@
 use super::*;
 use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, unshare};
-use std::ops::Range;
-
-/// Of `struct __sk_buff`.
-const IFINDEX: Range<usize> = 40..44;
 
 /// Runs the frame at this interface.
 fn run_at(rig: &mut Rig, ifindex: u32, frame: &[u8]) -> i32 {
-    let mut context = [0; 192];
-    context[IFINDEX].copy_from_slice(&ifindex.to_ne_bytes());
-    rig.repeat(BOTH, frame, context, 1).action
+    rig.ifindex = ifindex;
+    rig.run(BOTH, frame).action
 }
 
 /// Two interfaces of this role, in a namespace of the test's own.

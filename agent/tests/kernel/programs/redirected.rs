@@ -1,6 +1,9 @@
 //! Flows that were redirected before: which packets belong to them.
 
 use super::*;
+use nix::net::if_::if_nametoindex;
+
+const LOOPBACK: u32 = 1;
 
 const LIVE: Backend = Backend { addr: Addr::v4([10, 244, 1, 99]), uid: OWNER_UID, port: PORT, reserved: 0 };
 
@@ -21,9 +24,21 @@ fn redirected(protocol: u8, flags: u32) -> Redirected {
     Redirected { backend: LIVE, vip: vip(REUSED, PORT, protocol), flags, ..Redirected::default() }
 }
 
-/// One flow of each protocol is redirected.
+/// One flow of each protocol is redirected. Packets leave by the interface `pod`, to which the node routes the denied endpoint.
 fn rig(flags: u32) -> Rig {
+    direct::node(&[
+        "link set lo up",
+        "link add pod type veth peer name peer",
+        "link set pod up",
+        "link set peer up",
+        "route add 10.244.1.10 dev pod",
+        "route add 10.244.2.2 dev lo",
+    ]);
     let mut rig = Rig::new();
+    rig.ifindex = if_nametoindex("pod").unwrap();
+    for ifindex in [LOOPBACK, rig.ifindex] {
+        rig.put_keyed("INTERFACES", &ifindex, RawRole { number: RawRole::TAKES_ANSWERS });
+    }
     let owner = Owner { uid: LIVE.uid, ..Owner::default() };
     rig.put("OWNERS", &LIVE.addr, owner);
     for protocol in [TCP, UDP] {
@@ -73,8 +88,8 @@ fn a_new_flow_from_the_port_of_a_closed_one_is_not_redirected_with_it() {
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
 fn answers_are_translated_back_only_while_their_flow_is_redirected() {
-    super::direct::node(&["link set lo up", "route add 10.244.2.2 dev lo"]);
     let mut rig = rig(0);
+    rig.ifindex = LOOPBACK;
     let back = Flow {
         client: REUSED,
         endpoint: Addr::v4(SRC_V4),
@@ -84,7 +99,7 @@ fn answers_are_translated_back_only_while_their_flow_is_redirected() {
     };
     let target = Return {
         target: Addr::v4([10, 244, 1, 98]),
-        ifindex: 1,
+        ifindex: LOOPBACK,
         target_port: PORT,
         reserved: 0,
         ethernet: [0; 6],
@@ -125,8 +140,24 @@ fn answers_are_translated_back_only_while_their_flow_is_redirected() {
 
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
+fn a_flow_ends_whose_answers_would_enter_beside_the_program_of_another_project() {
+    let mut rig = rig(0);
+    let ack = frame(&packet(REUSED, TCP, &tcp(PORT, ACK)));
+    assert!(is_redirected(&mut rig, &packet(REUSED, TCP, &tcp(PORT, ACK))));
+    let beside = RawRole::from(Role::Pod);
+    rig.put_keyed("INTERFACES", &rig.ifindex.clone(), beside);
+    rig.forget_counters();
+    assert_eq!(rig.run(BOTH, &ack).action, DROP);
+    assert_eq!(rig.counters()[&(Reason::Nothing, Outcome::RedirectFailed)].0, 1);
+    let flow: Redirected = rig.get_keyed("FLOWS", &flow(TCP)).unwrap();
+    assert_eq!(flow.flags, Redirected::TAKEN, "its next packet is refused");
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
 fn a_reply_that_enters_where_the_node_does_not_route_the_endpoint_is_not_translated() {
     let mut rig = rig(Redirected::ANSWERED);
+    rig.ifindex = LOOPBACK;
     let target = Return { target: REUSED, ifindex: 1, target_port: PORT, reserved: 0, ethernet: [0; 6] };
     rig.put_keyed("RETURNS", &flow(UDP).at(&LIVE), target);
     let mut forged = packet(Addr::v4(SRC_V4), UDP, &udp(40_000));

@@ -10,6 +10,7 @@ use epguard::kernel::datapath::Datapath;
 use epguard_common::{
     Addr, Config, DenialKey, Gate, Keyed, RawConfig, RawDenial, ServiceNumber, Verdict, View, Vip,
 };
+use std::ops::Range;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Duration;
 
@@ -27,6 +28,10 @@ pub const BOTH: &str = "epguard_selftest";
 /// `struct __sk_buff` in octets.
 pub type Context = [u8; 192];
 
+/// Its `ingress_ifindex` and `ifindex`.
+const CAME_IN_AT: Range<usize> = 36..40;
+const IFINDEX: Range<usize> = 40..44;
+
 /// What a run of a program gave.
 pub struct Ran {
     pub action: i32,
@@ -43,6 +48,10 @@ pub struct Rig {
     gate: Box<Gate>,
     /// conntrack's entry of each packet, for [`BOTH`]; else the one that a client of the packet's Service would have.
     pub tracked: Option<Tracked>,
+    /// The interface where packets meet the programs; 0: loopback.
+    pub ifindex: u32,
+    /// The one by which they came in; 0: a process of the node has sent them.
+    pub came_in_at: u32,
 }
 
 impl Rig {
@@ -66,7 +75,7 @@ impl Rig {
         let selftest: &mut SchedClassifier = datapath.ebpf.program_mut(BOTH).unwrap().try_into().unwrap();
         selftest.load().unwrap();
         let gate = Box::new(Gate::EMPTY);
-        let mut rig = Self { datapath, gate, tracked: None };
+        let mut rig = Self { datapath, gate, tracked: None, ifindex: 0, came_in_at: 0 };
         rig.forget_counters();
         rig
     }
@@ -81,7 +90,15 @@ impl Rig {
     }
 
     pub fn run(&mut self, program: &str, frame: &[u8]) -> Ran {
-        self.repeat(program, frame, [0; 192], 1)
+        self.repeat(program, frame, self.context(), 1)
+    }
+
+    /// The context of packets that come in and leave at these interfaces.
+    pub fn context(&self) -> Context {
+        let mut context = [0; 192];
+        context[CAME_IN_AT].copy_from_slice(&self.came_in_at.to_ne_bytes());
+        context[IFINDEX].copy_from_slice(&self.ifindex.to_ne_bytes());
+        context
     }
 
     pub fn repeat(&mut self, program: &str, frame: &[u8], context: Context, repeat: u32) -> Ran {

@@ -178,6 +178,12 @@ pub fn track(packet: &Packet, direction: u8, rev_nat_index: u16) -> Option<u16> 
     None
 }
 
+/// Whether the packet is a reply of a tracked connection: model the result `CT_REPLY` of `ct_lookup4()`.
+#[inline(always)]
+pub fn is_reply(packet: &Packet, direction: u8) -> bool {
+    Tuple::of(packet, direction ^ INGRESS).find().is_some()
+}
+
 /// The number of the backend that was chosen for this client's endpoint: model the lookup in `lb4_local()`.
 #[inline(always)]
 pub fn chosen(packet: &Packet, rev_nat_index: u16) -> Option<u32> {

@@ -8,7 +8,7 @@
 //!
 //! It differs in one thing, as `socket_lb`: backends take turns instead of being drawn (`lb4_select_backend_id()`).
 
-mod connections;
+pub mod connections;
 mod translate;
 
 use crate::flags::Fields;
@@ -19,7 +19,7 @@ use aya_ebpf::programs::TcContext;
 use connections::{EGRESS, INGRESS, track};
 
 /// A TCP or UDP packet.
-struct Packet {
+pub struct Packet {
     src: Endpoint,
     dst: Endpoint,
     protocol: u8,
@@ -66,8 +66,9 @@ pub fn lb_to_container(ctx: TcContext) -> i32 {
     TC_ACT_OK
 }
 
+/// The packet; none unless it is TCP or UDP, and for later fragments.
 #[inline(always)]
-fn parse(ctx: &TcContext) -> Option<Packet> {
+pub fn parse(ctx: &TcContext) -> Option<Packet> {
     let to = flow::parse(ctx)?;
     let (protocol_at, transport_at) = if to.to.is_mapped() {
         let words: u8 = ctx.load(flow::ETHERNET).ok()?;

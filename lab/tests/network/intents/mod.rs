@@ -3,7 +3,7 @@
 //! Service S and Service T lead to the same pod X and the same port; only S is denied. The aim of a packet is known
 //! independently of epguard: by the destination that its sender used, repeated in the datagram itself.
 
-mod clients;
+pub(crate) mod clients;
 pub mod figures;
 mod proxies;
 mod streams;

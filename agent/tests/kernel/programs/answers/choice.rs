@@ -5,7 +5,7 @@ use super::*;
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
 fn each_reason_has_its_own_action_and_a_denial_may_override_it() {
-    let mut rig = Rig::new();
+    let mut rig = rejecting();
     let only_reused = ReasonActions { reused: Action::Reject, ..ENFORCE.actions };
     for (reason, own, answered) in [
         (Reason::Reused, Action::Unset, true),
@@ -28,6 +28,8 @@ fn each_reason_has_its_own_action_and_a_denial_may_override_it() {
 #[ignore = "needs root: loads eBPF programs"]
 fn a_packet_that_cannot_be_rewritten_is_dropped_and_counted() {
     let mut rig = rejecting();
+    // To a process of the node, behind the tag.
+    rig.came_in_at = 0;
     let options: &[(u8, &[u8])] = &[(60, &[0, 1, 4, 0, 0, 0, 0])];
     let behind_a_tag = tagged(&[0x8100], &v6_with(REUSED_V6, options, TCP, &tcp(PORT, SYN)));
     rig.forget_counters();
