@@ -95,12 +95,19 @@ pub extern "C" fn connected(context: *mut __sk_buff) -> u32 {
     }
     // SAFETY: takes the program's own context.
     let cookie = unsafe { bpf_get_socket_cookie(TcContext::new(context).as_ptr()) };
-    u32::from((0..GENERATIONS).any(|generation| find_socket(packet, cookie, generation)))
+    u32::from((0..GENERATIONS).any(|generation| keep(find_socket(packet, cookie, generation))))
 }
 
+/// Whether Cilium has a record of the socket with this cookie and the destination of the packet.
 #[inline(always)]
-fn find_socket(packet: &Packet, cookie: u64, generation: u32) -> bool {
-    let vip = if packet.dst.is_v4() {
+pub fn has_socket(packet: &Packet, cookie: u64) -> bool {
+    (0..GENERATIONS).any(|generation| find_socket(packet, cookie, generation).is_some())
+}
+
+/// The Service's address in whose place Cilium has connected the socket to the packet's destination.
+#[inline(always)]
+fn find_socket(packet: &Packet, cookie: u64, generation: u32) -> Option<Vip> {
+    if packet.dst.is_v4() {
         let found = CILIUM_SK4.get_value_ptr_mut(generation, &Socket4::from_cookie(cookie, packet));
         // SAFETY: as in `reversal`.
         found.map(|found| unsafe { found.read_unaligned() }.vip(packet.protocol))
@@ -108,8 +115,7 @@ fn find_socket(packet: &Packet, cookie: u64, generation: u32) -> bool {
         let found = CILIUM_SK6.get_value_ptr_mut(generation, &Socket6::from_cookie(cookie, packet));
         // SAFETY: as in `reversal`.
         found.map(|found| unsafe { found.read_unaligned() }.vip(packet.protocol))
-    };
-    keep(vip)
+    }
 }
 
 #[inline(always)]

@@ -7,7 +7,7 @@ mod denied;
 mod gate;
 mod settings;
 
-pub use connections::{call, connect, connected, disconnect, hide, read_connection};
+pub use connections::{call, connect, connected, connection, disconnect, hide, read_connection};
 pub use counts::{count, count_call, count_denied, count_packet};
 pub use denied::{Denied, choose, denial};
 pub use gate::buckets;

@@ -33,7 +33,8 @@ pub fn read(context: *mut __sk_buff) -> Shown {
         let shown = has_one_peer(context, packet) && cilium::connected(context) != 0;
         return if shown { Shown::Service } else { Shown::Nothing };
     }
-    if !connection.has(packet, view.socket_lb_epoch, clock::now_ns()) {
+    // A socket of UDP that has ended its connection sends no more of its packets.
+    if !connection.has(packet, view.socket_lb_epoch, clock::now_ns()) || !has_one_peer(context, packet) {
         return Shown::Nothing;
     }
     maps::mean(connection.vip);

@@ -5,12 +5,12 @@
 
 mod judged;
 
-use crate::{clock, maps};
+use crate::{cilium, clock, maps};
 use aya_ebpf::EbpfContext;
 use aya_ebpf::bindings::bpf_sock_addr;
 use aya_ebpf::helpers::generated::{bpf_get_retval, bpf_get_socket_cookie, bpf_set_retval};
 use aya_ebpf::programs::SockAddrContext;
-use epguard_common::{Addr, Backend, Call, CallDecision, Connection, Outcome, Reason, Vip};
+use epguard_common::{Addr, Backend, Call, CallDecision, Connection, Outcome, Reason, Vip, packet_of};
 use judged::judge_call;
 
 /// Not 0: programs of this kind may set the error of the call, Linux 6.1. The agent sets it before it loads them, and the
@@ -40,10 +40,13 @@ pub enum Kind {
 /// if the other hook misses the call.
 #[inline(always)]
 pub fn before(vip: Vip, ctx: &SockAddrContext, kind: Kind) {
+    let Some(call) = maps::call() else { return };
     if kind == Kind::Connect {
         forget(ctx);
+    } else if is_free(ctx) {
+        // SAFETY: as below. Another call may have left its destination there.
+        return unsafe { (&raw mut (*call).cookie).write_volatile(0) };
     }
-    let Some(call) = maps::call() else { return };
     let seen = Call::new(cookie(ctx), clock::thread(), vip);
     // SAFETY: this processor's own element. Another thread may preempt this one and overwrite it; `after` sees that.
     unsafe { call.write_volatile(seen) };
@@ -64,14 +67,19 @@ pub fn after<const V6: bool>(endpoint: Vip, ctx: &SockAddrContext, kind: Kind) -
     if has_failed() {
         return ALLOW;
     }
+    if kind == Kind::Send && is_free(ctx) {
+        return ALLOW;
+    }
     let mut ends = Ends { vip: endpoint, endpoint };
     // Without the first hook's part the Service is not known, and no longer what an earlier call of the socket meant.
     if !take_call(ctx, &mut ends) {
         match kind {
-            Kind::Connect => forget(ctx),
+            Kind::Connect => {
+                forget(ctx);
+                hide_earlier(ctx, &ends);
+            }
             Kind::Send => sent(ctx, &ends),
         }
-        hide_earlier(ctx);
         return ALLOW;
     }
     let translated = ends.vip != ends.endpoint;
@@ -92,15 +100,19 @@ pub fn after<const V6: bool>(endpoint: Vip, ctx: &SockAddrContext, kind: Kind) -
                 return refuse();
             }
         }
-        Kind::Connect => hide_earlier(ctx),
-        Kind::Send => {
-            if !translated && is_connected(ctx) {
-                hide_earlier(ctx);
-            }
-            sent(ctx, &ends);
-        }
+        Kind::Connect => hide_earlier(ctx, &ends),
+        Kind::Send => sent(ctx, &ends),
     }
     ALLOW
+}
+
+/// Whether a datagram with an address of its own needs no verdict, and changes nothing that is recorded: no IP is a suspect, and the
+/// socket has no connection.
+#[inline(always)]
+fn is_free(ctx: &SockAddrContext) -> bool {
+    maps::view().is_none_or(|view| view.suspects == 0)
+        && !is_connected(ctx)
+        && maps::connection(ctx).is_none()
 }
 
 /// Takes the destination of the call that the hook before the load balancer has seen; false if it has seen none. Not inlined:
@@ -151,16 +163,18 @@ fn is_blurred(ctx: &SockAddrContext, ends: &Ends) -> bool {
 /// Not inlined, as `take_call`.
 #[inline(never)]
 fn forget(ctx: &SockAddrContext) {
-    if let Some((entry, _)) = maps::connected(ctx) {
+    if let Some(entry) = maps::connection(ctx) {
         maps::disconnect(entry);
     }
 }
 
-/// A socket that sends without the load balancer, or may: from now on what Cilium recorded earlier shows nothing of its packets.
-/// Not inlined, as `take_call`.
+/// A socket that goes to the endpoint by itself, or may: if Cilium has recorded a Service of this socket and endpoint, that shows
+/// nothing of the socket's packets from now on. Not inlined, as `take_call`.
 #[inline(never)]
-fn hide_earlier(ctx: &SockAddrContext) {
-    if maps::view().is_some_and(|view| view.cilium != 0) {
+fn hide_earlier(ctx: &SockAddrContext, ends: &Ends) {
+    if maps::view().is_some_and(|view| view.cilium != 0)
+        && cilium::has_socket(&packet_of(&ends.endpoint), cookie(ctx))
+    {
         maps::hide(ctx);
     }
 }
@@ -176,10 +190,12 @@ fn is_connected(ctx: &SockAddrContext) -> bool {
 /// inlined, as `take_call`.
 #[inline(never)]
 fn sent(ctx: &SockAddrContext, ends: &Ends) {
-    if let Some((entry, connection)) = maps::connected(ctx)
-        && connection.is_blurred_by(&ends.vip, &ends.endpoint)
-    {
-        maps::disconnect(entry);
+    match maps::connected(ctx) {
+        Some((entry, connection)) if connection.is_blurred_by(&ends.vip, &ends.endpoint) => {
+            maps::disconnect(entry);
+        }
+        None if is_connected(ctx) => hide_earlier(ctx, ends),
+        Some(_) | None => {}
     }
 }
 

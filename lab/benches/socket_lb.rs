@@ -20,7 +20,13 @@ use std::{fs, io};
 
 /// A row is the mean of so many calls: no more than a listener's queue or a socket's buffer takes.
 const CALLS: u32 = 100;
-const TITLES: [&str; 3] = ["TCP: socket, connect, close", "TCP: connect", "UDP: sendto"];
+const TITLES: [&str; 5] = [
+    "TCP: socket, connect, close",
+    "TCP: connect",
+    "TCP: connect to the IP itself",
+    "UDP: sendto",
+    "UDP: sendto the IP itself",
+];
 
 const VIP: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 96, 0, 7), 80);
 const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 244, 1, 3), 8080);
@@ -34,15 +40,18 @@ enum Beside {
     LoadBalancer,
     /// A load balancer, and epguard's hooks at the cgroup, with so many denials.
     Sockets(u16),
+    /// The same, and epguard reads the load balancer's records, which are maps of Cilium's.
+    Cilium(u16),
     /// The same, with epguard's hooks at the node's interfaces.
     Everything(u16),
 }
 
 const BASE: &str = "load balancer, without epguard";
-const ROWS: [(&str, Beside); 6] = [
+const ROWS: [(&str, Beside); 7] = [
     ("no load balancer", Beside::Nothing),
     (BASE, Beside::LoadBalancer),
     ("epguard at sockets, nothing denied", Beside::Sockets(0)),
+    ("the same, with Cilium's maps", Beside::Cilium(0)),
     ("epguard at sockets, 1,000 denials", Beside::Sockets(1_000)),
     ("and at interfaces, nothing denied", Beside::Everything(0)),
     ("and at interfaces, 1,000 denials", Beside::Everything(1_000)),
@@ -87,10 +96,11 @@ impl Node {
         let (tcp, udp) = server.run(listen).unwrap();
         tcp.set_nonblocking(true).unwrap();
         udp.set_nonblocking(true).unwrap();
+        let pins = workdir.pins().join("socket-lb");
         let (to, lb) = if let Beside::Nothing = beside {
             (SERVER, None)
         } else {
-            let mut lb = SocketLb::new(&root.path, &workdir.pins().join("socket-lb"));
+            let mut lb = SocketLb::new(&root.path, &pins);
             lb.serve(&[&caller]).unwrap();
             lb.start().unwrap();
             let vip = Frontend::ClusterIp(VIP.into());
@@ -101,8 +111,14 @@ impl Node {
         let epguard = match beside {
             Beside::Nothing | Beside::LoadBalancer => None,
             Beside::Sockets(denials) => Some(load(denials)),
+            Beside::Cilium(denials) => {
+                let mut epguard = load(denials);
+                epguard.read_cilium(&pins).unwrap();
+                Some(epguard)
+            }
             Beside::Everything(denials) => {
                 let mut epguard = load(denials);
+                epguard.read_cilium(&pins).unwrap();
                 epguard.hook().unwrap();
                 Some(epguard)
             }
@@ -128,12 +144,21 @@ impl Node {
         let connect = time(|| fresh.next().unwrap().connect(&self.to).unwrap());
         drop(sockets);
         take(|| self.tcp.accept());
-        let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
-        let send = time(|| {
-            socket.send_to(b"request\n", &self.to).unwrap();
+        let server = SocketAddr::from(SERVER).into();
+        let sockets: Vec<Socket> = (0..CALLS).map(|_| stream()).collect();
+        let mut fresh = sockets.iter();
+        let direct = time(|| fresh.next().unwrap().connect(&server).unwrap());
+        drop(sockets);
+        take(|| self.tcp.accept());
+        let [send, send_direct] = [&self.to, &server].map(|to| {
+            let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
+            let cost = time(|| {
+                socket.send_to(b"request\n", to).unwrap();
+            });
+            take(|| self.udp.recv(&mut [0; 16]));
+            cost
         });
-        take(|| self.udp.recv(&mut [0; 16]));
-        [whole, connect, send]
+        [whole, connect, direct, send, send_direct]
     }
 }
 

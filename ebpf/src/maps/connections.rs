@@ -41,10 +41,16 @@ pub fn connect(ctx: &SockAddrContext, connection: &Connection) -> bool {
     true
 }
 
+/// What is recorded about the socket of a call, if anything is.
+#[inline(always)]
+pub fn connection(ctx: &SockAddrContext) -> Option<*mut Connection> {
+    of_call(ctx, 0)
+}
+
 /// Where the socket of a call is connected, and a copy.
 #[inline(always)]
 pub fn connected(ctx: &SockAddrContext) -> Option<(*mut Connection, Connection)> {
-    let entry = of_call(ctx, 0)?;
+    let entry = connection(ctx)?;
     // SAFETY: as in `connect`; every bit pattern is a Connection.
     Some((entry, unsafe { entry.read_volatile() }))
 }

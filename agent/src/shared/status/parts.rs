@@ -188,7 +188,8 @@ pub struct SocketLb {
     pub in_force: bool,
     /// Whether a refused call fails with `ECONNREFUSED`; else with `EPERM`.
     pub refuses: bool,
-    /// Calls for which it has chosen an endpoint, since the datapath was attached.
+    /// Calls for which it has chosen an endpoint, since the datapath was attached; datagrams with an address of their own only while an
+    /// IP is stale.
     #[serde(default)]
     pub translated: u64,
     /// Names of netkit devices. Their programs may redirect packets before ours see them.

@@ -64,7 +64,15 @@ impl Balancer {
 
     /// Detaches those of IPv4, or of IPv6.
     pub fn leave(&mut self, v4: bool) {
-        let leaves = |hook: &bpf_attach_type| [HOOKS[0].0, HOOKS[2].0].contains(hook) == v4;
+        self.leave_where(|hook| [HOOKS[0].0, HOOKS[2].0].contains(hook) == v4);
+    }
+
+    /// Detaches those of datagrams.
+    pub fn leave_datagrams(&mut self) {
+        self.leave_where(|hook| [HOOKS[2].0, HOOKS[3].0].contains(hook));
+    }
+
+    fn leave_where(&mut self, leaves: impl Fn(&bpf_attach_type) -> bool) {
         for (hook, program) in self.programs.extract_if(.., |(hook, _)| leaves(hook)) {
             operate(bpf_cmd::BPF_PROG_DETACH, &self.cgroup, &program, hook, 0).unwrap();
         }

@@ -4,6 +4,7 @@ mod attached;
 mod balancer;
 mod calls;
 mod packets;
+mod records;
 mod rig;
 
 use super::agent::Agent;
