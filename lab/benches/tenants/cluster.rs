@@ -131,7 +131,7 @@ impl Cluster {
     /// Begins to apply a fact. A list is applied to its end: further facts of the API wait for that.
     fn begin(&mut self, fact: Fact) {
         self.turn(|state, now| state.begin_fact(now, fact));
-        while self.state.is_unfinished() {
+        while self.state.is_half_applied() {
             self.step();
         }
     }

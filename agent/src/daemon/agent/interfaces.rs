@@ -168,7 +168,9 @@ mod tests {
     fn an_interface_takes_answers_once_the_one_that_has_its_number_now_was_looked_at() {
         let takes = |events: &[NodeEvent], looked_at: u64| {
             let mut interfaces = Interfaces::new(Selection::default());
-            events.iter().for_each(|event| interfaces.note(event));
+            for event in events {
+                interfaces.note(event);
+            }
             let snapshot = Snapshot { entrances: [(7, looked_at)].into(), ..hooked(3) };
             let role = interfaces.wanted(&snapshot).remove(&7);
             role.is_some_and(|role| role.number & RawRole::TAKES_ANSWERS != 0)

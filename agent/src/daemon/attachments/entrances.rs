@@ -124,7 +124,7 @@ mod tests {
         // The CNI may attach its programs now.
         entrances.looked(1, vec![]);
         assert!(!entrances.is_due(1) && !entrances.is_free(1));
-        entrances.seen.insert(1, Seen::Once(Instant::now() - NEW));
+        entrances.seen.insert(1, Seen::Once(Instant::now().checked_sub(NEW).unwrap()));
         assert!(entrances.is_due(1));
         entrances.looked(1, vec![]);
         assert!(entrances.is_free(1) && !entrances.is_due(1));

@@ -36,10 +36,13 @@ use tokio::time::{MissedTickBehavior, interval};
 /// The node of the agent.
 pub const NODE: &str = "node-a";
 
+/// No list is requested.
+type NoLists = fn() -> std::future::Pending<Result<Vec<Event>>>;
+
 /// The loop. Its channels are as large as the agent's.
 pub struct RealLoop {
     agent: Box<Agent>,
-    inbox: Inbox<fn() -> std::future::Pending<Result<Vec<Event>>>>,
+    inbox: Inbox<NoLists>,
     /// What a watch sends into.
     pub watches: Sender<Message>,
     node: Sender<NodeEvent>,
