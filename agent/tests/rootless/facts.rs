@@ -189,6 +189,17 @@ fn published_ips_count_once_a_container_was_started_in_the_sandbox_that_is_up() 
 }
 
 #[test]
+fn a_status_tells_whether_a_container_waits_for_another_reason_than_before() {
+    let waits = |state: Value| changed(failed(), &[("/status/containerStatuses/0/state", state)]).waits;
+    let waiting =
+        |reason: &str, message: &str| waits(json!({"waiting": {"reason": reason, "message": message}}));
+    let pulling = waiting("ErrImagePull", "no such image");
+    assert_eq!(waiting("ErrImagePull", "no answer"), pulling, "for the same reason");
+    assert_ne!(waiting("ImagePullBackOff", "no such image"), pulling);
+    assert_ne!(waits(json!({"running": {}})), pulling);
+}
+
+#[test]
 fn malformed_values_are_left_out_and_the_pod_stays() {
     let mut object = failed();
     object["status"]["podIPs"] = json!([{"ip": "banana"}, {"ip": "10.244.1.9"}, {"ip": "224.0.0.1"}, {}]);

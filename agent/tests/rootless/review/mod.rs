@@ -158,3 +158,74 @@ fn a_scan_of_one_ip_evicts_no_denial_of_another() {
     assert_eq!(findings(&mut world), [(RetiredBackend, Evidence::MeantIsAlive)]);
     assert_eq!(world.state.review().evicted, 5000 - 128);
 }
+
+/// A packet to `shop/web` on X would have hit this pod.
+fn hit(world: &mut World, meant: Uid, owner: Uid) {
+    world.now += Duration::from_secs(1);
+    let (at_ns, reason) = (u64::try_from(world.now.as_nanos()).unwrap(), Reused as u32);
+    let service = world.state.tables().services.values().next().copied().unwrap();
+    let (dead_uid, owner_uid) = (meant, owner);
+    world.state.denied(&Event { at_ns, dead_uid, owner_uid, dst: X, reason, service, ..Event::default() });
+}
+
+#[test]
+fn a_pod_that_was_hit_was_meant_if_a_slice_lists_it_there_unless_a_selector_proves_that_it_was_a_stranger() {
+    let stranger = pod("other", "b", "b", &[X]);
+    let of_the_namespace = pod("shop", "b", "api", &[X]);
+    for (sentence, selector, before, after, is_wrong) in [
+        ("the writer of the slices meant it", None, &stranger, stranger.clone(), true),
+        ("it got the label", web().selector, &of_the_namespace, pod("shop", "b", "web", &[X]), false),
+    ] {
+        let (mut world, a) = World::cluster().with_a();
+        world.tell(service(Service { selector, ..web() }));
+        world.pod(&dead(&a)).pod(before).denies_as(sentence, &[Reused]);
+        hit(&mut world, a.uid, before.uid);
+        assert_eq!(findings(&mut world), [], "{sentence}");
+        let namespaces = [after.name.0.clone()].into();
+        world.pod(&after).tell(shown_slice(Slice { namespaces, ..slice("web", &[(X, Some(after.uid))]) }));
+        let wrong = is_wrong.then_some((Reused, Evidence::Listed(after.uid)));
+        assert_eq!(findings(&mut world), Vec::from_iter(wrong), "{sentence}");
+    }
+}
+
+#[test]
+fn a_pod_of_the_service_that_shows_the_ip_after_a_stranger_proves_no_denial_of_the_stranger_wrong() {
+    let (mut world, a) = World::where_a_died();
+    world.pod(&pending("shop", "next", "web")).pod(&b()).denies(&[Reused]);
+    hit(&mut world, a.uid, b().uid);
+    world.deleted(&dead(&b())).pod(&pod("shop", "next", "web", &[X])).denies(&[]);
+    assert_eq!(findings(&mut world), []);
+}
+
+#[test]
+fn a_wrong_denial_costs_its_service_and_without_one_its_reason_and_nothing_if_no_packet_was_stopped() {
+    let (mut world, a) = World::cluster().with_a();
+    world.pod(&terminal(&a));
+    denied(&mut world, RetiredBackend, a.uid);
+    world.pod(&a);
+    let mut finding = world.state.take_findings().pop().unwrap();
+    assert_eq!(finding.cost(), Some(Cost::Service(&web().name)));
+    finding.packets.held = true;
+    assert_eq!(finding.cost(), None);
+    finding.packets.held = false;
+    (finding.case.service, finding.case.reason) = (None, Terminated);
+    assert_eq!(finding.cost(), Some(Cost::Reason(Terminated)));
+}
+
+#[test]
+fn a_service_that_pays_for_a_wrong_denial_is_only_observed_and_no_other_is() {
+    let (mut world, a) = World::where_a_died();
+    let port = ServicePort { node_port: 0, ..web().ports[0] };
+    let name = ("shop".into(), "api".into());
+    let vips = vec![Addr::v4([10, 96, 0, 2])];
+    let api = Service { uid: uid("api"), name, vips, ports: vec![port], ..web() };
+    world.tell(service(api.clone()));
+    world.tell(shown_slice(Slice { service: Some(api.name), ..slice("api", &[(X, Some(a.uid))]) }));
+    let modes =
+        |world: &World| -> Vec<Mode> { world.state.denials().map(|(_, _, denial)| denial.mode).collect() };
+    assert_eq!(modes(&world), [Mode::Enforce; 2]);
+    world.state.demote(world.now, &web().name);
+    assert_eq!(modes(&world), [Mode::Enforce, Mode::Observe]);
+    world.state.release_breaker(world.now, Some(&web().name));
+    assert_eq!(modes(&world), [Mode::Enforce; 2]);
+}

@@ -105,6 +105,23 @@ fn a_selector_proves_again_once_a_listed_pod_has_a_label_that_it_selects() {
 }
 
 #[test]
+fn of_a_service_that_lists_more_than_are_compared_the_selector_proves_nothing() {
+    let (mut world, _) = listing_a(selecting("pg"));
+    let ports: Vec<SlicePort> = (1..=8).map(|port| tcp(&port.to_string(), port)).collect();
+    let wide = |number: u8, count: u16| {
+        let at =
+            |endpoint: u16| Addr::v4([10, 20 + number, endpoint.to_be_bytes()[0], endpoint.to_be_bytes()[1]]);
+        let endpoints = (1..=count).map(|number| endpoint(at(number), None)).collect();
+        Slice { endpoints, ports: ports.clone(), ..slice(&number.to_string(), &[]) }
+    };
+    for number in 0..4 {
+        world.tell(shown_slice(wide(number, 1_023)));
+    }
+    world.pod(&pod("shop", "b", "api", &[X])).denies(&[Reused]);
+    world.tell(shown_slice(wide(4, 4))).denies(&[]);
+}
+
+#[test]
 fn a_death_that_outlives_a_start_over_shows_that_the_selector_proves_nothing() {
     let selector = Some(selecting("only-its-controller-knows"));
     let (mut world, a) = listing_a(selector.clone());

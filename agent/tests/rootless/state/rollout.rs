@@ -135,7 +135,8 @@ fn a_container_that_waits_for_another_reason_settles_the_ips_of_its_sandbox() {
     world.list(&[stuck(1), a()]);
     world.slice(&[(X, Some(a().uid))]).pod(&dead(&a())).denies_as("it may hold X", &[]);
     world.pod(&stuck(1)).denies(&[]);
-    world.pod(&stuck(2)).denies(&[DeadBackend]);
+    world.list(&[stuck(2), dead(&a())]).denies_as("a sandbox may have come and gone before a list", &[]);
+    world.pod(&stuck(3)).denies(&[DeadBackend]);
     world
         .pod(&Pod { sandbox_since: std::num::NonZeroU32::new(9), ..stuck(1) })
         .denies_as("a new sandbox", &[]);
