@@ -105,20 +105,17 @@ fn a_selector_proves_again_once_a_listed_pod_has_a_label_that_it_selects() {
 }
 
 #[test]
-fn of_a_service_that_lists_more_than_are_compared_the_selector_proves_nothing() {
+fn a_selector_proves_nothing_if_the_pod_that_it_does_not_select_is_listed_after_all_that_are_compared() {
     let (mut world, _) = listing_a(selecting("pg"));
-    let ports: Vec<SlicePort> = (1..=8).map(|port| tcp(&port.to_string(), port)).collect();
-    let wide = |number: u8, count: u16| {
-        let at =
-            |endpoint: u16| Addr::v4([10, 20 + number, endpoint.to_be_bytes()[0], endpoint.to_be_bytes()[1]]);
-        let endpoints = (1..=count).map(|number| endpoint(at(number), None)).collect();
-        Slice { endpoints, ports: ports.clone(), ..slice(&number.to_string(), &[]) }
-    };
-    for number in 0..4 {
-        world.tell(shown_slice(wide(number, 1_023)));
+    let ports: Vec<SlicePort> = (1..=16).map(|port| tcp(&port.to_string(), port)).collect();
+    for number in 0..10 {
+        let at = |last: u8| endpoint(Addr::v4([10, 20, number, last]), None);
+        let endpoints = (0..=254).map(at).collect();
+        world.tell(shown_slice(Slice { endpoints, ports: ports.clone(), ..slice(&number.to_string(), &[]) }));
     }
-    world.pod(&pod("shop", "b", "api", &[X])).denies(&[Reused]);
-    world.tell(shown_slice(wide(4, 4))).denies(&[]);
+    let c = pod("shop", "c", "api", &[Y]);
+    world.pod(&c).pod(&pod("shop", "b", "api", &[X])).denies(&[Reused]);
+    world.tell(shown_slice(slice("second", &[(Y, Some(c.uid))]))).denies(&[]);
 }
 
 #[test]
