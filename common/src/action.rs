@@ -102,7 +102,8 @@ table! {
         UnknownSocket = 24, "unknown-socket", Effect::Beside("packets_of_unknown_sockets"),
             "Packets to a suspect, beside a socket load balancer, whose socket shows no Service";
         Translated = 25, "translated", Effect::Beside("calls_translated"),
-            "Calls of sockets for which a socket load balancer has chosen an endpoint";
+            "Calls of sockets for which a socket load balancer has chosen an endpoint; datagrams with an address of their own only \
+             while an IP is stale";
         Unanswerable = 26, "unanswerable", Effect::Beside("answers_impossible"),
             "Denied packets that were dropped, since an answer would pass other programs in the endpoint's name, or not arrive";
     }

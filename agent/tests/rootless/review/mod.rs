@@ -225,7 +225,9 @@ fn a_service_that_pays_for_a_wrong_denial_is_only_observed_and_no_other_is() {
         |world: &World| -> Vec<Mode> { world.state.denials().map(|(_, _, denial)| denial.mode).collect() };
     assert_eq!(modes(&world), [Mode::Enforce; 2]);
     world.state.demote(world.now, &web().name);
+    world.later(Duration::ZERO);
     assert_eq!(modes(&world), [Mode::Enforce, Mode::Observe]);
     world.state.release_breaker(world.now, Some(&web().name));
+    world.later(Duration::ZERO);
     assert_eq!(modes(&world), [Mode::Enforce; 2]);
 }
