@@ -137,8 +137,9 @@ fn facts(status: &Status) -> String {
     table(&[], rows.map(|(name, value)| vec![name.to_owned(), value]))
 }
 
-/// What a load balancer with hooks at sockets may translate at an uplink, where it leaves no record of the Service.
-const FROM_OUTSIDE: &str = "calls from outside that the load balancer translates itself";
+/// What a load balancer with hooks at sockets may translate elsewhere, where no hook sees the packet with a record of the Service.
+const ELSEWHERE: &str = "calls from outside that the load balancer translates itself, and, where Cilium has \
+                         socketLB.hostNamespaceOnly without bpf.hostLegacyRouting, pods' calls to endpoints of this node";
 
 /// What is judged, by the records that show the Service of a packet, in the order in which they are asked; and what is not.
 fn judged_by(status: &Status) -> String {
@@ -152,7 +153,7 @@ fn judged_by(status: &Status) -> String {
     }
     let lb = &status.socket_lb;
     if let Some(program) = lb.programs.first().filter(|_| lb.in_force) {
-        records.push(format!("calls of pods and of this node, at sockets around {program}"));
+        records.push(format!("the calls that {program} translates, at sockets"));
     }
     if records.is_empty() {
         return "no record, so packets to Services pass".to_owned();
@@ -160,8 +161,8 @@ fn judged_by(status: &Status) -> String {
     let judged = records.join("; ");
     match lb.unknown_sockets {
         _ if !lb.in_force => judged,
-        0 => format!("{judged}. Not judged: {FROM_OUTSIDE}"),
-        packets => format!("{judged}. Not judged: {FROM_OUTSIDE}, and {packets} packets of unknown sockets"),
+        0 => format!("{judged}. Not judged: {ELSEWHERE}"),
+        packets => format!("{judged}. Not judged: {ELSEWHERE}, and {packets} packets of unknown sockets"),
     }
 }
 
@@ -282,7 +283,7 @@ mod tests {
             in_force: true,
             ..SocketLb::default()
         };
-        let calls = "calls of pods and of this node, at sockets around cil_sock4_conne (id 7)";
-        assert_eq!(judged_by(&status), format!("{netfilter}; {calls}. Not judged: {FROM_OUTSIDE}"));
+        let calls = "the calls that cil_sock4_conne (id 7) translates, at sockets";
+        assert_eq!(judged_by(&status), format!("{netfilter}; {calls}. Not judged: {ELSEWHERE}"));
     }
 }
