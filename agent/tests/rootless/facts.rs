@@ -114,7 +114,8 @@ fn where_the_kubelet_and_the_controllers_are_one_manager_the_end_must_be_the_kub
     let not_ended = ("/status/conditions/1/reason", json!("ContainersNotReady"));
     let by_podgc = ("/status/conditions/1", json!({"type": "DisruptionTarget", "reason": "DeletionByPodGC"}));
     assert_eq!(pod("k3s", &[]), UidState::Dead);
-    for change in [deleted.clone(), not_ended.clone(), by_podgc.clone()] {
+    let not_as_the_status = ("/metadata/managedFields/1/subresource", json!(""));
+    for change in [deleted.clone(), not_ended.clone(), by_podgc.clone(), not_as_the_status] {
         assert_eq!(pod("k3s", &[change]), UidState::Retired);
     }
     assert_eq!(pod("kubectl", &[deleted]), UidState::Dead);

@@ -52,6 +52,11 @@ fn a_pod_that_showed_its_sandbox_before_its_first_ip_holds_no_other_ip() {
         ("a new sandbox may have another IP than the reported one", 9, &[Y], true),
         ("of two IPs, it is unknown which is the later sandbox's", 9, &[Z], true),
     ]);
+    story(&[
+        ("it may hold X", 7, &[], true),
+        ("it shows another IP", 7, &[Y], false),
+        ("a second IP is of a sandbox that was not shown yet", 7, &[Z], true),
+    ]);
 }
 
 #[test]
