@@ -82,14 +82,15 @@ impl Agent {
 
     /// Answers the lists and the freshness check that the state waits for, as the agent does, but at once: the judge allows no delay.
     fn confirm(&mut self, now: Duration) -> Result<()> {
+        // A list confirms what was found before it was requested.
+        let later = now + Duration::from_millis(1);
         for watched in self.state.wanted_lists() {
             let Some(kind) = recorded(watched) else {
                 continue;
             };
             let change = Change::Reset(self.listed.of(kind).cloned().collect());
-            self.apply(now, &ApiEvent { kind, change })?;
+            self.apply(later, &ApiEvent { kind, change })?;
         }
-        let later = now + Duration::from_millis(1);
         while let Some((name, _)) = self.state.take_node_check(now) {
             let uid = self.state.cluster().nodes.get(&name).map(|node| node.uid).unwrap_or_default();
             self.state.apply(later, Fact::NodeSeen(NodeSeen { name, uid, at: later }));
