@@ -59,6 +59,10 @@ fn bind(port: u16) -> io::Result<(std::net::TcpListener, std::net::UdpSocket)> {
 fn dual_stack(kind: Type, port: u16) -> io::Result<Socket> {
     let socket = Socket::new(Domain::IPV6, kind.nonblocking(), None)?;
     socket.set_only_v6(false)?;
+    if kind == Type::STREAM {
+        // On a node connections of an earlier server may still be closing.
+        socket.set_reuse_address(true)?;
+    }
     socket.bind(&SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)).into())?;
     if kind == Type::STREAM {
         socket.listen(1024)?;
