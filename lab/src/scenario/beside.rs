@@ -21,7 +21,9 @@ impl Stage {
     }
 
     /// Waits until the agent knows at which interfaces other programs are, and that none is elsewhere.
-    pub(super) fn await_entrances(&self) -> Result<()> {
+    ///
+    /// Errors: it does not in time, or shows no status.
+    pub fn await_entrances(&self) -> Result<()> {
         let wanted = self.shared_entrances();
         wait::until(Duration::from_millis(20), || {
             let status = self.agent.status()?;

@@ -23,6 +23,8 @@ pub(crate) fn stage_as(story: &str, variant: impl Into<Option<Variant>>) -> Stag
     let told = tell(&mut (), &scenario, variant, &How::default());
     let mut stage = told.unwrap_or_else(|failure| panic!("{failure:?}"));
     stage.catch_up().unwrap();
+    // Nothing is redirected before the agent has looked at what else is at the interfaces.
+    stage.await_entrances().unwrap();
     stage
 }
 
