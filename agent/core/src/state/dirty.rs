@@ -210,6 +210,17 @@ impl Dirty {
             self.own_range(cluster);
         }
         self.ended_on(cluster, nodes);
+        for node in nodes {
+            self.starting_on(cluster, node);
+        }
+    }
+
+    /// Adds the Services of which a pod on the node may hold an IP without showing it. Whether it can have been given one of another
+    /// node's range depends on its own node.
+    fn starting_on(&mut self, cluster: &ClusterIndex, node: &str) {
+        for record in cluster.pods.live_on(node) {
+            self.owning(cluster, record);
+        }
     }
 
     /// Adds the Services that a host port of this node can be taken for.
@@ -362,10 +373,7 @@ impl Dirty {
             both.filter(|_| !is_same).flat_map(|node| node.pod_cidrs.iter().copied()).collect();
         cluster.set_node(now, name, node);
         if !is_same {
-            // Whether its pods can have been given an IP of another node's range.
-            for record in cluster.pods.live_on(name) {
-                self.owning(cluster, record);
-            }
+            self.starting_on(cluster, name);
         }
         for range in ranges {
             self.pairs(cluster.stale_in(range));

@@ -103,6 +103,20 @@ fn any_pod_may_have_been_given_the_ip_where_no_node_alone_hands_it_out() {
 }
 
 #[test]
+fn a_pod_on_a_node_that_hands_out_other_ips_than_those_of_its_ranges_may_have_been_given_any_ip() {
+    let outside = on("node-b", pod("other", "stray", "stray", &[Addr::v4([10, 99, 0, 1])]));
+    let six = Node { pod_cidrs: vec![Cidr::parse("fd00:2::/64").unwrap()], ..node("node-b", 2) };
+    for (sentence, fact) in [
+        ("a pod there has an IP outside of the range", shown(outside)),
+        ("its ranges are of the other family", shown_node(six)),
+    ] {
+        let (mut world, _) = where_one_starts_on("node-b");
+        world.answer().denies(&[DeadBackend]);
+        world.tell(fact).answer().denies_as(sentence, &[]);
+    }
+}
+
+#[test]
 fn of_a_pod_that_was_first_seen_dead_the_node_object_is_not_known() {
     let mut world = World::cluster();
     world.pod(&dead(&a())).slice(&[(X, Some(a().uid))]).denies(&[DeadBackend]);

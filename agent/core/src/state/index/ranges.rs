@@ -17,12 +17,17 @@ const STRAYS: Duration = Duration::from_hours(1);
 impl ClusterIndex {
     /// True if the IP lies in the ranges of the node, and these are what the node hands out.
     pub(crate) fn hands_out(&self, node: &str, ip: Addr) -> bool {
+        self.believed(node).is_some_and(|node| has(node, ip))
+    }
+
+    /// The Node, if its ranges, as far as it has some, are what it hands out.
+    fn believed(&self, node: &str) -> Option<&Node> {
         let is_believed = match self.settings.ipam {
             Ipam::Cluster => false,
             Ipam::Node => true,
             Ipam::Auto => !self.nodes.is_strayed(node),
         };
-        is_believed && self.nodes.get(node).is_some_and(|node| has(node, ip))
+        if is_believed { self.nodes.get(node) } else { None }
     }
 
     /// True if only pods of this node can hold the IP.
@@ -47,16 +52,21 @@ impl ClusterIndex {
 
     /// Who can have given an IP to a pod that may hold it without showing it. `node` alone hands it out.
     ///
-    /// The ranges of a Node never change once it has some, and no two Nodes have the same at one time (`nodeipam`). So another node
+    /// Of another node that holds only if its own IPs of that family are known to be of its ranges. The ranges of a Node never change once it has some, and no two Nodes have the same at one time (`nodeipam`). So another node
     /// has not handed the IP out, if it is the Node that is known: not a later one of its name, which has got the range since.
-    pub(crate) fn can_have_been_given<'a>(&self, holder: &'a Record, node: Option<&Text>) -> GivenBy<'a> {
+    pub(crate) fn can_have_been_given<'a>(
+        &self,
+        holder: &'a Record,
+        ip: Addr,
+        node: Option<&Text>,
+    ) -> GivenBy<'a> {
         let (Some(node), Some(own)) = (node, &holder.pod.node) else {
             return GivenBy::Any;
         };
         if own == node {
             return GivenBy::ItsNode;
         }
-        if self.nodes.get(own).is_none_or(|own| own.pod_cidrs.is_empty()) {
+        if !self.believed(own).is_some_and(|own| has_range_of_family(own, ip)) {
             return GivenBy::Any;
         }
         if self.nodes.is_seen_since(own, holder.unshown_since().into()) {
@@ -147,6 +157,10 @@ pub enum GivenBy<'a> {
     ItsNodeUnlessKnown(&'a Text),
     /// Any node.
     Any,
+}
+
+fn has_range_of_family(node: &Node, ip: Addr) -> bool {
+    node.pod_cidrs.iter().any(|range| range.is_v4() == ip.is_v4())
 }
 
 fn has(node: &Node, ip: Addr) -> bool {

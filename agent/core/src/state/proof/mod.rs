@@ -65,7 +65,7 @@ fn possible_holder(cluster: &ClusterIndex, own: Own<'_>, ip: Addr, naming: Namin
     let node = cluster.only_node_that_hands_out(ip, own.meant_at(ip));
     holders.find_map(|holder| {
         let name = || naming(holder.pod.uid);
-        match cluster.can_have_been_given(holder, node) {
+        match cluster.can_have_been_given(holder, ip, node) {
             GivenBy::None => None,
             GivenBy::ItsNodeUnlessKnown(node) => Some(NotProven::NodeNotSeen(name(), node.to_string())),
             GivenBy::ItsNode | GivenBy::Any => Some(NotProven::PossibleHolder(name())),
