@@ -209,6 +209,7 @@ fn malformed_values_are_left_out_and_the_pod_stays() {
     let parsed = pod(&object);
     assert_eq!((parsed.ips.as_slice(), parsed.partial), (&[Addr::v4([10, 244, 1, 9])][..], true));
     object["status"]["podIPs"] = json!([{"ip": "10.244.1.9"}, {}]);
+    object["status"]["containerStatuses"] = json!([{"restartCount": -1}]);
     assert!(!pod(&object).partial, "no IP is none that cannot be read");
     for uid in [json!(""), Value::Null] {
         let mut object = failed();
@@ -302,6 +303,25 @@ fn of_a_slice_that_lists_more_than_controllers_write_nothing_is_kept_but_its_ser
     }
     let of_none = slice(&json!({}), 10, 1, 1);
     assert_eq!((of_none.service, of_none.endpoints, of_none.ports.len()), (None, vec![], 0));
+}
+
+#[test]
+fn a_slice_that_names_pods_of_too_many_namespaces_or_of_one_that_cannot_exist_is_not_kept() {
+    let listed = |namespaces: &[String]| {
+        let endpoint = |namespace: &String| json!({"addresses": ["10.244.1.10"], "targetRef": {"kind": "Pod", "namespace": namespace}});
+        let slice = json!({
+            "metadata": {"name": "web-1", "namespace": "shop", "labels": {"kubernetes.io/service-name": "web"}},
+            "addressType": "IPv4",
+            "endpoints": namespaces.iter().map(endpoint).collect::<Vec<Value>>(),
+        });
+        let slice = Slice::parse(slice.to_string().as_bytes()).unwrap();
+        (slice.endpoints.len(), slice.namespaces.len(), slice.partial)
+    };
+    let many = |count: usize| (0..count).map(|number| format!("n{number}")).collect::<Vec<_>>();
+    assert_eq!(listed(&many(64)), (64, 64, false));
+    assert_eq!(listed(&many(65)), (0, 64, true));
+    assert_eq!(listed(&["x".repeat(63)]), (1, 1, false));
+    assert_eq!(listed(&["x".repeat(64)]), (0, 0, true));
 }
 
 #[test]

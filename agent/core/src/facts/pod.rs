@@ -223,7 +223,7 @@ struct Container<'a> {
     #[serde(borrow)]
     state: ContainerState<'a>,
     last_state: ContainerState<'a>,
-    restart_count: u32,
+    restart_count: i64,
 }
 
 #[derive(Deserialize, Default)]

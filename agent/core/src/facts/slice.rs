@@ -87,8 +87,8 @@ impl PortName {
 /// Written by the `EndpointSlice` controller, RFC 3339.
 const TRIGGERED: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 
-/// Namespaces of one slice that are kept: more than the pods of one Service have.
-const NAMESPACES: usize = 64;
+/// Octets of a namespace's name (an RFC 1123 label). The API server does not check those of a targetRef.
+const NAMESPACE: usize = 63;
 
 /// Addresses of one slice that are kept. The controllers of Kubernetes write at most 1,000; the API server accepts 100,000.
 const ADDRESSES: usize = 1_024;
@@ -102,6 +102,9 @@ impl Slice {
 
     /// Pairs of address and port of one slice that are kept. One of 30 KB can have a million of them.
     pub const MOST_PAIRS: usize = 8_192;
+
+    /// Namespaces of one slice that are kept, and of all slices of a Service: more than its pods have.
+    pub const MOST_NAMESPACES: usize = 64;
 
     /// How many pairs of address and port it lists; an address without ports is one, too.
     pub const fn pairs(&self) -> usize {
@@ -231,7 +234,7 @@ impl<'a> RawSlice<'a> {
             service: service.map(|service| (shared(&self.metadata.namespace), shared(service))),
             triggered: triggered.and_then(|text| Some(text.parse::<Timestamp>().ok()?.into())),
             endpoints: Vec::new(),
-            namespaces: self.namespaces().into_iter().take(NAMESPACES).map(shared).collect(),
+            namespaces: self.kept_namespaces(),
             partial: false,
             foreign: self.managed_by() != Some(Slice::CONTROLLER),
             ports: Vec::new(),
@@ -241,6 +244,11 @@ impl<'a> RawSlice<'a> {
     fn namespaces(&self) -> BTreeSet<&str> {
         let pods = self.endpoints().iter().filter_map(|endpoint| endpoint.pod(&self.metadata.namespace));
         pods.map(|(namespace, _)| namespace).collect()
+    }
+
+    fn kept_namespaces(&self) -> Namespaces {
+        let names = self.namespaces().into_iter().filter(|name| name.len() <= NAMESPACE);
+        names.take(Slice::MOST_NAMESPACES).map(shared).collect()
     }
 
     fn ports(&self) -> Vec<SlicePort> {
@@ -257,7 +265,7 @@ impl<'a> RawSlice<'a> {
         addresses > ADDRESSES
             || ports > PORTS
             || pairs(addresses, ports) > Slice::MOST_PAIRS
-            || self.namespaces().len() > NAMESPACES
+            || self.namespaces().len() > self.kept_namespaces().len()
     }
 
     fn has_unreadable(&self) -> bool {

@@ -83,9 +83,17 @@ impl EndpointIndex {
             }
         }
         let namespace = &new.service.0;
-        self.room.admits(namespace, added.values().sum())
+        self.names_few_namespaces(new)
+            && self.room.admits(namespace, added.values().sum())
             && added.iter().all(|(ip, added)| self.count_at(new.service, *ip) + added <= OF_IP)
             && pods.into_iter().all(|(uid, ips)| self.has_room_for(namespace, uid, ips))
+    }
+
+    /// True if the Service's slices still name few namespaces with these endpoints. Each judgement compares pods with all of them.
+    fn names_few_namespaces(&self, new: &SlicePart<'_>) -> bool {
+        let known = self.namespaces_of(new.service);
+        let added = new.slice.namespaces.iter().filter(|namespace| !known.contains(namespace));
+        known.len() + added.count() <= Slice::MOST_NAMESPACES
     }
 
     /// True if slices of the namespace may list the pod at these IPs, too. Whatever those of others list is their own affair.
@@ -170,6 +178,20 @@ mod tests {
         index.set(NOW, &last.name.clone(), Some(last.clone()));
         assert!(!is_left_out(&index, &last.name.1));
         assert_eq!(kept(&index), OF_NAMESPACE);
+    }
+
+    #[test]
+    fn slices_of_a_service_name_pods_of_few_namespaces_or_wait() {
+        let mut index = EndpointIndex::default();
+        let mut names = |slice_name: &str, first: usize, count: usize| {
+            let namespaces = (first..first + count).map(|number| format!("n{number}").into()).collect();
+            index.set(NOW, &named("flood", slice_name), Some(Slice { namespaces, ..slice(slice_name, 1) }));
+            is_left_out(&index, slice_name)
+        };
+        assert!(!names("a", 0, Slice::MOST_NAMESPACES));
+        assert!(!names("b", 0, Slice::MOST_NAMESPACES), "they are named already");
+        assert!(names("c", 1, Slice::MOST_NAMESPACES));
+        assert_eq!(index.namespaces_of(&named("flood", "web")).len(), Slice::MOST_NAMESPACES);
     }
 
     #[test]
