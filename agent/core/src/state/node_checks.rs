@@ -59,15 +59,16 @@ impl NodeChecks {
     /// The next Node to ask for, if a Service waits for one that is not asked for yet, and a request is allowed; and over which time
     /// the agents of so many nodes spread it.
     pub fn take(&mut self, now: Duration, nodes: usize) -> Option<(Text, Duration)> {
+        let fold = nodes.div_ceil(FEW).max(1);
+        self.bucket.set_pace(INTERVAL.saturating_mul(count(fold)), count((BURST / fold).max(1)));
+        // First: many may wait, and each turn of the loop asks.
+        if !self.bucket.wait(now).is_zero() {
+            return None;
+        }
         let spread = if nodes > FEW { spread(nodes) } else { Duration::ZERO };
         self.asked.retain(|_, at| now.saturating_sub(*at) < PATIENCE + spread);
         let (service, node) = self.next()?;
-        let fold = nodes.div_ceil(FEW).max(1);
-        let (interval, burst) = (INTERVAL.saturating_mul(count(fold)), (BURST / fold).max(1));
-        self.bucket.set_pace(interval, count(burst));
-        if !self.bucket.take(now) {
-            return None;
-        }
+        self.bucket.take(now);
         self.last = service;
         self.asked.insert(node.clone(), now);
         Some((node, spread))
