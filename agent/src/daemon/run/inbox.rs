@@ -61,10 +61,18 @@ impl<R: AsyncFnMut() -> Result<Vec<Event>>> Inbox<R> {
     pub async fn next(&mut self, backlog: bool) -> Result<Turn> {
         if self.has_worked {
             self.has_worked = false;
-            if let Some(turn) = self.next_but_work().now_or_never() {
+            let but_work = self.select(false, false);
+            if let Some(turn) = but_work.now_or_never() {
                 return turn;
             }
         }
+        let turn = self.select(true, backlog).await?;
+        self.has_worked = matches!(turn, Turn::Work);
+        Ok(turn)
+    }
+
+    /// Waits for the next input: `messages` among them, or not.
+    async fn select(&mut self, messages: bool, backlog: bool) -> Result<Turn> {
         let turn = tokio::select! {
             biased;
             _ = self.tick.tick() => Turn::Tick,
@@ -72,21 +80,7 @@ impl<R: AsyncFnMut() -> Result<Vec<Event>>> Inbox<R> {
             Some(event) = self.node.recv() => Turn::Node(event),
             Ok(()) = self.snapshots.changed() => Turn::Snapshot,
             () = ready(()), if backlog => Turn::Work,
-            Some(()) = self.gather.wait(&mut self.messages) => Turn::Work,
-            Some(question) = self.questions.recv() => Turn::Question(question),
-            events = (self.reports)() => Turn::Events(events?),
-        };
-        self.has_worked = matches!(turn, Turn::Work);
-        Ok(turn)
-    }
-
-    async fn next_but_work(&mut self) -> Result<Turn> {
-        let turn = tokio::select! {
-            biased;
-            _ = self.tick.tick() => Turn::Tick,
-            Some(question) = self.probes.recv() => Turn::Question(question),
-            Some(event) = self.node.recv() => Turn::Node(event),
-            Ok(()) = self.snapshots.changed() => Turn::Snapshot,
+            Some(()) = self.gather.wait(&mut self.messages), if messages => Turn::Work,
             Some(question) = self.questions.recv() => Turn::Question(question),
             events = (self.reports)() => Turn::Events(events?),
         };
