@@ -4,7 +4,7 @@
 use std::io::ErrorKind;
 
 use super::place::{address, call, echo, stage, taken};
-use crate::stage::{connect_from, ip, vip};
+use crate::stage::{connect_from, ip, netns, vip};
 use epguard_lab::scenario::stage::Stage;
 
 /// The source port of both pods' packets after masquerading.
@@ -16,6 +16,9 @@ fn a_masqueraded_client_is_refused_and_another_one_keeps_the_live_endpoint_from_
     let stage = stage();
     let servers = (echo(&stage, "L"), echo(&stage, "B"));
     masquerade(&stage, &["C", "client"], &SHARED.to_string());
+    // conntrack sees no answer to a pod, so an entry keeps the only port until it times out: the next client's first SYN is lost.
+    let timeout = "/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_syn_sent";
+    netns(&stage, "node-a").run(|| std::fs::write(timeout, "1")).unwrap().unwrap();
     // A redirected flow to L would occupy the address and port that the next connection needs.
     refused(&stage, "C");
     let mut direct = connect_from(&stage, "client", address(&stage, "L")).unwrap();
