@@ -12,9 +12,9 @@ use anyhow::{Context, Result};
 use crate::process::{exit, name};
 use crate::watchdog::Watchdog;
 
-/// Longer than any step takes on a slow machine: a step that hangs must be named, and must not keep the others from
-/// running.
-const LIMIT: Duration = Duration::from_mins(10);
+/// Longer than any step takes on a slow machine, also one that yields to the others all the time: a step that hangs must be
+/// named, and must not keep the others from running.
+const LIMIT: Duration = Duration::from_mins(25);
 
 /// Checks or tests that passed and failed.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]

@@ -53,7 +53,7 @@ static SEEN: Mutex<BTreeMap<&str, u64>> = Mutex::new(BTreeMap::new());
 
 #[test]
 fn no_history_ends_in_a_wrong_denial() {
-    let cases = number("CASES", 20_000);
+    let cases = number("CASES", 6_000);
     let seed = number("SEED", 1);
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get() as u64).min(cases);
     let began = std::time::Instant::now();
