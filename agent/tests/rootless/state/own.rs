@@ -38,6 +38,18 @@ fn any_pod_of_the_namespace_may_be_meant_next_and_is_reached_from_the_moment_at_
 }
 
 #[test]
+fn a_pod_of_the_name_that_slices_name_is_the_services_own_before_it_has_the_labels() {
+    for (name, held, shown) in [("a", &[][..], &[][..]), ("b", &[DeadBackend], &[Reused])] {
+        let (mut world, a) = listing_a(Some(selecting("pg")));
+        let next = |pod: Pod| Pod { uid: uid("next"), ..pod };
+        world.deleted(&dead(&a)).denies(&[DeadBackend]);
+        world.pod(&next(pending("shop", name, "db"))).denies_as(name, held);
+        world.pod(&next(pod("shop", name, "db", &[X]))).denies_as(name, shown);
+        world.pod(&next(pod("shop", name, "db", &[Y]))).denies_as("it has another IP", &[DeadBackend]);
+    }
+}
+
+#[test]
 fn a_pod_of_another_namespace_is_a_stranger() {
     let (mut world, _) = listing_a(None);
     world.pod(&pending("other", "b", "pg")).denies(&[DeadBackend]);

@@ -18,6 +18,11 @@ impl StaleIndex {
         from.is_some_and(|(own, _)| *own == ip)
     }
 
+    /// True if the Service lists this pod at the IP, or did recently, and the pod has ended.
+    pub fn has_pair(&self, service: &Name, ip: Addr, uid: Uid) -> bool {
+        self.0.get(service).is_some_and(|pairs| pairs.contains(&(ip, uid)))
+    }
+
     /// The IPs at which the Service lists ended pods, or did recently, ascending.
     pub fn ips(&self, service: &Name) -> impl Iterator<Item = Addr> {
         self.0.get(service).into_iter().flatten().map(|(ip, _)| *ip)

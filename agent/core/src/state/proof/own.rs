@@ -7,7 +7,8 @@ use epguard_common::Addr;
 
 /// A Service's own pods, as opposed to all others.
 ///
-/// Its selector picks them, or its slices list them. Where the selector proves nothing, the writer of the slices alone knows which pod
+/// Its selector picks them, or its slices list them, or name one of their name that has ended: the next pod of a `StatefulSet`
+/// may get the labels later. Where the selector proves nothing, the writer of the slices alone knows which pod
 /// it means next (it may compare the IP and the ports alone, as Patroni does, and leave the UID of a pod that another one has
 /// replaced): every pod of the namespaces of the pods that slices name is the Service's own there. A namespace is the tenant.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +31,15 @@ impl<'a> Own<'a> {
         self.service.selects(pod)
             || self.namespaces.contains(&pod.name.0)
             || index.places.ips(pod.uid).any(|ip| index.lists(&self.service.name, ip, pod.uid))
+            || self.names_namesake(pod)
+    }
+
+    /// True if slices of the Service name a pod of this name that has ended, or named it.
+    fn names_namesake(&self, pod: &Pod) -> bool {
+        let service = &self.service.name;
+        let places = &self.cluster.endpoint_index.places;
+        let mut ended = self.cluster.pods.places.ended(&pod.name);
+        ended.any(|uid| places.ips(uid).any(|ip| self.cluster.stale.has_pair(service, ip, uid)))
     }
 
     /// The pods that slices of the Service name at the IP, or named.

@@ -2,7 +2,7 @@
 
 use super::Record;
 use crate::counts::{Counts, Groups, uncount, ungroup};
-use crate::facts::{Selection, Text};
+use crate::facts::{Name, Selection, Text};
 use crate::sorted_map::SortedMap;
 use epguard_common::{Addr, Uid, UidState};
 use std::collections::{BTreeSet, HashSet};
@@ -26,6 +26,8 @@ pub struct PodPlaces {
     pub possible_holders: Groups<Text, Uid>,
     /// How many live pods of a namespace show IPs of one family only; true: of IPv4.
     of_one_family: Counts<(Text, bool)>,
+    /// Pods that have ended, by name.
+    ended: Groups<Name, Uid>,
 }
 
 impl PodPlaces {
@@ -65,6 +67,11 @@ impl PodPlaces {
         pods.into_iter().flatten()
     }
 
+    /// Pods of this name that have ended.
+    pub fn ended(&self, name: &Name) -> impl Iterator<Item = Uid> {
+        self.ended.get(name).into_iter().flatten().copied()
+    }
+
     pub fn add(&mut self, record: &Record) {
         let (uid, pod) = (record.pod.uid, &record.pod);
         if record.present {
@@ -92,6 +99,9 @@ impl PodPlaces {
         if let Some(is_v4) = record.only_family() {
             *self.of_one_family.entry((pod.name.0.clone(), is_v4)).or_default() += 1;
         }
+        if record.uid_state != UidState::Live {
+            self.ended.entry(pod.name.clone()).or_default().insert(uid);
+        }
     }
 
     pub fn remove(&mut self, record: &Record) {
@@ -114,6 +124,7 @@ impl PodPlaces {
         if let Some(is_v4) = record.only_family() {
             uncount(&mut self.of_one_family, &(pod.name.0.clone(), is_v4), 1);
         }
+        ungroup(&mut self.ended, &pod.name, &uid);
     }
 }
 
