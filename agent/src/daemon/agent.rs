@@ -77,6 +77,7 @@ impl Agent {
         node_modes: NodeModes,
         args: &AgentArgs,
     ) -> Self {
+        let inherited = Duration::from_nanos(writer.view.written().lease_deadline_ns);
         let view = Freshness::new(&Watched::ALWAYS, args.max_view_age, fastrand::f64);
         Self {
             state,
@@ -84,7 +85,7 @@ impl Agent {
             node,
             interfaces: Interfaces::new(args.selection()),
             report,
-            lease: Lease::new(view, args.lease, Clocks::now()),
+            lease: Lease::new(view, args.lease, Clocks::now()).inheriting(inherited),
             api,
             pace,
             confirmation: Confirmation::default(),
@@ -229,12 +230,15 @@ impl Agent {
         Ok(())
     }
 
-    /// Writes the maps, but not before the sync. Until then denials that an earlier process proved stay under its
-    /// lease, or a restart would let packets through.
+    /// Writes the maps. Before the sync denials that an earlier process proved stay under its lease, or a restart would let packets
+    /// through; only what a fact contradicts is taken out.
     fn install(&mut self) -> Result<()> {
         let asks = self.state.asks_for_presence();
         self.ask_for_presence.send_if_modified(|asked| std::mem::replace(asked, asks) != asks);
         if !self.state.is_synced() {
+            if let Some((kept, changes)) = self.state.take_contradicted() {
+                self.writer.install_changes(kept, changes)?;
+            }
             return Ok(());
         }
         if self.writer.replaces_terminated(self.state.tables()) {
@@ -275,7 +279,7 @@ impl Agent {
         let half_applied = self.state.half_applied_since().map(|since| clocks.boot.saturating_sub(since));
         let is_unread = self.waiting.longest().max(half_applied) > Some(UNREAD);
         self.lease.check(clocks.boot, denies);
-        let renewed = self.lease.renew(clocks, self.state.is_synced() && !is_unread);
+        let renewed = self.lease.renew(clocks, self.state.is_synced(), is_unread);
         if let Some(deadline) = renewed {
             self.writer.view.renew_lease(nanoseconds(deadline))?;
         }

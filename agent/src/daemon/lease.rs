@@ -14,6 +14,8 @@ pub struct Lease {
     pub view: Freshness,
     length: Duration,
     deadline: Duration,
+    /// Whether an earlier process granted it.
+    is_inherited: bool,
     clocks: Clocks,
     /// Whether there were denials at the last check.
     is_needed: bool,
@@ -31,12 +33,18 @@ impl Lease {
             view,
             length,
             deadline: Duration::ZERO,
+            is_inherited: false,
             clocks,
             is_needed: false,
             ran: false,
             lost: 0,
             missed: 0,
         }
+    }
+
+    /// Takes over a deadline that an earlier process has written.
+    pub fn inheriting(self, deadline: Duration) -> Self {
+        Self { deadline, is_inherited: true, ..self }
     }
 
     /// The end of the lease: after it nothing is denied.
@@ -71,9 +79,9 @@ impl Lease {
     /// The deadline to write into the kernel, if it has to change: `length` from now, but never later than the
     /// deadline of the view. Call it only when everything that came before the proofs is in the maps.
     ///
-    /// The lease ends at once if the clocks jump, if `sound` is false (not everything is listed, or a fact has waited for long), and if a
-    /// proof that the view depends on is void.
-    pub fn renew(&mut self, clocks: Clocks, sound: bool) -> Option<Duration> {
+    /// The lease ends at once if the clocks jump, if `is_unread` (a fact has waited for long), if not everything is listed and judged
+    /// (`synced`), and if a proof that the view depends on is void. What an earlier process granted stands until the first own lease.
+    pub fn renew(&mut self, clocks: Clocks, synced: bool, is_unread: bool) -> Option<Duration> {
         let jump = clocks.jumped_since(&self.clocks);
         self.clocks = clocks;
         if let Some(jump) = jump {
@@ -85,19 +93,21 @@ impl Lease {
             self.view.void(None, clocks.boot);
         }
         let now = clocks.boot;
-        let allowed = self
-            .view
-            .deadline(now)
-            .filter(|_| sound)
-            .map_or(Duration::ZERO, |deadline| deadline.min(now + self.length));
-        let ended = self.deadline > now && allowed <= now;
+        let own = self.view.deadline(now).filter(|_| synced);
+        self.is_inherited &= own.is_none() && jump.is_none() && !is_unread;
+        let granted = match own {
+            Some(deadline) if !is_unread => deadline.min(now + self.length),
+            None if self.is_inherited => self.deadline,
+            _ => Duration::ZERO,
+        };
+        let ended = self.deadline > now && granted <= now;
         let half_over = now + self.length / 2 > self.deadline;
-        let renewed = half_over && allowed > self.deadline;
+        let renewed = half_over && granted > self.deadline;
         if ended || renewed {
-            self.deadline = allowed;
+            self.deadline = granted;
         }
         self.ran = self.is_needed && (ended || self.deadline > now);
-        (ended || renewed).then_some(allowed)
+        (ended || renewed).then_some(granted)
     }
 
     /// Logs once that the lease is over while there are denials, and once that it is back. Call it regularly.
@@ -169,32 +179,45 @@ mod tests {
             if let Some(watch) = proven {
                 lease.view.proven(watch, s(at_second), Confirmation);
             }
-            assert_eq!(lease.renew(at(at_second), synced), deadline.map(s), "at {at_second} s");
+            assert_eq!(lease.renew(at(at_second), synced, false), deadline.map(s), "at {at_second} s");
         }
     }
 
     #[test]
     fn a_clock_jump_ends_the_lease_at_once_and_only_fresh_proofs_restore_it() {
         let mut lease = lease();
-        lease.renew(at(100), true);
+        lease.renew(at(100), true, false);
         let paused = Clocks { real: s(1_000_200), ..at(101) };
-        assert_eq!(lease.renew(paused, true), Some(s(0)));
+        assert_eq!(lease.renew(paused, true, false), Some(s(0)));
         let later = |seconds: u64| Clocks { real: s(1_000_099 + seconds), ..at(seconds) };
         lease.view.proven(Pods, s(102), Confirmation);
-        assert_eq!(lease.renew(later(102), true), None);
+        assert_eq!(lease.renew(later(102), true, false), None);
         lease.view.proven(Nodes, s(102), Confirmation);
-        assert_eq!(lease.renew(later(102), true), Some(s(117)));
+        assert_eq!(lease.renew(later(102), true, false), Some(s(117)));
     }
 
     #[test]
     fn a_watch_that_lacks_an_object_ends_the_lease_at_once_and_its_own_proof_restores_it() {
         let mut lease = lease();
-        lease.renew(at(100), true);
+        lease.renew(at(100), true, false);
         lease.view.void(Some(Pods), s(101));
-        assert_eq!(lease.renew(at(101), true), Some(s(0)));
-        assert_eq!(lease.renew(at(102), true), None);
+        assert_eq!(lease.renew(at(101), true, false), Some(s(0)));
+        assert_eq!(lease.renew(at(102), true, false), None);
         lease.view.proven(Pods, s(102), Confirmation);
-        assert_eq!(lease.renew(at(102), true), Some(s(117)));
+        assert_eq!(lease.renew(at(102), true, false), Some(s(117)));
+    }
+
+    #[test]
+    fn what_an_earlier_process_granted_stands_until_the_first_own_lease_but_no_fact_waits_for_a_second() {
+        let inheriting = || lease().inheriting(s(110));
+        let mut patient = inheriting();
+        assert_eq!(patient.renew(at(101), false, false), None);
+        assert_eq!(patient.renew(at(102), true, false), None, "more than half is left");
+        assert_eq!(patient.renew(at(103), true, false), Some(s(118)));
+        assert_eq!(patient.renew(at(104), false, false), Some(s(0)), "it starts over");
+        assert_eq!(inheriting().renew(at(101), false, true), Some(s(0)), "a fact waits");
+        let paused = Clocks { real: s(1_000_200), ..at(101) };
+        assert_eq!(inheriting().renew(paused, false, false), Some(s(0)), "the clocks jumped");
     }
 
     #[test]
@@ -205,7 +228,7 @@ mod tests {
                 lease.view.proven(id, s(at_second), Confirmation);
             }
             lease.check(s(at_second), denies);
-            lease.renew(at(at_second), sound);
+            lease.renew(at(at_second), sound, false);
             lease.lost()
         };
         assert_eq!(at_second(110, false, true), 0);
@@ -234,7 +257,7 @@ mod tests {
                 let sent = s(asked) + Duration::from_millis(1);
                 lease.view.proven(Pods, sent, Confirmation);
             }
-            lease.renew(at(second), true);
+            lease.renew(at(second), true, false);
             if !lease.view.due(s(second)).is_empty() {
                 answers.push((second, second + 4));
             }

@@ -88,7 +88,7 @@ impl Agent {
         let view = Freshness::new(&Watched::ALWAYS, MAX_VIEW_AGE, fastrand::f64);
         Self {
             state,
-            lease: Lease::new(view, LEASE, clocks()),
+            lease: Lease::new(view, LEASE, clocks()).inheriting(kernel.deadline),
             watches: start((client, boot), (NODE_NAMES[0], None), &tx),
             messages,
             told: None,
@@ -194,6 +194,11 @@ impl Agent {
 
     fn write(&mut self, kernel: &mut Kernel) {
         if !self.state.is_synced() {
+            if let Some((kept, changes)) = self.state.take_contradicted() {
+                for op in plan::tables(&kernel.installed, kept, &changes) {
+                    op.apply(&mut kernel.installed);
+                }
+            }
             return;
         }
         let changes = self.state.take_changes();
@@ -210,7 +215,7 @@ impl Agent {
         while let Some((node, within)) = self.state.take_node_check(boot()) {
             self.watches.look_at_node(node, within);
         }
-        if let Some(deadline) = self.lease.renew(clocks(), self.state.is_synced()) {
+        if let Some(deadline) = self.lease.renew(clocks(), self.state.is_synced(), false) {
             kernel.deadline = deadline;
         }
         let tables = self.state.tables();

@@ -102,10 +102,10 @@ impl Client {
     }
 }
 
-/// Tries again while the source port seems to be in use: a child process of ours has a copy of a closed socket
-/// between its fork and its exec.
-fn unless_closing<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    let deadline = Instant::now() + Duration::from_mins(1);
+/// Tries again while the port seems to be in use: a child process of ours has a copy of a closed socket between its fork and its
+/// exec.
+pub(super) fn unless_closing<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let deadline = Instant::now() + Duration::from_secs(10);
     loop {
         match attempt() {
             Err(error) if error.kind() == ErrorKind::AddrInUse && Instant::now() < deadline => {

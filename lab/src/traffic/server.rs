@@ -1,5 +1,6 @@
 //! Servers that answer with their pod's name.
 
+use super::client::unless_closing;
 use crate::net::NetNs;
 use anyhow::{Context, Result};
 use socket2::{Domain, Socket, Type};
@@ -30,7 +31,8 @@ struct Service {
 impl Server {
     /// Starts serving in `netns`; the ports accept when this returns.
     pub fn start(netns: &NetNs, name: &str, ports: &[u16]) -> Result<Self> {
-        let bound = netns.io(|| ports.iter().map(|port| bind(*port)).collect::<io::Result<Vec<_>>>());
+        let all = || ports.iter().map(|port| bind(*port)).collect::<io::Result<Vec<_>>>();
+        let bound = netns.io(|| unless_closing(all));
         let bound = bound.with_context(|| format!("cannot bind the ports {ports:?} of {name}"))?;
         let service = Arc::new(Service { name: name.to_owned(), requests: AtomicU64::new(0) });
         let runtime = Builder::new_multi_thread()

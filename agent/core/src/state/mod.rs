@@ -45,8 +45,8 @@ use review::Review;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use steps::{List, Piece, Revivals};
-use tables::Generations;
 use tables::layout::Layout;
+use tables::{Generations, Inherited};
 
 /// The state machine. `now` is any clock that only goes forward.
 #[derive(Debug, Clone, Default)]
@@ -63,6 +63,8 @@ pub struct State {
     orphan_ips: OrphanIps,
     /// Tables of an earlier process, until everything has been listed once.
     restored: Option<Tables>,
+    /// What of them is still in force, until everything is judged.
+    inherited: Option<Inherited>,
     /// Lists of which a part is applied.
     lists: BTreeMap<Watched, List>,
     queue: Queue,
@@ -141,6 +143,12 @@ impl State {
     /// The keys of [`State::tables`] that may have changed since the last call.
     pub fn take_changes(&mut self) -> Changes {
         std::mem::take(&mut self.layout.changes)
+    }
+
+    /// Until the state is synced: what an earlier process left and no fact contradicts, and the keys of what was taken out since the
+    /// last call; none if nothing was.
+    pub fn take_contradicted(&mut self) -> Option<(&Tables, Changes)> {
+        self.inherited.as_mut()?.take_changes()
     }
 
     /// What OWNERS should hold, and which of its keys changed since the last call. Owners that went or were replaced are

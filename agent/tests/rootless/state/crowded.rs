@@ -99,6 +99,8 @@ fn a_service_with_too_many_vips_is_left_out_and_its_possible_vips_are_ambiguous(
     world.tell(Fact::Service(Change::Applied(service(VIP, 1_000))));
     assert!(!denies(&world), "it may claim one");
     world.tell(Fact::Service(Change::Applied(service(none, 10))));
+    assert!(!denies(&world), "its connections go on");
+    world.later(MEMORY);
     assert_eq!(world.state.left_out(), BTreeMap::new());
     assert!(denies(&world));
 }

@@ -109,6 +109,7 @@ fn a_denial_gains_vips_once_the_whole_list_of_services_is_applied() {
         assert!(services.keys().all(|vip| before.contains_key(vip)));
         world.end();
     }
+    world.later(MEMORY);
     let mut services = world.state.tables().services.keys();
     assert!(services.any(|vip| vip.addr == vips[1]));
 }

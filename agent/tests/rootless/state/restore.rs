@@ -79,6 +79,44 @@ fn a_restored_death_keeps_its_denial_and_number_unless_the_lists_show_who_may_ho
     }
 }
 
+#[test]
+fn before_the_sync_what_an_earlier_process_denied_ends_where_a_fact_speaks_against_it() {
+    let (mut world, a) = World::where_a_died();
+    let dead_backend = world.state.tables().clone();
+    let b = pod("other", "b", "b", &[X]);
+    let reused = world.pod(&b).state.tables().clone();
+    let c = pod("shop", "c", "web", &[X]);
+    let elsewhere = pod("shop", "c", "web", &[Y]);
+    for (sentence, tables, facts, ends) in [
+        ("nothing shows the IP", &dead_backend, vec![shown(elsewhere.clone())], false),
+        ("its stranger shows it", &reused, vec![shown(b.clone())], false),
+        ("a live pod shows it", &dead_backend, vec![shown(b.clone())], true),
+        ("another live pod shows it", &reused, vec![shown(c.clone())], true),
+        ("the pod that was meant lives", &dead_backend, vec![shown(a.clone())], true),
+        ("a slice lists the pod that was meant", &dead_backend, vec![sliced(&[(X, Some(a.uid))])], false),
+        ("a slice lists it without a pod", &dead_backend, vec![sliced(&[(X, None)])], true),
+        (
+            "a slice lists it for a live pod",
+            &dead_backend,
+            vec![shown(elsewhere), sliced(&[(X, Some(c.uid))])],
+            true,
+        ),
+    ] {
+        let mut state = State::with_numbers(settings(), Numbers::after(last(tables)));
+        state.restore(tables.clone());
+        for fact in facts {
+            state.apply(Duration::from_secs(1), fact);
+        }
+        let kept = state.take_contradicted().map(|(kept, changes)| (kept.clone(), changes));
+        assert_eq!(kept.is_some(), ends, "{sentence}");
+        let Some((kept, changes)) = kept else { continue };
+        assert_eq!(kept, Tables { services: tables.services.clone(), ..Tables::default() }, "{sentence}");
+        assert!(changes.denied.iter().eq(tables.denied.keys()), "{sentence}");
+        assert_eq!(changes.suspects, [X].into());
+        assert!(state.take_contradicted().is_none(), "once");
+    }
+}
+
 /// The earlier process had its reasons for the orphan IPs: it knew when each IP was last seen in use.
 #[test]
 fn a_restored_denial_makes_no_orphan_ip_and_a_retired_pod_is_not_restored() {

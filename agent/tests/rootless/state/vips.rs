@@ -73,9 +73,40 @@ fn a_node_port_is_a_rival_of_a_service_at_a_nodes_address() {
         ..web()
     };
     for (node_port, is_rival) in [(31_000, false), (80, true), (31_000, false)] {
-        world.tell(service(other(node_port)));
+        world.tell(service(other(node_port))).later(MEMORY);
         assert_eq!(!vips(&world).contains(&(NODE, 80)), is_rival, "{node_port}");
     }
+}
+
+#[test]
+fn a_vip_or_node_port_that_another_service_gave_up_is_ambiguous_for_ten_minutes() {
+    let external = Addr::v4([192, 0, 2, 1]);
+    let former = |name: &str| Service { name: ("other".into(), name.into()), vips: vec![external], ..web() };
+    let at = |world: &World| [(external, 80), (NODE, 30_080)].map(|vip| vips(world).contains(&vip));
+    for gives_up in [
+        |former: Service| Fact::Service(Change::Deleted(former)),
+        |former: Service| service(Service { vips: vec![], ports: vec![], ..former }),
+    ] {
+        let mut world = with_vips(&[external]);
+        assert_eq!(at(&world), [true; 2]);
+        world.tell(service(former("web")));
+        assert_eq!(at(&world), [false; 2]);
+        world.tell(gives_up(former("web")));
+        assert_eq!(at(&world), [false; 2], "its connections go on");
+        assert!(world.state.rivals().is_empty(), "no object claims it");
+        world.later(MEMORY - Duration::from_secs(1));
+        assert_eq!(at(&world), [false; 2]);
+        world.later(Duration::from_secs(2));
+        assert_eq!(at(&world), [true; 2]);
+    }
+}
+
+#[test]
+fn a_service_that_is_deleted_and_comes_back_is_no_rival_of_itself() {
+    let mut world = with_vips(&[]);
+    let before = vips(&world);
+    world.tell(Fact::Service(Change::Deleted(web()))).tell(service(web()));
+    assert_eq!(vips(&world), before);
 }
 
 #[test]
@@ -92,6 +123,6 @@ fn a_change_of_another_service_concerns_only_those_that_share_what_changed() {
     assert_eq!(vips(&world), before);
     world.tell(service(rival(&[2, 3, 1])));
     assert!(!vips(&world).contains(&(Addr::v4([192, 0, 2, 1]), 80)));
-    world.tell(service(rival(&[2, 3])));
+    world.tell(service(rival(&[2, 3]))).later(MEMORY);
     assert_eq!(vips(&world), before);
 }

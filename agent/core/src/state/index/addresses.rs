@@ -1,36 +1,28 @@
 //! Addresses that something else than a pod has, or had until a moment ago.
 
-use super::endpoints::MEMORY;
+use super::former::Former;
 use crate::counts::{Counts, uncount};
-use crate::facts::{Text, shared};
 use epguard_common::Addr;
-use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
-
-/// Addresses that left an owner's objects and are still counted; the oldest ones go first. An owner that changes them all the time takes
-/// no more memory.
-const LEFT: usize = 4_096;
 
 /// The addresses of all Nodes, or of all Services.
 #[derive(Debug, Clone, Default)]
 pub struct Addresses {
     /// How many objects show each.
     shown: Counts<Addr>,
-    /// How many entries of `gone` have each. Packets to it go on for a while.
-    left: Counts<Addr>,
-    /// The addresses that left the objects of each owner, and when: the first one first.
-    gone: BTreeMap<Text, VecDeque<(Addr, Duration)>>,
+    /// Those that no object shows any more. Packets to them go on for a while.
+    left: Former<Addr>,
 }
 
 impl Addresses {
-    /// True if an object shows the address, or did within [`MEMORY`].
+    /// True if an object shows the address, or did within [`MEMORY`](super::endpoints::MEMORY).
     pub fn contains(&self, addr: Addr) -> bool {
-        self.shown.contains_key(&addr) || self.left.contains_key(&addr)
+        self.shown.contains_key(&addr) || self.left.contains(&addr)
     }
 
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = Addr> {
-        self.shown.keys().chain(self.left.keys()).copied()
+        self.shown.keys().chain(self.left.counts.keys()).copied()
     }
 
     pub fn add(&mut self, addrs: &[Addr]) {
@@ -43,45 +35,21 @@ impl Addresses {
     pub fn remove(&mut self, now: Duration, owner: &str, addrs: &[Addr]) {
         for addr in addrs {
             if uncount(&mut self.shown, addr, 1) {
-                self.leave(now, owner, *addr);
+                self.left.add(now, owner, *addr);
             }
         }
     }
 
-    /// Forgets addresses that are gone for [`MEMORY`]; returns those that a pod may have now.
+    /// Forgets addresses that are gone for a while; returns those that a pod may have now.
     pub fn forget(&mut self, now: Duration) -> Vec<Addr> {
-        let mut old = Vec::new();
-        for gone in self.gone.values_mut() {
-            while let Some((addr, at)) = gone.front()
-                && now.saturating_sub(*at) >= MEMORY
-            {
-                if uncount(&mut self.left, addr, 1) && !self.shown.contains_key(addr) {
-                    old.push(*addr);
-                }
-                gone.pop_front();
-            }
-        }
-        self.gone.retain(|_, gone| !gone.is_empty());
+        let mut old = self.left.forget(now);
+        old.retain(|addr| !self.shown.contains_key(addr));
         old
     }
 
     /// Forgets what objects show, but not that they did.
     pub fn start_over(&mut self, now: Duration) {
-        for addr in std::mem::take(&mut self.shown).into_keys() {
-            *self.left.entry(addr).or_default() += 1;
-            self.gone.entry(Text::default()).or_default().push_back((addr, now));
-        }
-    }
-
-    fn leave(&mut self, now: Duration, owner: &str, addr: Addr) {
-        let gone = self.gone.entry(shared(owner)).or_default();
-        gone.push_back((addr, now));
-        *self.left.entry(addr).or_default() += 1;
-        if gone.len() > LEFT
-            && let Some((oldest, _)) = gone.pop_front()
-        {
-            uncount(&mut self.left, &oldest, 1);
-        }
+        self.left.add_all(now, std::mem::take(&mut self.shown).into_keys());
     }
 }
 
@@ -105,23 +73,5 @@ mod tests {
         addresses.add(&[x]);
         assert_eq!(addresses.forget(at(30)), [], "it is shown again");
         assert!(addresses.contains(x));
-    }
-
-    #[test]
-    fn an_owner_that_changes_its_addresses_all_the_time_keeps_the_last_ones_and_those_of_others_stay() {
-        let ip = |number: usize| Addr::v4(u32::try_from(number).unwrap().to_be_bytes());
-        let [shop, flood] = [1, 2].map(|first| move |number: usize| ip((first << 24) + number));
-        let mut addresses = Addresses::default();
-        addresses.add(&[shop(0)]);
-        addresses.remove(Duration::ZERO, "shop", &[shop(0)]);
-        for number in 0..3 * LEFT {
-            addresses.add(&[flood(number)]);
-            addresses.remove(Duration::ZERO, "flood", &[flood(number)]);
-        }
-        assert_eq!((addresses.left.len(), addresses.gone["flood"].len()), (LEFT + 1, LEFT));
-        assert!(addresses.contains(shop(0)) && addresses.contains(flood(3 * LEFT - 1)));
-        assert!(!addresses.contains(flood(0)));
-        addresses.forget(MEMORY);
-        assert_eq!((addresses.left.len(), addresses.gone.len()), (0, 0));
     }
 }

@@ -66,6 +66,7 @@ impl ClusterIndex {
         self.has_socket_lb = before.has_socket_lb;
         self.demoted = before.demoted;
         self.service_addresses = before.service_addresses;
+        self.vips = before.vips.start_over(now);
         self.pods.order = before.pods.order;
         self.index_vips();
     }
@@ -111,6 +112,7 @@ impl ClusterIndex {
     pub(crate) fn set_service(&mut self, now: Duration, name: &Name, fact: Option<Service>) {
         if let Some(old) = self.services.remove(name) {
             self.vips.remove(&old);
+            self.vips.note_former(now, &old, fact.as_ref());
             self.service_addresses.remove(now, &name.0, &old.vips);
             self.service_addresses.remove(now, &name.0, &old.proxied);
         }

@@ -3,6 +3,7 @@
 mod addresses;
 pub(crate) mod cluster_index;
 pub(crate) mod endpoints;
+mod former;
 pub(crate) mod nodes;
 pub(crate) mod pods;
 pub(crate) mod quota;

@@ -2,6 +2,7 @@
 //! nothing else translates it.
 
 use super::ClusterIndex;
+use super::former::Former;
 use super::pods::Record;
 use super::quota::{LeftOut, Quota};
 use crate::counts::{Counts, Groups, uncount, ungroup};
@@ -9,6 +10,7 @@ use crate::facts::{HostPort, Name, Protocol, Service};
 use epguard_common::{Addr, Uid, UidState, Vip, capacity};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
 /// VIPs of one Service that are kept.
 const OF_ONE: usize = 4_096;
@@ -18,6 +20,13 @@ const OF_ALL: usize = 16 * capacity::SERVICES;
 
 /// A port and the number of its protocol.
 pub type PortNumber = (u16, u8);
+
+/// What a Service claims: an address with a port, or a node port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum ClaimedPort {
+    Vip(Vip),
+    NodePort(PortNumber),
+}
 
 /// The VIPs of all Services, and the host ports of this node's pods.
 #[derive(Debug, Clone, Default)]
@@ -31,6 +40,8 @@ pub struct Vips {
     node_ports: Groups<PortNumber, Name>,
     /// Of this node's pods, each with how many claim it.
     host_ports: Counts<HostPort>,
+    /// Claims that Services gave up a while ago.
+    former: Former<(ClaimedPort, Name)>,
     room: Quota<OF_ALL>,
     /// Services for whose VIPs there is no room. Every VIP at their addresses, or at their NodePorts, is ambiguous.
     pub left_out: LeftOut<Addr, PortNumber>,
@@ -76,6 +87,34 @@ impl Vips {
         for vip in vips_of(service) {
             self.claims.remove(&(vip, service.name.clone()));
         }
+    }
+
+    /// Notes what a Service gave up. A connection that it led to a pod stays open, whoever has the VIP then.
+    pub fn note_former(&mut self, now: Duration, before: &Service, after: Option<&Service>) {
+        let kept: BTreeSet<ClaimedPort> = after.into_iter().flat_map(claims_of).collect();
+        let gone: Vec<ClaimedPort> =
+            claims_of(before).take(OF_ONE).filter(|claim| !kept.contains(claim)).collect();
+        for claim in gone {
+            self.former.add(now, &before.name.0, (claim, before.name.clone()));
+        }
+    }
+
+    /// Keeps of all claims only that there were some: everything is listed anew.
+    pub fn start_over(&mut self, now: Duration) -> Self {
+        let mut former = std::mem::take(&mut self.former);
+        let vips = self.claims.iter().map(|(vip, name)| (ClaimedPort::Vip(*vip), name.clone()));
+        let node_ports = self.node_ports.iter().flat_map(|(number, names)| {
+            names.iter().map(|name| (ClaimedPort::NodePort(*number), name.clone()))
+        });
+        former.add_all(now, vips.chain(node_ports));
+        Self { former, ..Self::default() }
+    }
+
+    /// True if another Service claimed it until a while ago.
+    fn was_claimed(&self, claim: ClaimedPort, besides: &Name) -> bool {
+        let from = self.former.counts.range((claim, Name::default())..).map(|(key, _)| key);
+        let mut of_claim = from.take_while(|(own, _)| *own == claim);
+        of_claim.any(|(_, name)| name != besides)
     }
 
     /// Adds a host port of a pod of this node.
@@ -142,7 +181,7 @@ impl ClusterIndex {
         let mut all = vips_of(service).chain(self.node_port_vips(service, false));
         all.find_map(|vip| match self.other_claimant(&vip, &service.name)? {
             Claimant::Service(name) => Some(name),
-            Claimant::HostPort | Claimant::Unknown => None,
+            Claimant::HostPort | Claimant::Former | Claimant::Unknown => None,
         })
     }
 
@@ -161,6 +200,21 @@ impl ClusterIndex {
         at_addrs.chain(at_ports).flatten().collect()
     }
 
+    /// Forgets the claims that Services gave up a while ago. Returns those that have them now.
+    pub(crate) fn forget_former_claims(&mut self, now: Duration) -> BTreeSet<Name> {
+        let mut claims = Claims::default();
+        for (claim, _) in self.vips.former.forget(now) {
+            match claim {
+                ClaimedPort::Vip(vip) => {
+                    claims.addrs.push(vip.addr);
+                    claims.ports.push((vip.port, vip.protocol));
+                }
+                ClaimedPort::NodePort(number) => claims.node_ports.push(number),
+            }
+        }
+        self.beside(&claims).into_iter().cloned().collect()
+    }
+
     /// The Service that alone claims a VIP.
     pub(crate) fn only_claimant(&self, vip: &Vip) -> Option<&Name> {
         let name = self.claimants(vip).next()?;
@@ -174,6 +228,12 @@ impl ClusterIndex {
         }
         if self.vips.is_host_port(vip) {
             return Some(Claimant::HostPort);
+        }
+        let is_formers = self.vips.was_claimed(ClaimedPort::Vip(*vip), service)
+            || self.is_node_address(vip.addr)
+                && self.vips.was_claimed(ClaimedPort::NodePort((vip.port, vip.protocol)), service);
+        if is_formers {
+            return Some(Claimant::Former);
         }
         let is_left_out = self.vips.may_be_left_out(vip) || self.vips.left_out.all.contains(service);
         is_left_out.then_some(Claimant::Unknown)
@@ -253,6 +313,8 @@ enum Claimant<'a> {
     Service(&'a Name),
     /// A pod of this node.
     HostPort,
+    /// Open connections of a Service that had it until a while ago.
+    Former,
     /// Perhaps a Service whose VIPs are not known.
     Unknown,
 }
@@ -267,6 +329,10 @@ const fn vip(addr: Addr, (port, protocol): PortNumber) -> Vip {
 fn vips_of(service: &Service) -> impl Iterator<Item = Vip> {
     let numbers = service.ports.iter().map(|port| (port.port, port.protocol.number()));
     numbers.flat_map(|number| service.vips.iter().map(move |addr| vip(*addr, number)))
+}
+
+fn claims_of(service: &Service) -> impl Iterator<Item = ClaimedPort> {
+    vips_of(service).map(ClaimedPort::Vip).chain(node_ports(service).map(ClaimedPort::NodePort))
 }
 
 fn node_ports(service: &Service) -> impl Iterator<Item = PortNumber> {

@@ -12,7 +12,7 @@ use crate::state::node_checks::NodeChecks;
 use crate::state::possibly_held::PossiblyHeld;
 use crate::state::review::Case;
 use crate::state::tables::layout::Layout;
-use crate::state::tables::{Changes, Tables};
+use crate::state::tables::{Changes, Inherited, Tables};
 use epguard_common::{Event, Reason, ServiceNumber};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -74,6 +74,7 @@ impl State {
     /// Stores what an earlier process proved; it is restored once everything has been listed.
     pub fn restore(&mut self, tables: Tables) {
         self.layout.changes.extend(Changes::between(&tables, &self.layout.tables));
+        self.inherited = Some(Inherited::new(tables.clone()));
         self.restored = Some(tables);
     }
 
@@ -91,6 +92,8 @@ impl State {
         forgotten.pods.extend(self.orphan_ips.expire(&self.cluster, now));
         let (nodes, addresses) = self.cluster.forget_gone(now);
         forgotten.addresses(&self.cluster, addresses);
+        let heirs = self.cluster.forget_former_claims(now);
+        forgotten.vips(heirs.iter().filter(|service| self.cluster.stale.lists(service)));
         forgotten.ended_on(&self.cluster, &nodes);
         let believed = self.cluster.forget_strays(now);
         forgotten.ranges(&self.cluster, &believed);
@@ -220,6 +223,10 @@ impl State {
     /// Draws the consequences of a change of the index.
     pub(crate) fn process_changes(&mut self, now: Duration, mut dirty: Dirty) {
         self.review.again(&self.cluster, &dirty);
+        if let Some(inherited) = &mut self.inherited {
+            let listed = dirty.services.values().flat_map(|scope| &scope.ips);
+            inherited.contradict(&self.cluster, dirty.ips.iter().chain(listed).copied());
+        }
         let displaced = self.orphan_ips.record_dead(&self.cluster, now, &dirty.pods);
         dirty.pods.extend(displaced);
         self.apply_consequences(now, dirty);
@@ -244,6 +251,9 @@ impl State {
         (self.node_checks, self.possibly_held) = (NodeChecks::default(), PossiblyHeld::default());
         (self.listed, self.is_listed) = (BTreeSet::new(), false);
         self.restored = None;
+        if let Some(inherited) = &mut self.inherited {
+            inherited.end_all();
+        }
         self.lists.clear();
         self.unjudged.clear();
         let mut dirty =

@@ -229,6 +229,7 @@ impl State {
     fn end_first_lists(&mut self) {
         if self.is_synced() {
             self.denials.restored.clear();
+            self.inherited = None;
         }
     }
 

@@ -2,11 +2,13 @@
 
 mod alternatives;
 mod generations;
+mod inherited;
 pub mod layout;
 mod numbers;
 mod restore;
 
 pub use generations::Generations;
+pub use inherited::Inherited;
 pub use numbers::Numbers;
 
 use crate::counts::Counts;

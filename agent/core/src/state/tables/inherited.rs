@@ -1,0 +1,86 @@
+//! What an earlier process left in the maps. It stays in force until everything is listed and judged, or a restart would let packets
+//! through; but what a fact speaks against ends at once.
+
+use super::{Changes, Tables};
+use crate::state::index::ClusterIndex;
+use crate::state::index::endpoints::Target;
+use epguard_common::{Addr, Denial, DenialKey, Uid};
+
+/// The entries that are still in force.
+#[derive(Debug, Clone)]
+pub struct Inherited {
+    tables: Tables,
+    /// What was taken out since [`Inherited::take_changes`].
+    changes: Changes,
+    is_changed: bool,
+}
+
+impl Inherited {
+    pub fn new(tables: Tables) -> Self {
+        Self { tables, changes: Changes::default(), is_changed: false }
+    }
+
+    /// The entries, and the keys of those that were taken out since the last call; none if there are none.
+    pub fn take_changes(&mut self) -> Option<(&Tables, Changes)> {
+        let is_changed = std::mem::take(&mut self.is_changed);
+        is_changed.then(|| (&self.tables, std::mem::take(&mut self.changes)))
+    }
+
+    /// Takes out the entries of the IPs that something speaks against.
+    pub fn contradict(&mut self, cluster: &ClusterIndex, ips: impl Iterator<Item = Addr>) {
+        for ip in ips {
+            let has_entries =
+                self.tables.suspects.contains_key(&ip) || self.tables.terminated.contains_key(&ip);
+            if has_entries && self.is_contradicted(cluster, ip) {
+                self.end(ip);
+            }
+        }
+    }
+
+    /// Takes out all entries.
+    pub fn end_all(&mut self) {
+        let ips: Vec<Addr> =
+            self.tables.suspects.keys().chain(self.tables.terminated.keys()).copied().collect();
+        for ip in ips {
+            self.end(ip);
+        }
+    }
+
+    fn end(&mut self, ip: Addr) {
+        let keys: Vec<DenialKey> = self.denials_at(ip).map(|(key, _)| *key).collect();
+        for key in keys {
+            self.tables.denied.remove(&key);
+            self.tables.backends.remove(&key);
+            self.changes.denied.insert(key);
+        }
+        self.tables.suspects.remove(&ip);
+        self.changes.suspects.insert(ip);
+        self.tables.terminated.remove(&ip);
+        self.is_changed = true;
+    }
+
+    /// True if a live pod shows the IP that is not the stranger of all denials there, or if slices list it without a pod, or for a live
+    /// pod that no denial names.
+    fn is_contradicted(&self, cluster: &ClusterIndex, ip: Addr) -> bool {
+        let is_stranger = |uid: Uid| {
+            let mut denials = self.denials_at(ip).peekable();
+            denials.peek().is_some() && denials.all(|(_, denial)| denial.owner_uid == uid)
+        };
+        let mut holders = cluster.pods.live_claimants(ip).filter(|record| record.pod.ips.contains(&ip));
+        if holders.any(|record| !is_stranger(record.pod.uid)) {
+            return true;
+        }
+        let may_be_meant = |target: Target| match target {
+            None => true,
+            Some(uid) => cluster.pods.get(uid).is_some_and(|record| record.is_live() && !is_stranger(uid)),
+        };
+        let index = &cluster.endpoint_index;
+        let mut targets = index.services_at(ip).flat_map(|service| index.targets_at(service, ip));
+        targets.any(|(target, listing)| listing.is_current() && may_be_meant(target))
+    }
+
+    fn denials_at(&self, ip: Addr) -> impl Iterator<Item = (&DenialKey, &Denial)> {
+        let from = self.tables.denied.from(DenialKey { addr: ip, ..DenialKey::default() });
+        from.take_while(move |(key, _)| key.addr == ip)
+    }
+}
