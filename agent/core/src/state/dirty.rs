@@ -194,7 +194,7 @@ impl Dirty {
     }
 
     /// Adds all endpoints of a Service that may be denied.
-    fn service(&mut self, name: &Name) {
+    pub fn service(&mut self, name: &Name) {
         self.scope(name).all = true;
     }
 

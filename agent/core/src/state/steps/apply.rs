@@ -196,9 +196,10 @@ impl State {
             }
             Fact::NodeSeen(seen) => {
                 self.cluster.nodes.see(&seen);
-                let waiting = self.node_checks.shown(&seen.name);
                 let mut dirty = Dirty::default();
-                dirty.pairs(waiting.iter().map(|(service, ip)| (service, *ip)));
+                for service in self.node_checks.shown(&seen.name) {
+                    dirty.service(&service);
+                }
                 dirty
             }
             fact => dirty::update_index(&mut self.cluster, now, fact),
