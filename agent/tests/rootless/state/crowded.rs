@@ -106,6 +106,24 @@ fn a_service_with_too_many_vips_is_left_out_and_its_possible_vips_are_ambiguous(
 }
 
 #[test]
+fn a_service_beside_more_starting_pods_than_are_looked_at_is_denied_only_what_a_stranger_shows() {
+    let (mut world, pods) = World::cluster().with_backends(2);
+    for pod in &pods {
+        world.pod(&dead(pod));
+    }
+    world.pod(&Pod { ips: pods[0].ips.clone(), ..b() });
+    let starting = |number: usize| pending("shop", &format!("starts-{number}"), "another");
+    let bounded = |bound| Fact::Service(Change::Applied(Service { bound, ..web() }));
+    for number in 1..=4_096 {
+        world.pod(&starting(number));
+    }
+    world.tell(bounded(Mode::Observe)).denies(&[Reused, DeadBackend]);
+    world.pod(&starting(0)).tell(bounded(Mode::Enforce)).denies(&[Reused]);
+    let view = world.state.view(pods[1].ips[0]);
+    assert_eq!(view.services[0].endpoints[0].not_proven, Some(NotProven::TooLarge));
+}
+
+#[test]
 fn a_service_that_is_read_in_part_has_no_denials_and_is_named_and_a_pod_is_named_too() {
     let (mut world, _) = World::where_a_died();
     for (partial, reasons) in [(true, &[][..]), (false, &[Reason::DeadBackend])] {

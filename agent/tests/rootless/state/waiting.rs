@@ -146,3 +146,26 @@ fn a_list_confirms_no_denial_of_a_service_that_a_later_fact_has_changed() {
         assert_eq!(world.held().len(), if changes { held } else { 0 }, "changes: {changes}");
     }
 }
+
+/// Eight dead backends; pods of the namespace that start are none of theirs.
+#[test]
+fn the_more_pods_start_the_fewer_ips_are_judged_at_once() {
+    let pieces = |starting: usize| {
+        let (mut world, pods) = World::cluster().with_backends(8);
+        for pod in &pods {
+            world.pod(&dead(pod));
+        }
+        for number in 0..starting {
+            world.pod(&pending("shop", &format!("starts-{number}"), "another"));
+        }
+        world.state = std::mem::take(&mut world.state).with_piece(20);
+        world.begin_only(service(Service { bound: Mode::Observe, ..web() }));
+        let mut pieces = 1;
+        while world.state.run_step(world.now, usize::MAX) {
+            pieces += 1;
+        }
+        assert_eq!(world.reasons().len(), 8);
+        pieces
+    };
+    assert_eq!([pieces(0), pieces(320)], [1, 8]);
+}

@@ -6,7 +6,7 @@ use super::record::{Claim, Kubelet, Record};
 use crate::facts::{Name, Part, Pod, Text};
 use crate::state::index::nodes::Incarnation;
 use epguard_common::{Addr, Mode, Uid, UidState};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 /// All pods.
@@ -72,6 +72,13 @@ impl PodIndex {
         let of_other_family = self.places.of_one_family(namespace, !ip.is_v4());
         let holders = self.records_of(possible_holders.chain(of_other_family));
         holders.filter(move |record| record.may_hold_unshown(ip))
+    }
+
+    /// Among how many pods these are.
+    pub fn count_unshown_in(&self, namespace: &str, ip: Addr) -> usize {
+        let possible_holders = self.places.possible_holders.get(namespace).map_or(0, BTreeSet::len);
+        let of_other_family = self.places.has_of_one_family(namespace, !ip.is_v4());
+        possible_holders + if of_other_family { self.count_in(namespace) } else { 0 }
     }
 
     /// The pods of a node that the API shows.
