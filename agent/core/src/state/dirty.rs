@@ -38,6 +38,9 @@ pub fn update_index(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Di
         Fact::Pod(Change::Deleted(pod)) => {
             dirty.changed_pod(cluster.pods.delete(now, pod), cluster, now);
         }
+        Fact::Pod(Change::Gone(pod)) => {
+            dirty.changed_pod(cluster.pods.vanish(pod.uid), cluster, now);
+        }
         Fact::Slice(change) => {
             for (name, slice) in cluster.slices_by_name(change) {
                 dirty.changed_slice(cluster, now, &name, slice);
