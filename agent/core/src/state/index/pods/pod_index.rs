@@ -161,19 +161,19 @@ impl PodIndex {
         gone.map(|pod| pod.uid).collect()
     }
 
-    /// Applies a pod of such a list. It shows no order of claims either, but only a claim that the watch lacked makes the
-    /// known order doubtful.
-    pub fn list_in_part(&mut self, now: Duration, pod: Pod) -> Touched {
+    /// Applies a pod of such a list; none if no rule reads what changed. It shows no order of claims either, but only a claim that the
+    /// watch lacked makes the known order doubtful.
+    pub fn list_in_part(&mut self, now: Duration, pod: Pod) -> Option<Touched> {
         let uid = pod.uid;
         let known = self.get(uid);
         let doubtful = known.is_some_and(|known| known.unconfirmed || known.narrowly);
-        let touched = self.upsert(now, pod, true).unwrap_or((uid, None));
+        let touched = self.upsert(now, pod, true)?;
         self.change(uid, |record| record.narrowly = doubtful && !record.unconfirmed);
         let claims = self.get(uid).into_iter().flat_map(|record| record.claims.iter());
         if claims.into_iter().any(|(_, claim)| claim.order == self.order) {
             self.level_claims();
         }
-        touched
+        Some(touched)
     }
 
     /// Applies the absence of a pod from a list: it vanished unseen, which proves nothing.
