@@ -19,8 +19,8 @@ const MAX_STEPS: usize = 64;
 /// Octets for all IPs.
 const BUDGET: usize = 8 * 1024 * 1024;
 
-/// Changed IPs that are read at once: a millisecond or two.
-const AT_ONCE: usize = 64;
+/// Work that is done at once, in endpoints of changed IPs: a millisecond or two.
+const AT_ONCE: usize = 128;
 
 /// If more changed IPs wait than that, or a list came, quiet IPs without a history are left out: they would only push out
 /// the others.
@@ -115,14 +115,20 @@ impl History {
             return;
         }
         self.began.get_or_insert(now);
-        let (touched, mass) = state.take_touched(AT_ONCE, MASS);
-        for ip in touched {
-            if mass && !self.ips.contains_key(&ip) && state.is_quiet(ip) {
-                self.forgot = true;
-                continue;
+        let mut work = 0;
+        while work < AT_ONCE && state.has_touched() {
+            work += 1;
+            let (touched, mass) = state.take_touched(1, MASS);
+            for ip in touched {
+                if mass && !self.ips.contains_key(&ip) && state.is_quiet(ip) {
+                    self.forgot = true;
+                    continue;
+                }
+                let (view, of_view) = state.kept_view(ip);
+                work += of_view;
+                self.step(now, rv, ip, &view);
+                self.make_room(BUDGET);
             }
-            self.step(now, rv, ip, &state.view(ip));
-            self.make_room(BUDGET);
         }
     }
 

@@ -60,7 +60,7 @@ impl NodeModes {
         let content = match change {
             Change::Reset(all) | Change::Part(Part { objects: all, .. }) => all.into_iter().next(),
             Change::Applied(policy) => Some(policy),
-            Change::Deleted(_) => None,
+            Change::Deleted(_) | Change::Gone(_) => None,
         };
         self.answer = Answer::Content(content);
     }

@@ -50,6 +50,7 @@ fn shown<O: Object + Clone>(target: &'static str, fact: fn(Change<O>) -> Fact) {
         for (second, change) in [
             Change::Applied(object.clone()),
             Change::Deleted(object.clone()),
+            Change::Gone(object.clone()),
             Change::Reset(vec![object.clone(), object]),
         ]
         .into_iter()

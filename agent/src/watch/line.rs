@@ -4,7 +4,7 @@ use anyhow::Context;
 use epguard_core::facts::{Ignored, Name, Object, Text, Unreadable, named, shared};
 use kube::core::Status;
 use serde::Deserialize;
-use serde_json::{Value, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 
 /// An object, or why it is none.
 #[derive(Debug)]
@@ -12,6 +12,8 @@ pub(super) struct Entry<O> {
     pub(super) name: Name,
     pub(super) version: u64,
     pub(super) object: Result<O, Unreadable>,
+    /// What its metadata alone makes of it, if that is all that can be read.
+    pub(super) bare: Option<O>,
     /// Its annotations that could not be read.
     pub(super) ignored: Ignored,
 }
@@ -60,6 +62,7 @@ pub(super) struct Headed {
 pub(super) struct Head {
     name: String,
     namespace: String,
+    uid: String,
     resource_version: String,
     /// The token of the next page.
     #[serde(rename = "continue")]
@@ -70,6 +73,13 @@ pub(super) struct Head {
 impl Head {
     pub(super) fn version(&self) -> anyhow::Result<u64> {
         version(&self.resource_version)
+    }
+
+    /// The object that has this metadata and nothing else; none if it would have no UID.
+    fn bare<O: Object>(&self) -> Option<O> {
+        let Self { name, namespace, uid, .. } = self;
+        let object = json!({"metadata": {"name": name, "namespace": namespace, "uid": uid}});
+        O::parse(object.to_string().as_bytes()).ok()
     }
 }
 
@@ -84,6 +94,7 @@ impl<O: Object> Entry<O> {
         Ok(Self {
             name: (shared(&metadata.namespace), Text::from(&*metadata.name)),
             version: metadata.version()?,
+            bare: metadata.bare(),
             object: Err(error.into()),
             ignored: Ignored::new(),
         })
@@ -95,6 +106,7 @@ impl<O: Object> Entry<O> {
             name: (Text::default(), Text::default()),
             version: 0,
             object: Err(format!("{error:#}").into()),
+            bare: None,
             ignored: Ignored::new(),
         })
     }
@@ -120,7 +132,7 @@ impl<O: Object> Entry<O> {
         let (name, version) = (raw.as_ref().name(), version(raw.as_ref().version())?);
         let mut ignored = Ignored::new();
         let object = O::from_raw(raw, &mut ignored);
-        Ok(Self { name, version, object, ignored })
+        Ok(Self { name, version, object, bare: None, ignored })
     }
 }
 

@@ -162,7 +162,7 @@ impl<O: Object> Session<O> {
         Ok(())
     }
 
-    async fn change(&mut self, kind: Kind, entry: Entry<O>) {
+    async fn change(&mut self, kind: Kind, mut entry: Entry<O>) {
         // A list beside the stream may lack the change.
         for beside in &mut self.open.beside {
             beside.changed.insert(entry.name.clone(), entry.version);
@@ -172,11 +172,17 @@ impl<O: Object> Session<O> {
             Kind::Deleted => (-1, Change::Deleted),
             kind => (isize::from(kind == Kind::Added), Change::Applied),
         };
+        let bare = entry.bare.take();
         let object = self.object(entry).await;
         self.protocol.count(Some(more));
         self.protocol.advance(version);
-        if let Some(object) = object {
-            self.send_fact(version, (self.fact)(change(object))).await;
+        let change = match (object, kind) {
+            (Some(object), _) => Some(change(object)),
+            (None, Kind::Deleted) => bare.map(Change::Gone),
+            (None, _) => None,
+        };
+        if let Some(change) = change {
+            self.send_fact(version, (self.fact)(change)).await;
         }
     }
 }

@@ -104,6 +104,8 @@ pub enum Change<T> {
     Applied(T),
     /// DELETED in a continuous watch, with the last state.
     Deleted(T),
+    /// DELETED, with a last state that cannot be read: only its metadata is. That it is gone proves nothing else.
+    Gone(T),
 }
 
 impl<T> Change<T> {
@@ -116,7 +118,7 @@ impl<T> Change<T> {
     ) -> Vec<(N, Option<T>)> {
         let (objects, known) = match self {
             Self::Applied(object) => return vec![(name(&object).clone(), Some(object))],
-            Self::Deleted(object) => return vec![(name(&object).clone(), None)],
+            Self::Deleted(object) | Self::Gone(object) => return vec![(name(&object).clone(), None)],
             Self::Reset(objects) => (objects, known(None)),
             Self::Part(Part { selection, objects, later, .. }) => {
                 (objects, known(Some((&selection, &later))))

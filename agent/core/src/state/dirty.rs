@@ -43,14 +43,8 @@ pub fn update_index(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Di
                 dirty.changed_slice(cluster, now, &name, slice);
             }
         }
-        Fact::Pod(Change::Part(part)) => {
-            // One at a time: two possible holders that come together would each seem not to be the first.
-            for uid in cluster.pods.begin_part(&part) {
-                dirty.changed_pod(cluster.pods.vanish(uid), cluster, now);
-            }
-            for pod in part.objects {
-                dirty.changed_pod(cluster.pods.list_in_part(now, pod), cluster, now);
-            }
+        Fact::Pod(Change::Gone(pod)) => {
+            dirty.changed_pod(cluster.pods.vanish(pod.uid), cluster, now);
         }
         Fact::Service(change) => {
             for (name, service) in cluster.services_by_name(change) {
@@ -70,8 +64,11 @@ pub fn update_index(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Di
             namespaces.retain(|(name, shown)| cluster.set_namespace(name, shown.as_ref()));
             dirty.namespaces(cluster, &namespaces.into_iter().map(|(name, _)| name).collect());
         }
-        // `Objects` applies a list of pods.
-        Fact::Pod(Change::Reset(_)) | Fact::Presence(_) | Fact::NodeSeen(_) | Fact::ModePolicy(_) => {}
+        // `Objects` applies lists of pods.
+        Fact::Pod(Change::Reset(_) | Change::Part(_))
+        | Fact::Presence(_)
+        | Fact::NodeSeen(_)
+        | Fact::ModePolicy(_) => {}
         Fact::SocketLb(is_there) => {
             if cluster.has_socket_lb != is_there {
                 cluster.has_socket_lb = is_there;
@@ -194,7 +191,7 @@ impl Dirty {
     }
 
     /// Adds all endpoints of a Service that may be denied.
-    fn service(&mut self, name: &Name) {
+    pub fn service(&mut self, name: &Name) {
         self.scope(name).all = true;
     }
 

@@ -7,6 +7,7 @@
 
 use super::denials::spread;
 use crate::bucket::Bucket;
+use crate::counts::{Counts, uncount};
 use crate::facts::{Name, Text};
 use epguard_common::Addr;
 use std::collections::BTreeMap;
@@ -25,15 +26,24 @@ const FEW: usize = 100;
 /// A request without an answer is repeated after this time.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The IPs that wait, by Service, each with the Node.
+/// The Services that wait.
 #[derive(Debug, Clone)]
 pub struct NodeChecks {
-    waiting: BTreeMap<Name, BTreeMap<Addr, Text>>,
+    waiting: BTreeMap<Name, Waiting>,
     /// Nodes whose request is under way, and since when.
     asked: BTreeMap<Text, Duration>,
     /// The Service whose turn it was last.
     last: Name,
     bucket: Bucket,
+}
+
+/// What of a Service waits.
+#[derive(Debug, Clone, Default)]
+struct Waiting {
+    /// Each IP with the Node that it waits for.
+    ips: BTreeMap<Addr, Text>,
+    /// How many of them wait for each Node: a Service can have tens of thousands of IPs.
+    nodes: Counts<Text>,
 }
 
 impl Default for NodeChecks {
@@ -47,10 +57,10 @@ impl NodeChecks {
     /// Has a Service wait at an IP for a Node, or no more.
     pub fn set(&mut self, service: &Name, ip: Addr, node: Option<Text>) {
         if let Some(node) = node {
-            self.waiting.entry(service.clone()).or_default().insert(ip, node);
-        } else if let Some(ips) = self.waiting.get_mut(service) {
-            ips.remove(&ip);
-            if ips.is_empty() {
+            self.waiting.entry(service.clone()).or_default().set(ip, node);
+        } else if let Some(waiting) = self.waiting.get_mut(service) {
+            waiting.remove(ip);
+            if waiting.ips.is_empty() {
                 self.waiting.remove(service);
             }
         }
@@ -80,18 +90,31 @@ impl NodeChecks {
         let later = self.waiting.range((Excluded(&self.last), Unbounded));
         let other = later.clone().filter(|((of, _), _)| of != namespace);
         let mut turns = other.chain(self.waiting.range(..=&self.last)).chain(later);
-        turns.find_map(|(service, ips)| {
-            let node = ips.values().find(|node| !self.asked.contains_key(*node))?;
+        turns.find_map(|(service, waiting)| {
+            let node = waiting.nodes.keys().find(|node| !self.asked.contains_key(*node))?;
             Some((service.clone(), node.clone()))
         })
     }
 
-    /// A Node was shown: the pairs that waited for it. Until they are judged again they wait on.
-    pub fn shown(&mut self, node: &str) -> Vec<(Name, Addr)> {
+    /// A Node was shown: the Services that waited for it. Until they are judged again they wait on.
+    pub fn shown(&mut self, node: &str) -> Vec<Name> {
         self.asked.remove(node);
-        let all =
-            self.waiting.iter().flat_map(|(service, ips)| ips.iter().map(move |(ip, of)| (service, ip, of)));
-        all.filter(|(.., of)| **of == *node).map(|(service, ip, _)| (service.clone(), *ip)).collect()
+        let waiting = self.waiting.iter().filter(|(_, waiting)| waiting.nodes.contains_key(node));
+        waiting.map(|(service, _)| service.clone()).collect()
+    }
+}
+
+impl Waiting {
+    fn set(&mut self, ip: Addr, node: Text) {
+        self.remove(ip);
+        *self.nodes.entry(node.clone()).or_default() += 1;
+        self.ips.insert(ip, node);
+    }
+
+    fn remove(&mut self, ip: Addr) {
+        if let Some(node) = self.ips.remove(&ip) {
+            uncount(&mut self.nodes, &node, 1);
+        }
     }
 }
 
@@ -123,12 +146,30 @@ mod tests {
         assert_eq!(take(&mut checks, 1), Some("a".into()));
         assert_eq!(take(&mut checks, 2), None);
         assert_eq!(take(&mut checks, 6), Some("a".into()), "no answer");
-        assert_eq!(checks.shown("a"), [(name("shop", "api"), ip(1)), (name("shop", "web"), ip(1))]);
+        assert_eq!(checks.shown("a"), [name("shop", "api"), name("shop", "web")]);
         assert_eq!(take(&mut checks, 7), Some("a".into()), "another pod was bound meanwhile");
         checks.shown("a");
         checks.set(&name("shop", "web"), ip(1), None);
         checks.set(&name("shop", "api"), ip(1), None);
         assert_eq!((take(&mut checks, 8), checks.shown("a")), (None, vec![]));
+    }
+
+    #[test]
+    fn a_service_waits_for_the_nodes_of_its_ips_and_is_named_once_however_many_ips_wait() {
+        let (mut checks, web) = (NodeChecks::default(), name("shop", "web"));
+        for number in 0..100 {
+            checks.set(&web, ip(number), Some("a".into()));
+        }
+        assert_eq!((checks.shown("a"), checks.shown("b")), (vec![web.clone()], vec![]));
+        for number in 0..100 {
+            checks.set(&web, ip(number), Some("b".into()));
+        }
+        assert_eq!((checks.shown("a"), checks.shown("b")), (vec![], vec![web.clone()]));
+        assert_eq!(checks.waiting[&web].nodes.len(), 1);
+        for number in 0..100 {
+            checks.set(&web, ip(number), None);
+        }
+        assert_eq!((checks.shown("b"), checks.waiting.len()), (vec![], 0));
     }
 
     #[test]

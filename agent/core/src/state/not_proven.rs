@@ -16,7 +16,7 @@ pub enum NotProven {
     OutOfRange,
     /// The Service has no VIP: it is headless, or gone.
     NoVip,
-    /// The Service, or a slice of it, is too large to take in.
+    /// The Service, or a slice of it, is too large to take in, or too many of its pods start.
     TooLarge,
     /// Several live pods show the IP.
     SeveralOwners(String, String),

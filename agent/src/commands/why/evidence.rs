@@ -45,13 +45,17 @@ fn changes(old: &View, new: &View) -> Vec<String> {
         };
         lines.push(what.to_owned());
     }
+    if !old.partial && new.partial {
+        lines.push("more Services list the IP, or more pods show it, than the history keeps".to_owned());
+    }
     let unknown = PodView { uid_state: UidState::Live, present: true, ..PodView::default() };
     for pod in &new.pods {
         let known = old.pods.iter().find(|known| known.uid == pod.uid);
         pod_changes(known.unwrap_or(&unknown), pod, &mut lines);
     }
     for pod in &old.pods {
-        if !new.pods.iter().any(|known| known.uid == pod.uid) {
+        // What is left out may be there.
+        if !new.partial && !new.pods.iter().any(|known| known.uid == pod.uid) {
             let what = if pod.present { "shows the IP no more, or is gone" } else { "is no longer kept" };
             lines.push(format!("pod {} {what}", pod.name));
         }
@@ -63,7 +67,7 @@ fn changes(old: &View, new: &View) -> Vec<String> {
         service_changes(known.unwrap_or(&nothing), service, &mut lines, &mut verdicts);
     }
     for service in &old.services {
-        if !new.services.iter().any(|known| known.name == service.name) {
+        if !new.partial && !new.services.iter().any(|known| known.name == service.name) {
             lines.push(format!("{} no longer counts as a Service that listed it", service.name));
         }
     }

@@ -190,9 +190,9 @@ fn not_proven(name: &str, why: &NotProven) -> Verdict {
         NotProven::TooLarge => pass(
             format!(
                 "{name} lists more endpoints than the index has room for, addresses that cannot be read, or pods of \
-                 more than 64 namespaces"
+                 more than 64 namespaces; or more than 4,096 of its namespaces' pods may hold an IP that they do not show"
             ),
-            "fewer endpoints in the slices of this Service, or of its namespace; addresses that are IPs",
+            "fewer endpoints in the slices of this Service, or of its namespace; addresses that are IPs; fewer pods that start",
         ),
         NotProven::SeveralOwners(one, other) => pass(
             format!(

@@ -55,7 +55,9 @@ pub fn describe(fact: &Fact) -> String {
 
 fn change_of<T>(kind: &str, change: &Change<T>, name: impl Fn(&T) -> String) -> String {
     match change {
-        Change::Applied(object) | Change::Deleted(object) => format!("{kind} {}", name(object)),
+        Change::Applied(object) | Change::Deleted(object) | Change::Gone(object) => {
+            format!("{kind} {}", name(object))
+        }
         Change::Reset(objects) => format!("{kind}, list of {}", objects.len()),
         Change::Part(part) => format!("{kind}, list of {}", part.objects.len()),
     }

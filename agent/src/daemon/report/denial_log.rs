@@ -19,6 +19,9 @@ use std::time::Duration;
 /// Time between two readings of the counts of all denials. Denials with reported packets are read at each tick.
 const ALL: Duration = Duration::from_secs(10);
 
+/// Pods that the line about a conflict names. Whoever may write `pods/status` can make any number show an IP.
+const NAMED: usize = 8;
+
 /// What the agent reports of denied packets, and what it needs for that.
 pub struct Report {
     /// Names of pods.
@@ -135,11 +138,10 @@ impl Report {
         );
     }
 
-    /// Logs IPs that two live pods claim, once.
+    /// Logs IPs that two live pods claim, once, with the first of the pods.
     pub fn conflicts<'a>(&mut self, state: &State, changed: impl Iterator<Item = &'a Addr>) {
         for ip in changed {
-            let pods = state.live_claimants(*ip).map(|record| &record.pod);
-            let claimants: Vec<Uid> = pods.filter(|pod| !pod.deleting).map(|pod| pod.uid).collect();
+            let claimants = first_claimants(state, *ip);
             if claimants.len() < 2 {
                 self.conflicts.remove(ip);
             } else if self.conflicts.get(ip) != Some(&claimants) {
@@ -150,7 +152,7 @@ impl Report {
         }
     }
 
-    /// IPs that two live pods claim now, with their names.
+    /// IPs that two live pods claim now, with the names of the first ones.
     pub fn open_conflicts(&self, state: &State) -> impl Iterator<Item = (Addr, Vec<String>)> {
         self.conflicts.iter().map(|(ip, uids)| (*ip, self.texts(state, uids)))
     }
@@ -158,6 +160,12 @@ impl Report {
     fn texts(&self, state: &State, uids: &[Uid]) -> Vec<String> {
         uids.iter().map(|uid| self.names.text(state, *uid)).collect()
     }
+}
+
+/// The first live pods that show an IP and are not terminating.
+fn first_claimants(state: &State, ip: Addr) -> Vec<Uid> {
+    let pods = state.live_claimants(ip).map(|record| &record.pod);
+    pods.filter(|pod| !pod.deleting).map(|pod| pod.uid).take(NAMED).collect()
 }
 
 fn kind(names: &Names, state: &State, denied: &Denied, outcome: Outcome) -> Kind {
@@ -204,6 +212,7 @@ fn target(event: &Event) -> DenialKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use epguard_core::facts::{Change, Fact, Pod};
     use epguard_core::state::Settings;
 
     #[test]
@@ -212,6 +221,18 @@ mod tests {
         for stopped in Outcome::stopped() {
             assert_eq!(message(stopped.as_str()), "denied", "{stopped:?}");
         }
+    }
+
+    #[test]
+    fn the_line_about_a_conflict_names_a_few_of_the_pods_that_show_the_ip() {
+        let (mut state, ip) = (State::new(Settings::default()), Addr::v4([10, 244, 1, 10]));
+        for number in 0..3 * NAMED {
+            let name = ("flood".into(), number.to_string().into());
+            let uid = Uid::parse(&number.to_string()).unwrap();
+            let pod = Pod { uid, name, ips: [ip].into(), node: Some("a".into()), ..Pod::default() };
+            state.apply(Duration::ZERO, Fact::Pod(Change::Applied(pod)));
+        }
+        assert_eq!(first_claimants(&state, ip).len(), NAMED);
     }
 
     #[test]

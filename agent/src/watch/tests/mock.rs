@@ -305,6 +305,7 @@ fn short(event: Event) -> String {
         }
         Change::Applied(pod) => ("applied", vec![pod]),
         Change::Deleted(pod) => ("deleted", vec![pod]),
+        Change::Gone(pod) => ("gone", vec![pod]),
     };
     let mut names: Vec<String> = pods.into_iter().map(|Pod { name, .. }| name.1.to_string()).collect();
     names.sort();

@@ -113,6 +113,20 @@ async fn an_unparsable_object_or_annotation_is_reported_and_the_stream_goes_on()
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_object_that_is_deleted_is_gone_whatever_of_its_last_state_cannot_be_read() {
+    let (mut rig, mut stream) = Rig::streaming().await;
+    for (version, has_uid) in [(8, true), (9, false)] {
+        let wrong = pod("a", version).replace("}}", r#"},"spec":5}"#);
+        stream.event("DELETED", &if has_uid { wrong } else { wrong.replace(r#""uid""#, r#""id""#) }).await;
+        assert!(rig.message().await.starts_with("skipped Pod ns/a: "));
+        if has_uid {
+            rig.says(&["gone a @8"]).await;
+        }
+    }
+    rig.relays(&mut stream, "DELETED", "c", 10).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_object_of_a_list_that_does_not_parse_costs_only_itself() {
     let mut rig = Rig::new();
     rig.server.call().await.refuse(422, "no").await;

@@ -106,6 +106,56 @@ fn a_service_with_too_many_vips_is_left_out_and_its_possible_vips_are_ambiguous(
 }
 
 #[test]
+fn a_service_beside_more_starting_pods_than_are_looked_at_is_denied_only_what_a_stranger_shows() {
+    let (mut world, pods) = World::cluster().with_backends(2);
+    for pod in &pods {
+        world.pod(&dead(pod));
+    }
+    world.pod(&Pod { ips: pods[0].ips.clone(), ..b() });
+    let starting = |number: usize| pending("shop", &format!("starts-{number}"), "another");
+    let bounded = |bound| Fact::Service(Change::Applied(Service { bound, ..web() }));
+    for number in 1..=4_096 {
+        world.pod(&starting(number));
+    }
+    world.tell(bounded(Mode::Observe)).denies(&[Reused, DeadBackend]);
+    world.pod(&starting(0)).tell(bounded(Mode::Enforce)).denies(&[Reused]);
+    let view = world.state.view(pods[1].ips[0]);
+    assert_eq!(view.services[0].endpoints[0].not_proven, Some(NotProven::TooLarge));
+}
+
+#[test]
+fn the_history_keeps_a_part_of_what_a_namespace_lists_at_an_ip_and_all_of_another() {
+    let (mut world, _) = World::where_a_died();
+    for number in 0..40 {
+        let name: Name = ("other".into(), format!("crowd-{number:02}").as_str().into());
+        let ports = (1..=100).map(|port| tcp(&port.to_string(), port)).collect();
+        let listing =
+            Slice { name: name.clone(), service: Some(name), ports, ..slice("crowd", &[(X, None)]) };
+        world.tell(shown_slice(listing));
+    }
+    for number in 0..100 {
+        let name = format!("claims-{number}");
+        world.pod(&Pod { deleting: true, ..pod("other", &name, &name, &[X]) });
+    }
+    let (kept, work) = world.state.kept_view(X);
+    let names: Vec<&str> = kept.services.iter().map(|service| service.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "other/crowd-00",
+            "other/crowd-01",
+            "other/crowd-02",
+            "other/crowd-03",
+            "other/crowd-04",
+            "shop/web"
+        ]
+    );
+    assert!(kept.partial && kept.pods.len() < 70 && work < 1_024, "{work}");
+    let whole = world.state.view(X);
+    assert_eq!((whole.services.len(), whole.pods.len(), whole.partial), (41, 101, false));
+}
+
+#[test]
 fn a_service_that_is_read_in_part_has_no_denials_and_is_named_and_a_pod_is_named_too() {
     let (mut world, _) = World::where_a_died();
     for (partial, reasons) in [(true, &[][..]), (false, &[Reason::DeadBackend])] {

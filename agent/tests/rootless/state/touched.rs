@@ -113,3 +113,31 @@ fn a_live_pod_that_the_watch_shows_as_it_was_touches_nothing() {
     assert!(!touched(&mut world, &draining));
     assert!(touched(&mut world, &dead(&draining)));
 }
+
+#[test]
+fn a_narrow_list_of_what_is_known_touches_nothing() {
+    let (mut world, pods) = World::cluster().with_backends(4);
+    world.pod(&dead(&pods[0]));
+    world.state.take_touched(usize::MAX, usize::MAX);
+    let shown = [&[dead(&pods[0])], &pods[1..]].concat();
+    world.tell(Fact::Pod(Change::Part(part(Selection::OnNode("node-a".into()), shown))));
+    assert!(!world.state.has_touched());
+}
+
+#[test]
+fn an_object_whose_end_cannot_be_read_is_gone_and_that_proves_nothing() {
+    let (mut world, a) = World::cluster().with_a();
+    let nothing = |pod: &Pod| Pod { uid: pod.uid, name: pod.name.clone(), ..Pod::default() };
+    world.pod(&terminal(&a)).denies(&[RetiredBackend]);
+    world.tell(Fact::Pod(Change::Gone(nothing(&a)))).denies_as("its phase may be taken back", &[]);
+    world
+        .pod(&dead(&a))
+        .tell(Fact::Pod(Change::Gone(nothing(&a))))
+        .denies_as("a death stays", &[DeadBackend]);
+    assert_eq!(world.state.take_revived(), None);
+    world.pod(&b()).denies(&[Reused]);
+    world.tell(Fact::Pod(Change::Gone(nothing(&b())))).denies_as("its claim is gone", &[DeadBackend]);
+    world.tell(Fact::Slice(Change::Gone(slice("web", &[]))));
+    assert!(world.state.view(X).services[0].endpoints[0].targets.iter().all(|target| !target.listed));
+    world.tell(Fact::Service(Change::Gone(web()))).denies_as("without a Service", &[]);
+}

@@ -146,3 +146,71 @@ fn a_list_confirms_no_denial_of_a_service_that_a_later_fact_has_changed() {
         assert_eq!(world.held().len(), if changes { held } else { 0 }, "changes: {changes}");
     }
 }
+
+#[test]
+fn a_narrow_list_is_applied_in_parts_and_confirms_denials_at_its_end() {
+    let (mut world, pods) = World::cluster().with_backends(4);
+    let pods: Vec<Pod> =
+        pods.iter().enumerate().map(|(n, pod)| if n < 3 { dead(pod) } else { pod.clone() }).collect();
+    for pod in &pods[..3] {
+        world.pod(pod);
+    }
+    world.denies_and_holds(2, 1);
+    let labelled = Selection::Labelled {
+        namespace: "shop".into(),
+        selector: [("app", "web")].into_iter().collect(),
+        node: None,
+    };
+    world.begin_only(Fact::Pod(Change::Part(part(labelled, pods.clone()))));
+    let mut parts = 0;
+    while world.state.is_applying(Watched::Pods) {
+        world.denies_and_holds(2, 1);
+        world.state.run_step(world.now, 1);
+        parts += 1;
+    }
+    assert_eq!(parts, pods.len() + 1, "a pod each, and its end");
+    let slices = Selection::slices_of(&web().name);
+    world.begin_only(Fact::Slice(Change::Part(part(slices, vec![slice("web", &endpoints(&pods))]))));
+    assert!(world.state.is_applying(Watched::EndpointSlices));
+    world.judge_rest();
+    world.denies_and_holds(3, 0);
+}
+
+#[test]
+fn a_narrow_list_that_is_half_applied_when_the_last_list_ends_does_not_keep_the_agent_from_being_synced() {
+    let (mut world, a) = World::where_a_died();
+    world.state.start_over(world.now);
+    world.list_all_but_pods();
+    let slices = Selection::slices_of(&web().name);
+    world.begin_only(Fact::Slice(Change::Part(part(slices, vec![slice("web", &[(X, Some(a.uid))])]))));
+    world.begin_only(list_of(&[dead(&a)]));
+    while world.state.is_applying(Watched::Pods) {
+        world.state.run_step(world.now, 1);
+    }
+    assert!(world.state.is_applying(Watched::EndpointSlices) && !world.state.is_synced());
+    world.judge_rest();
+    assert!(world.state.is_synced());
+}
+
+/// Eight dead backends; pods of the namespace that start are none of theirs.
+#[test]
+fn the_more_pods_start_the_fewer_ips_are_judged_at_once() {
+    let pieces = |starting: usize| {
+        let (mut world, pods) = World::cluster().with_backends(8);
+        for pod in &pods {
+            world.pod(&dead(pod));
+        }
+        for number in 0..starting {
+            world.pod(&pending("shop", &format!("starts-{number}"), "another"));
+        }
+        world.state = std::mem::take(&mut world.state).with_piece(20);
+        world.begin_only(service(Service { bound: Mode::Observe, ..web() }));
+        let mut pieces = 1;
+        while world.state.run_step(world.now, usize::MAX) {
+            pieces += 1;
+        }
+        assert_eq!(world.reasons().len(), 8);
+        pieces
+    };
+    assert_eq!([pieces(0), pieces(320)], [1, 8]);
+}

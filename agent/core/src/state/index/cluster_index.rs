@@ -8,7 +8,7 @@ use super::pods::{Kubelet, PodIndex, Record};
 use super::quota::RETRIED;
 use super::selectors::Selectors;
 use super::stale_index::StaleIndex;
-use super::vips::Vips;
+use super::vips::{self, Vips};
 use crate::facts::{Change, Name, Namespace, Pod, Selection, Service, Slice, Text};
 use crate::state::not_proven::{Exemption, NotProven};
 use epguard_common::{Addr, Mode, Uid, UidState};
@@ -126,11 +126,17 @@ impl ClusterIndex {
         }
     }
 
-    /// Takes in the VIPs of Services that were left out and have room by now. Returns these.
+    /// Takes in the VIPs of Services that were left out and have room by now, until they are as many as one Service may have. Returns
+    /// these Services.
     pub(crate) fn retry_vips(&mut self) -> Vec<Name> {
-        let mut found = Vec::new();
-        for name in self.vips.left_out.take_turn(RETRIED) {
+        let (mut found, mut taken) = (Vec::new(), 0);
+        for _ in 0..self.vips.left_out.all.len().min(RETRIED) {
+            if taken >= vips::OF_ONE {
+                break;
+            }
+            let Some(name) = self.vips.left_out.take_turn(1).pop() else { break };
             if let Some(service) = self.services.get(&name).filter(|service| self.vips.fits(service)) {
+                taken += vips::count(service);
                 self.vips.remove(service);
                 self.vips.add(service);
                 found.push(name);

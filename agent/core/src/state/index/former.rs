@@ -10,6 +10,9 @@ use std::time::Duration;
 /// memory.
 pub const OF_ONE: usize = 4_096;
 
+/// Things that are forgotten at once: many owners, or one that starts over, can let very many leave in one moment.
+const AT_ONCE: usize = 1_024;
+
 /// Things that left their objects within [`MEMORY`].
 #[derive(Debug, Clone)]
 pub struct Former<K> {
@@ -46,14 +49,16 @@ impl<K: Ord + Clone> Former<K> {
         }
     }
 
-    /// Forgets what is gone for [`MEMORY`]; returns what no entry has any more.
+    /// Forgets what is gone for [`MEMORY`], of very much a part; returns what no entry has any more.
     pub fn forget(&mut self, now: Duration) -> Vec<K> {
-        let mut old = Vec::new();
+        let (mut old, mut room) = (Vec::new(), AT_ONCE);
         for gone in self.gone.values_mut() {
-            while let Some((_, at)) = gone.front()
+            while room > 0
+                && let Some((_, at)) = gone.front()
                 && now.saturating_sub(*at) >= MEMORY
                 && let Some((key, _)) = gone.pop_front()
             {
+                room -= 1;
                 if uncount(&mut self.counts, &key, 1) {
                     old.push(key);
                 }
@@ -82,7 +87,8 @@ mod tests {
         }
         assert_eq!((former.counts.len(), former.gone["flood"].len()), (OF_ONE + 1, OF_ONE));
         assert!(former.contains(&0) && former.contains(&(3 * OF_ONE)) && !former.contains(&1));
-        former.forget(MEMORY);
+        let forgotten: Vec<usize> = (0..6).map(|_| former.forget(MEMORY).len()).collect();
+        assert_eq!(forgotten, [AT_ONCE, AT_ONCE, AT_ONCE, AT_ONCE, 1, 0], "a part at a time");
         assert_eq!((former.counts.len(), former.gone.len()), (0, 0));
     }
 }

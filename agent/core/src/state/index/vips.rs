@@ -13,7 +13,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 /// VIPs of one Service that are kept.
-const OF_ONE: usize = 4_096;
+pub const OF_ONE: usize = 4_096;
 
 /// VIPs of all Services.
 const OF_ALL: usize = 16 * capacity::SERVICES;
@@ -340,6 +340,34 @@ fn node_ports(service: &Service) -> impl Iterator<Item = PortNumber> {
     ports.map(|port| (port.node_port, port.protocol.number()))
 }
 
-fn count(service: &Service) -> usize {
+/// How many VIPs a Service has, with its node ports.
+pub fn count(service: &Service) -> usize {
     service.vips.len() * service.ports.len() + node_ports(service).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::ServicePort;
+    use crate::state::Settings;
+
+    #[test]
+    fn one_turn_takes_in_about_as_many_vips_as_one_service_may_have() {
+        let mut cluster = ClusterIndex::new(Settings::default());
+        cluster.vips.room.take("others".into(), OF_ALL);
+        for number in 0..8 {
+            let name: Name = ("flood".into(), number.to_string().into());
+            let port = |port| ServicePort { port, node_port: 0, protocol: Protocol::Tcp };
+            let service = Service {
+                name: name.clone(),
+                vips: (0..64).map(|last| Addr::v4([10, 96, number, last])).collect(),
+                ports: (0..32).map(port).collect(),
+                ..Service::default()
+            };
+            cluster.set_service(Duration::ZERO, &name, Some(service));
+        }
+        cluster.vips.room.give_back("others", OF_ALL);
+        let turns: Vec<usize> = (0..5).map(|_| cluster.retry_vips().len()).collect();
+        assert_eq!(turns, [2, 2, 2, 2, 0]);
+    }
 }

@@ -60,6 +60,9 @@ fn stale<'a>(cluster: &'a ClusterIndex, target: Target, naming: Naming<'_>) -> R
 
 /// Why one of a Service's own pods may hold the IP without showing it; none if none may.
 fn possible_holder(cluster: &ClusterIndex, own: Own<'_>, ip: Addr, naming: Naming<'_>) -> Option<NotProven> {
+    if own.count_unshown(ip).is_none() {
+        return Some(NotProven::TooLarge);
+    }
     let mut holders = own.unshown_holders(ip).peekable();
     holders.peek()?;
     let node = cluster.only_node_that_hands_out(ip, own.meant_at(ip));

@@ -5,6 +5,10 @@ use crate::state::index::ClusterIndex;
 use crate::state::index::pods::Record;
 use epguard_common::Addr;
 
+/// Pods of the Service's namespaces that may hold an IP without showing it: each is looked at for each IP. Of more, any may hold it.
+/// Kubernetes supports 3,000 pods in a namespace.
+const MOST_UNSHOWN: usize = 4_096;
+
 /// A Service's own pods, as opposed to all others.
 ///
 /// Its selector picks them, or its slices list them, or name one of their name that has ended: the next pod of a `StatefulSet`
@@ -51,11 +55,22 @@ impl<'a> Own<'a> {
 
     /// Those that may hold the IP without showing it, whichever node they are on.
     pub(crate) fn unshown_holders(self, ip: Addr) -> impl Iterator<Item = &'a Record> {
+        let pods = &self.cluster.pods;
+        let holders = self.of_namespaces().flat_map(move |namespace| pods.unshown_holders_in(namespace, ip));
+        holders.filter(move |holder| self.contains(&holder.pod))
+    }
+
+    /// Among how many pods these have to be looked for; none if they are too many.
+    pub(crate) fn count_unshown(self, ip: Addr) -> Option<usize> {
+        let pods = &self.cluster.pods;
+        let count = self.of_namespaces().map(|namespace| pods.count_unshown_in(namespace, ip)).sum();
+        (count <= MOST_UNSHOWN).then_some(count)
+    }
+
+    /// The namespaces of pods that may be its own without being listed.
+    fn of_namespaces(self) -> impl Iterator<Item = &'a Text> {
         let own = &self.service.name.0;
         let others = self.namespaces.iter().filter(move |namespace| *namespace != own);
-        let namespaces = [own].into_iter().chain(others);
-        let holders =
-            namespaces.flat_map(move |namespace| self.cluster.pods.unshown_holders_in(namespace, ip));
-        holders.filter(move |holder| self.contains(&holder.pod))
+        [own].into_iter().chain(others)
     }
 }

@@ -1,6 +1,6 @@
 //! What the agent knows about one IP at a moment, with names: all that a verdict rests on.
 
-use crate::facts::{Name, named};
+use crate::facts::{Name, Text, named};
 use crate::state::State;
 use crate::state::denials::pending::Denied;
 use crate::state::index::endpoints::Endpoint;
@@ -26,6 +26,9 @@ pub struct View {
     pub services: Vec<ServiceView>,
     /// The dead pod that had the orphan IP last: packets to the IP itself are denied as `terminated`.
     pub terminated: Option<String>,
+    /// True if more Services list the IP, or more pods show it, than the history keeps: some are left out.
+    #[serde(default)]
+    pub partial: bool,
 }
 
 /// A pod.
@@ -112,6 +115,12 @@ pub struct DenialView {
     pub bound: Mode,
 }
 
+/// What the history keeps of an IP: Services of one namespace, and of all, by the work that it is to judge them there, and pods that show
+/// the IP. Any namespace can list any IP, however often.
+const OF_NAMESPACE: usize = 512;
+const OF_ALL: usize = 1_024;
+const CLAIMANTS: usize = 64;
+
 impl View {
     /// True if the view has no pod, no Service and no denial of the IP itself.
     pub fn is_empty(&self) -> bool {
@@ -129,15 +138,48 @@ impl State {
 
     /// All facts about an IP.
     pub fn view(&self, ip: Addr) -> View {
+        let services: Vec<&Name> = self.cluster.endpoint_index.services_at(ip).collect();
+        self.view_of(ip, &services, usize::MAX)
+    }
+
+    /// The facts about an IP that its history keeps, and how much work they were.
+    pub fn kept_view(&self, ip: Addr) -> (View, usize) {
+        let (services, work) = self.kept_services(ip);
+        let is_partial = self.cluster.endpoint_index.services_at(ip).nth(services.len()).is_some()
+            || self.cluster.pods.claimants(ip).nth(CLAIMANTS).is_some();
+        (View { partial: is_partial, ..self.view_of(ip, &services, CLAIMANTS) }, work)
+    }
+
+    /// The Services that list the IP, as many of each namespace as the history keeps, and how much work they are.
+    fn kept_services(&self, ip: Addr) -> (Vec<&Name>, usize) {
+        let index = &self.cluster.endpoint_index;
+        let (mut kept, mut all, mut first) = (Vec::new(), 1, Name::default());
+        while all < OF_ALL
+            && let Some((namespace, _)) = index.services_from(ip, first).next()
+        {
+            let mut of_namespace = 0;
+            let services = index.services_from(ip, (namespace.clone(), Text::default()));
+            for service in services.take_while(|(own, _)| own == namespace) {
+                of_namespace += self.work_at(service, ip);
+                if of_namespace > OF_NAMESPACE {
+                    break;
+                }
+                kept.push(service);
+            }
+            all += of_namespace;
+            // No name of a namespace lies between.
+            first = (format!("{namespace}\0").into(), Text::default());
+        }
+        (kept, all)
+    }
+
+    fn view_of(&self, ip: Addr, services: &[&Name], claimants: usize) -> View {
         let cluster = &self.cluster;
-        let services: Vec<ServiceView> =
-            cluster.endpoint_index.services_at(ip).map(|name| self.service_view(name, ip)).collect();
         let mut pods: BTreeMap<Uid, PodView> = BTreeMap::new();
-        let meant =
-            cluster.endpoint_index.services_at(ip).flat_map(|name| cluster.endpoint_index.at(name, ip));
+        let meant = services.iter().flat_map(|name| cluster.endpoint_index.at(name, ip));
         let meant = meant.flat_map(|(_, targets)| targets.keys().flatten());
         let meant = meant.filter_map(|uid| cluster.pods.get(uid));
-        for record in cluster.pods.claimants(ip).chain(meant) {
+        for record in cluster.pods.claimants(ip).take(claimants).chain(meant) {
             pods.insert(record.pod.uid, self.pod_view(record, ip));
         }
         let mut pods: Vec<PodView> = pods.into_values().collect();
@@ -147,8 +189,9 @@ impl State {
             synced: self.is_synced(),
             spared: cluster.spared(ip),
             pods,
-            services,
+            services: services.iter().map(|name| self.service_view(name, ip)).collect(),
             terminated: terminated.map(|orphan_ip| self.pod_or_uid(orphan_ip.dead)),
+            partial: false,
         }
     }
 

@@ -46,15 +46,18 @@ impl State {
         }
         self.start_over_if_revived(received, &mut fact);
         let levelled = self.cluster.pods.listed;
-        let list = ReceivedList::from_fact(&fact, sent);
+        let Some(list) = ReceivedList::from_fact(&fact, sent) else {
+            return self.apply_one(received, fact, None);
+        };
         match Objects::from_list(&mut self.cluster, fact) {
-            Ok((watched, objects)) => {
-                self.lists.insert(watched, List { received, sent, objects });
+            Ok(objects) => {
+                let rest = List { received, objects, concerned: BTreeSet::new(), list };
+                self.lists.insert(rest.list.kind, rest);
                 let mut dirty = Dirty::default();
                 self.add_levelled(levelled, &mut dirty);
                 self.process_changes(received, dirty);
             }
-            Err(fact) => self.apply_one(received, fact, list),
+            Err(fact) => self.apply_one(received, fact, Some(list)),
         }
     }
 
@@ -196,27 +199,18 @@ impl State {
             }
             Fact::NodeSeen(seen) => {
                 self.cluster.nodes.see(&seen);
-                let waiting = self.node_checks.shown(&seen.name);
                 let mut dirty = Dirty::default();
-                dirty.pairs(waiting.iter().map(|(service, ip)| (service, *ip)));
+                for service in self.node_checks.shown(&seen.name) {
+                    dirty.service(&service);
+                }
                 dirty
             }
             fact => dirty::update_index(&mut self.cluster, now, fact),
         };
         self.add_levelled(levelled, &mut dirty);
-        match list {
-            Some(list) if list.part.is_some() => {
-                let services = self.services_concerned(&list, &dirty);
-                self.orphan_ips.listed(&self.cluster, &list);
-                self.process_changes(now, dirty);
-                self.opinions.received(&list);
-                self.judge_on(&list, services);
-            }
-            Some(list) => {
-                self.process_changes(now, dirty);
-                self.listed(now, list);
-            }
-            None => self.process_changes(now, dirty),
+        self.process_changes(now, dirty);
+        if let Some(list) = list {
+            self.listed(now, list);
         }
     }
 

@@ -6,7 +6,7 @@ use crate::state::dirty::Dirty;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::not_proven::NotProven;
 use crate::state::orphan_ip::OrphanIp;
-use crate::state::proof::judge;
+use crate::state::proof::{Own, judge};
 use crate::state::queue::Scope;
 use crate::state::{State, tables};
 use epguard_common::{Addr, Denial, Suspect, Uid};
@@ -22,6 +22,9 @@ pub struct Piece {
 
 /// Laying out so many VIPs takes about as long as judging an endpoint.
 const VIPS: usize = 16;
+
+/// And so does a look at so many pods that may hold an IP without showing it.
+const UNSHOWN: usize = 16;
 
 impl Default for Piece {
     fn default() -> Self {
@@ -150,7 +153,7 @@ impl State {
             while (judged <= most || ips.is_empty())
                 && let Some(ip) = scope.take_next()
             {
-                judged += 1 + self.cluster.endpoint_index.count_at(&service, ip);
+                judged += self.work_at(&service, ip);
                 ips.push(ip);
             }
             let lists = scope.lists.clone();
@@ -170,6 +173,13 @@ impl State {
         // Many Services may list one IP.
         self.lay_out_suspects(&changed);
         self.end_first_lists();
+    }
+
+    /// How much work it is to judge a Service at an IP, in endpoints.
+    pub(crate) fn work_at(&self, service: &Name, ip: Addr) -> usize {
+        let own = self.cluster.service(service).map(|service| Own::new(&self.cluster, service));
+        let unshown = own.and_then(|own| own.count_unshown(ip)).unwrap_or_default();
+        1 + self.cluster.endpoint_index.count_at(service, ip) + unshown / UNSHOWN
     }
 
     /// Judges the endpoints of a Service at some IPs, on lists that have come. Returns the IPs where a denial changed.

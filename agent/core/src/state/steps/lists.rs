@@ -1,4 +1,4 @@
-//! A list of all objects, applied a part at a time, so that no list keeps the agent from anything else for long.
+//! A list of all objects, or a narrow one, applied a part at a time, so that no list keeps the agent from anything else for long.
 //!
 //! ```text
 //! list -> scanned -> each object applied, denials that it contradicts end -> all endpoints that may be denied judged
@@ -22,17 +22,21 @@ use std::vec::IntoIter;
 pub struct List {
     /// When it came.
     pub received: Duration,
-    /// When it was requested.
-    pub sent: Duration,
+    /// What it lists, and when it was requested.
+    pub list: ReceivedList,
     /// What is left of it.
     pub objects: Objects,
+    /// Of a narrow list: the Services that its objects concern.
+    pub concerned: BTreeSet<Name>,
 }
 
 /// The objects of a list that are still to be applied; none for those that are gone. Pods that are gone come first: until then they
-/// would seem to share IPs with new ones.
+/// would seem to share IPs with new ones. One at a time: two possible holders that come together would each seem not to be the first.
 #[derive(Debug, Clone)]
 pub enum Objects {
     Pods(IntoIter<Uid>, IntoIter<Pod>),
+    /// Of a narrow list.
+    SomePods(IntoIter<Uid>, IntoIter<Pod>),
     Slices(IntoIter<(Name, Option<Slice>)>),
     Services(IntoIter<(Name, Option<Service>)>),
 }
@@ -40,20 +44,23 @@ pub enum Objects {
 impl Objects {
     /// The objects of a fact, if it is a list of many.
     #[allow(clippy::result_large_err, reason = "the error is the fact itself, which goes on")]
-    pub fn from_list(cluster: &mut ClusterIndex, fact: Fact) -> Result<(Watched, Self), Fact> {
+    pub fn from_list(cluster: &mut ClusterIndex, fact: Fact) -> Result<Self, Fact> {
         Ok(match fact {
             Fact::Pod(Change::Reset(pods)) => {
                 let listed: HashSet<Uid> = pods.iter().map(|pod| pod.uid).collect();
                 let gone = cluster.pods.begin_list(&listed);
                 // No claim that the list shows first is newer than others: not at its end, and not in between.
                 cluster.pods.level_claims();
-                (Watched::Pods, Self::Pods(gone.into_iter(), pods.into_iter()))
+                Self::Pods(gone.into_iter(), pods.into_iter())
             }
-            Fact::Slice(list @ Change::Reset(_)) => {
-                (Watched::EndpointSlices, Self::Slices(cluster.slices_by_name(list).into_iter()))
+            Fact::Pod(Change::Part(part)) => {
+                Self::SomePods(cluster.pods.begin_part(&part).into_iter(), part.objects.into_iter())
+            }
+            Fact::Slice(list @ (Change::Reset(_) | Change::Part(_))) => {
+                Self::Slices(cluster.slices_by_name(list).into_iter())
             }
             Fact::Service(list @ Change::Reset(_)) => {
-                (Watched::Services, Self::Services(cluster.services_by_name(list).into_iter()))
+                Self::Services(cluster.services_by_name(list).into_iter())
             }
             other => return Err(other),
         })
@@ -83,6 +90,13 @@ impl Objects {
                 let touched = match gone.next() {
                     Some(uid) => Some(cluster.pods.vanish(uid)),
                     None => cluster.pods.upsert(now, listed.next()?, true),
+                };
+                dirty.changed_pod(touched, cluster, now);
+            }
+            Self::SomePods(gone, listed) => {
+                let touched = match gone.next() {
+                    Some(uid) => Some(cluster.pods.vanish(uid)),
+                    None => cluster.pods.list_in_part(now, listed.next()?),
                 };
                 dirty.changed_pod(touched, cluster, now);
             }
@@ -118,18 +132,35 @@ impl State {
     }
 
     /// Applies about `most` objects more of a list.
-    pub(crate) fn apply_part(&mut self, watched: Watched, mut list: List, most: usize) {
+    pub(crate) fn apply_part(&mut self, watched: Watched, mut rest: List, most: usize) {
         let mut dirty = Dirty::default();
         self.judged = None;
-        let (received, sent) = (list.received, list.sent);
-        let more = list.objects.apply(&mut self.cluster, received, &mut dirty, most);
-        // Until its end, what it shows begins nothing.
-        self.lists.insert(watched, list);
-        self.process_changes(received, dirty);
-        if !more {
-            self.lists.remove(&watched);
-            self.listed(received, ReceivedList::whole(watched, sent));
+        let (received, levelled) = (rest.received, self.cluster.pods.listed);
+        let more = rest.objects.apply(&mut self.cluster, received, &mut dirty, most);
+        self.add_levelled(levelled, &mut dirty);
+        if rest.list.part.is_some() {
+            rest.concerned.extend(dirty.services.keys().cloned());
         }
+        // Until its end, what it shows begins nothing.
+        self.lists.insert(watched, rest);
+        self.process_changes(received, dirty);
+        if !more && let Some(List { list, concerned, .. }) = self.lists.remove(&watched) {
+            if list.part.is_some() {
+                self.listed_in_part(received, &list, concerned);
+            } else {
+                self.listed(received, list);
+            }
+        }
+    }
+
+    /// Has the Services judged whose denials a narrow list, which was applied in whole, may begin, and those that wait for it.
+    fn listed_in_part(&mut self, now: Duration, list: &ReceivedList, concerned: BTreeSet<Name>) {
+        let waiting = self.denials.waiting(&self.cluster, list).cloned();
+        let services = concerned.into_iter().chain(waiting).collect();
+        self.orphan_ips.listed(&self.cluster, list);
+        self.process_changes(now, Dirty { orphan_ips: true, ..Dirty::default() });
+        self.opinions.received(list);
+        self.judge_on(list, services);
     }
 
     /// Confirms pending denials by a list that was applied in whole, and has all endpoints judged that may be denied.
@@ -137,7 +168,8 @@ impl State {
         let was_listed = self.is_listed();
         self.listed.insert(list.kind);
         let are_all = Watched::ALWAYS.iter().all(|watched| self.listed.contains(watched));
-        self.is_listed |= are_all && !self.is_half_applied();
+        let is_last = self.lists.values().all(|rest| rest.list.part.is_some());
+        self.is_listed |= are_all && is_last;
         // Pods of the tables: their orphan IPs are restored with them, and no others are recorded.
         let mut restored = Vec::new();
         let mut dirty = Dirty { orphan_ips: true, ..Dirty::default() };
@@ -188,12 +220,5 @@ impl State {
     pub(crate) fn services_to_judge(&self) -> BTreeSet<Name> {
         let services = self.cluster.stale.services().chain(self.denials.services());
         services.cloned().collect()
-    }
-
-    /// The Services whose denials a list of some objects confirms, ends or may begin.
-    pub(crate) fn services_concerned(&self, list: &ReceivedList, dirty: &Dirty) -> BTreeSet<Name> {
-        let changed = dirty.services.keys();
-        let waiting = self.denials.waiting(&self.cluster, list);
-        changed.chain(waiting).cloned().collect()
     }
 }

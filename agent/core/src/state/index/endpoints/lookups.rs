@@ -52,7 +52,12 @@ impl EndpointIndex {
 
     /// Services that list an IP, or listed it recently.
     pub fn services_at(&self, ip: Addr) -> impl Iterator<Item = &Name> {
-        let from = self.ips.from((ip, Name::default())).map(|(pair, _)| pair);
+        self.services_from(ip, Name::default())
+    }
+
+    /// The same from this name on, ascending.
+    pub(crate) fn services_from(&self, ip: Addr, first: Name) -> impl Iterator<Item = &Name> {
+        let from = self.ips.from((ip, first)).map(|(pair, _)| pair);
         from.take_while(move |(own, _)| *own == ip).map(|(_, service)| service)
     }
 

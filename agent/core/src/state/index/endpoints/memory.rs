@@ -13,19 +13,23 @@ pub const MEMORY: Duration = Duration::from_mins(10);
 /// Endpoints kept per Service beyond those that are listed; the oldest go first.
 pub const MAX_REMEMBERED: usize = 4096;
 
+/// Endpoints that are removed at once. A namespace can let its tens of thousands become old in one moment.
+pub const AT_ONCE: usize = 2_048;
+
 impl EndpointIndex {
-    /// Removes endpoints that no slice has listed and no packet has hit for [`MEMORY`].
+    /// Removes endpoints that no slice has listed and no packet has hit for [`MEMORY`]; of very many the first [`AT_ONCE`].
     pub fn expire(&mut self, now: Duration) -> Touched {
         let is_old = |used: Moment| now.saturating_sub(used.into()) > MEMORY;
         let is_due =
             |all: &BTreeSet<(Moment, Endpoint, Target)>| all.first().is_some_and(|one| is_old(one.0));
-        let due = self.remembered.iter().filter(|(_, all)| is_due(all));
+        let due = self.remembered.iter().filter(|(_, all)| is_due(all)).take(AT_ONCE);
         let due: Vec<Name> = due.map(|(service, _)| service.clone()).collect();
-        let mut touched = Touched::default();
+        let (mut touched, mut room) = (Touched::default(), AT_ONCE);
         for service in due {
-            let gone = self.remembered.get(&service).into_iter().flatten();
-            let gone = gone.take_while(|(used, ..)| is_old(*used));
-            self.forget(&service, gone.copied().collect(), &mut touched);
+            let old = self.remembered.get(&service).into_iter().flatten();
+            let gone: Vec<_> = old.take_while(|(used, ..)| is_old(*used)).take(room).copied().collect();
+            room -= gone.len();
+            self.forget(&service, gone, &mut touched);
         }
         touched
     }
@@ -52,5 +56,28 @@ impl EndpointIndex {
             self.uncount(service, ip, target);
             touched.add(service, ip, target);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::listing;
+    use epguard_common::Addr;
+
+    #[test]
+    fn what_becomes_old_at_once_is_removed_a_part_at_a_time() {
+        let mut index = EndpointIndex::default();
+        let name = |service: u8| -> Name { ("flood".into(), service.to_string().into()) };
+        for service in 0..4 {
+            let ips = (0..1_000_u16).map(|number| {
+                let [high, low] = number.to_be_bytes();
+                Addr::v4([10, service, high, low])
+            });
+            index.set(Duration::ZERO, &name(service), Some(listing(&name(service), ips)));
+            index.set(Duration::ZERO, &name(service), None);
+        }
+        let mut removed = || index.expire(MEMORY * 2).pairs.len();
+        assert_eq!([removed(), removed(), removed()], [AT_ONCE, 4_000 - AT_ONCE, 0]);
     }
 }

@@ -6,7 +6,7 @@ use super::record::{Claim, Kubelet, Record};
 use crate::facts::{Name, Part, Pod, Text};
 use crate::state::index::nodes::Incarnation;
 use epguard_common::{Addr, Mode, Uid, UidState};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 /// All pods.
@@ -72,6 +72,13 @@ impl PodIndex {
         let of_other_family = self.places.of_one_family(namespace, !ip.is_v4());
         let holders = self.records_of(possible_holders.chain(of_other_family));
         holders.filter(move |record| record.may_hold_unshown(ip))
+    }
+
+    /// Among how many pods these are.
+    pub fn count_unshown_in(&self, namespace: &str, ip: Addr) -> usize {
+        let possible_holders = self.places.possible_holders.get(namespace).map_or(0, BTreeSet::len);
+        let of_other_family = self.places.has_of_one_family(namespace, !ip.is_v4());
+        possible_holders + if of_other_family { self.count_in(namespace) } else { 0 }
     }
 
     /// The pods of a node that the API shows.
@@ -154,19 +161,19 @@ impl PodIndex {
         gone.map(|pod| pod.uid).collect()
     }
 
-    /// Applies a pod of such a list. It shows no order of claims either, but only a claim that the watch lacked makes the
-    /// known order doubtful.
-    pub fn list_in_part(&mut self, now: Duration, pod: Pod) -> Touched {
+    /// Applies a pod of such a list; none if no rule reads what changed. It shows no order of claims either, but only a claim that the
+    /// watch lacked makes the known order doubtful.
+    pub fn list_in_part(&mut self, now: Duration, pod: Pod) -> Option<Touched> {
         let uid = pod.uid;
         let known = self.get(uid);
         let doubtful = known.is_some_and(|known| known.unconfirmed || known.narrowly);
-        let touched = self.upsert(now, pod, true).unwrap_or((uid, None));
+        let touched = self.upsert(now, pod, true)?;
         self.change(uid, |record| record.narrowly = doubtful && !record.unconfirmed);
         let claims = self.get(uid).into_iter().flat_map(|record| record.claims.iter());
         if claims.into_iter().any(|(_, claim)| claim.order == self.order) {
             self.level_claims();
         }
-        touched
+        Some(touched)
     }
 
     /// Applies the absence of a pod from a list: it vanished unseen, which proves nothing.

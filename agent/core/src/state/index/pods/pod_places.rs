@@ -62,9 +62,14 @@ impl PodPlaces {
     /// The pods of a namespace, if some of them show IPs of this family only: `is_v4`, or IPv6. Nearly always there are none, or only
     /// one family is in use.
     pub fn of_one_family(&self, namespace: &str, is_v4: bool) -> impl Iterator<Item = &Uid> {
-        let has_some = self.of_one_family.contains_key(&(Text::from(namespace), is_v4));
+        let has_some = self.has_of_one_family(namespace, is_v4);
         let pods = if has_some { self.in_namespaces.get(namespace) } else { None };
         pods.into_iter().flatten()
+    }
+
+    /// True if a live pod of the namespace shows IPs of this family only.
+    pub fn has_of_one_family(&self, namespace: &str, is_v4: bool) -> bool {
+        self.of_one_family.contains_key(&(Text::from(namespace), is_v4))
     }
 
     /// Pods of this name that have ended.
