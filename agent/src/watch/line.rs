@@ -62,7 +62,8 @@ pub(super) struct Headed {
 pub(super) struct Head {
     name: String,
     namespace: String,
-    uid: String,
+    /// Whatever it is: the name must be read all the same.
+    uid: Value,
     resource_version: String,
     /// The token of the next page.
     #[serde(rename = "continue")]
