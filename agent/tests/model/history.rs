@@ -89,6 +89,8 @@ pub struct Setup {
     /// Selector and writer of the Services `front` and `pg`.
     pub front: usize,
     pub pg: usize,
+    /// What the agent's work costs.
+    pub costs: Costs,
     /// Seconds for which everything stays as it is at the end, faults included.
     pub linger: u8,
     /// Whether the quiet after that lasts its full time, though all that is provable is denied before.
@@ -150,6 +152,7 @@ fn setups() -> impl Strategy<Value = Setup> {
     let host_port = prop_oneof![4 => Just(None), 1 => prop::sample::select(vec![Some("web"), Some("api")])];
     let pods = (families, networks, 0..OWNERS.len(), host_port);
     let kubelets = (kubelet(), kubelet(), last);
+    let ends = (ends, costs());
     let all = (ipam, kubelets, pods, prop::bool::weighted(0.7), writers, ends);
     all.prop_map(
         |(
@@ -158,7 +161,7 @@ fn setups() -> impl Strategy<Value = Setup> {
             (families, networks, owner, host_port),
             follow,
             (front, pg),
-            (linger, patient, converge),
+            ((linger, patient, converge), costs),
         )| {
             Setup {
                 ipam,
@@ -170,12 +173,29 @@ fn setups() -> impl Strategy<Value = Setup> {
                 host_port,
                 front,
                 pg,
+                costs,
                 linger,
                 patient,
                 converge,
             }
         },
     )
+}
+
+/// Mostly nothing. Else pieces are small, and a turn takes 5 to 300 ms; or each message takes long.
+fn costs() -> impl Strategy<Value = Costs> {
+    let costs = |message, step, piece| Costs {
+        message: Duration::from_micros(message),
+        step: Duration::from_millis(step),
+        piece,
+    };
+    let steps = (prop::sample::select(vec![5, 20, 60]), 1usize..4);
+    let slow = (prop::sample::select(vec![2_000, 20_000, 100_000]), 5u64..200, 1usize..4);
+    prop_oneof![
+        6 => Just(Costs::NONE),
+        2 => steps.prop_map(move |(step, piece)| costs(50, step, piece)),
+        1 => slow.prop_map(move |(message, step, piece)| costs(message, step, piece)),
+    ]
 }
 
 /// Milliseconds before an operation.

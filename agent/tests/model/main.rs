@@ -30,6 +30,7 @@ use agent::*;
 use checks::Suspicions;
 use cluster::*;
 use debts::*;
+use epguard::daemon::run::inbox::Turn as Input;
 use history::*;
 use objects::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
