@@ -174,6 +174,9 @@ pub fn lasting(world: &World, kernel: &Kernel) -> BTreeSet<(Ip, Ip, &'static str
     };
     let is_plain = |denied: &&Denied| {
         let services: Vec<&Service> = denied.vip.into_iter().flat_map(|vip| called(world, vip)).collect();
+        if services.is_empty() {
+            return false;
+        }
         let is_of = |namespace: &str| services.iter().any(|service| service.namespace == namespace);
         let mut pods = world.objects.pods.iter();
         if pods.any(|((namespace, _), pod)| is_of(namespace) && is_unknown(pod, denied.ip)) {

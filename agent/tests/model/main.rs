@@ -12,6 +12,7 @@
 mod agent;
 mod checks;
 mod cluster;
+mod crowd;
 mod debts;
 mod history;
 mod intent;
@@ -29,6 +30,7 @@ mod writers;
 use agent::*;
 use checks::Suspicions;
 use cluster::*;
+use crowd::*;
 use debts::*;
 use epguard::daemon::run::inbox::Turn as Input;
 use history::*;

@@ -106,6 +106,7 @@ impl Run {
             self.check()?;
         }
         self.wait(Duration::from_secs(history.setup.linger.into())).await?;
+        self.world.agenda.clear();
         self.world.flow();
         self.world.outage(false);
         self.netlink = true;
@@ -162,7 +163,8 @@ impl Run {
     async fn wait(&mut self, duration: Duration) -> Result<(), String> {
         let end = Instant::now() + duration;
         loop {
-            let next = self.back.map_or(end, |back| back.min(end));
+            let wakes = [self.back, self.world.agenda.next()];
+            let next = wakes.into_iter().flatten().fold(end, Instant::min);
             let turn = if let Some(agent) = &mut self.agent {
                 tokio::select! {
                     biased;
@@ -176,6 +178,13 @@ impl Run {
             if let Some(turn) = turn {
                 self.take_turn(turn)?;
                 continue;
+            }
+            while let Some(chore) = self.world.agenda.take() {
+                self.world.carry_out(chore);
+                if !matches!(chore, Chore::Flood(..)) {
+                    self.note_aims();
+                    self.check()?;
+                }
             }
             let now = Instant::now();
             if self.back.take_if(|back| *back <= now).is_some() {
