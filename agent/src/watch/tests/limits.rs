@@ -3,8 +3,8 @@
 use super::mock::{ROOM, Rig, pod};
 use super::narrow::{asked, order, ordered};
 use epguard_core::facts::Selection;
-use std::time::{Duration, Instant};
-use tokio::time::{sleep, timeout};
+use std::time::Duration;
+use tokio::time::{Instant, sleep, timeout};
 
 #[tokio::test(start_paused = true)]
 async fn a_narrow_list_with_a_pod_that_cannot_be_read_proves_nothing() {
@@ -89,7 +89,7 @@ async fn what_waits_behind_a_full_channel_is_as_old_as_that_until_the_stream_was
     }
     sleep(Duration::from_millis(100)).await;
     let filled = Instant::now();
-    std::thread::sleep(Duration::from_millis(2));
+    sleep(Duration::from_millis(2)).await;
     for number in 0..count {
         assert!(rig.received().await <= filled, "{number}");
     }
