@@ -172,15 +172,16 @@ impl Denials {
         self.of_services.keys()
     }
 
-    /// Services with pending denials that may wait for the list.
+    /// Services with pending denials that may wait for the list, or whose pods it shows alive. It has been applied.
     pub fn waiting(&self, cluster: &ClusterIndex, list: &ReceivedList) -> impl Iterator<Item = &Name> {
         let concerned = self.of_services.iter().filter(move |(service, known)| {
             let needs = Needs::new(cluster, service);
             let waits = |pending: &Pending| pending.waits.contains(&Some(list.kind));
             let waiting =
                 known.denied.iter().filter(|(_, denied)| denied.pending.as_deref().is_some_and(waits));
-            let ips: BTreeSet<Addr> = waiting.map(|(endpoint, _)| endpoint.ip).collect();
-            ips.into_iter().any(|ip| needs.may_include(ip, list))
+            let meant: BTreeSet<(Addr, Uid)> =
+                waiting.map(|(endpoint, denied)| (endpoint.ip, denied.proven.dead_uid)).collect();
+            meant.iter().any(|(ip, uid)| needs.may_include(*ip, list) || needs.shows_alive(list, *uid))
         });
         concerned.map(|(service, _)| service)
     }
