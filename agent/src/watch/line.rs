@@ -62,7 +62,7 @@ pub(super) struct Headed {
 pub(super) struct Head {
     name: String,
     namespace: String,
-    uid: String,
+    uid: Value,
     resource_version: String,
     /// The token of the next page.
     #[serde(rename = "continue")]
