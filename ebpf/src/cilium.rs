@@ -2,7 +2,7 @@
 
 use crate::maps;
 use aya_ebpf::EbpfContext as _;
-use aya_ebpf::bindings::{__sk_buff, BPF_F_NO_PREALLOC};
+use aya_ebpf::bindings::{__sk_buff, BPF_F_NO_COMMON_LRU, BPF_F_NO_PREALLOC};
 use aya_ebpf::btf_maps::{ArrayOfMaps, HashMap, LruHashMap};
 use aya_ebpf::helpers::generated::bpf_get_socket_cookie;
 use aya_ebpf::macros::btf_map;
@@ -14,24 +14,42 @@ use epguard_common::cilium::{
 use epguard_common::{Packet, Vip};
 
 const ON_DEMAND: usize = BPF_F_NO_PREALLOC as usize;
+const PER_CPU: usize = BPF_F_NO_COMMON_LRU as usize;
 const TCP: u8 = 6;
 
 /// Maps of each kind: the one that Cilium has pinned, and the one before it, which endpoints use for a while after a restart.
 const GENERATIONS: u32 = 2;
 
+// The kernel takes only inner maps of the flags that the outer map was made for. Cilium has an option for one flag of each type, and
+// with it changes maps while they are in use: each generation is in one of two outer maps.
+
 /// `cilium_ct4_global`, then `cilium_ct_any4_global`; each in two generations.
 #[btf_map]
 static CILIUM_CT4: ArrayOfMaps<LruHashMap<Connection4, ConnectionEntry, 1>, 4> = ArrayOfMaps::new();
 #[btf_map]
+static CILIUM_CT4_CPU: ArrayOfMaps<LruHashMap<Connection4, ConnectionEntry, 1, PER_CPU>, 4> =
+    ArrayOfMaps::new();
+#[btf_map]
 static CILIUM_CT6: ArrayOfMaps<LruHashMap<Connection6, ConnectionEntry, 1>, 4> = ArrayOfMaps::new();
+#[btf_map]
+static CILIUM_CT6_CPU: ArrayOfMaps<LruHashMap<Connection6, ConnectionEntry, 1, PER_CPU>, 4> =
+    ArrayOfMaps::new();
 #[btf_map]
 static CILIUM_NAT4: ArrayOfMaps<HashMap<u16, Service4, 1, ON_DEMAND>, 2> = ArrayOfMaps::new();
 #[btf_map]
+static CILIUM_NAT4_PRE: ArrayOfMaps<HashMap<u16, Service4, 1>, 2> = ArrayOfMaps::new();
+#[btf_map]
 static CILIUM_NAT6: ArrayOfMaps<HashMap<u16, Service6, 1, ON_DEMAND>, 2> = ArrayOfMaps::new();
+#[btf_map]
+static CILIUM_NAT6_PRE: ArrayOfMaps<HashMap<u16, Service6, 1>, 2> = ArrayOfMaps::new();
 #[btf_map]
 static CILIUM_SK4: ArrayOfMaps<LruHashMap<Socket4, SocketService4, 1>, 2> = ArrayOfMaps::new();
 #[btf_map]
+static CILIUM_SK4_CPU: ArrayOfMaps<LruHashMap<Socket4, SocketService4, 1, PER_CPU>, 2> = ArrayOfMaps::new();
+#[btf_map]
 static CILIUM_SK6: ArrayOfMaps<LruHashMap<Socket6, SocketService6, 1>, 2> = ArrayOfMaps::new();
+#[btf_map]
+static CILIUM_SK6_CPU: ArrayOfMaps<LruHashMap<Socket6, SocketService6, 1, PER_CPU>, 2> = ArrayOfMaps::new();
 
 /// Whether Cilium has translated the packet in the scratch map from a Service's address, which is kept there; 0 if not. Global, as
 /// [`read_entry`](crate::conntrack::read_entry).
@@ -49,11 +67,17 @@ pub extern "C" fn translated() -> u32 {
     match reversal {
         None | Some(0) => 0,
         Some(reversal) if packet.dst.is_v4() => {
-            let at = |generation| CILIUM_NAT4.get_value_ptr_mut(generation, &reversal);
+            let at = |generation| {
+                let pinned = CILIUM_NAT4.get_value_ptr_mut(generation, &reversal);
+                pinned.or_else(|| CILIUM_NAT4_PRE.get_value_ptr_mut(generation, &reversal))
+            };
             u32::from(keep(only(at(0), at(1)).map(|service| service.vip(packet.protocol))))
         }
         Some(reversal) => {
-            let at = |generation| CILIUM_NAT6.get_value_ptr_mut(generation, &reversal);
+            let at = |generation| {
+                let pinned = CILIUM_NAT6.get_value_ptr_mut(generation, &reversal);
+                pinned.or_else(|| CILIUM_NAT6_PRE.get_value_ptr_mut(generation, &reversal))
+            };
             u32::from(keep(only(at(0), at(1)).map(|service| service.vip(packet.protocol))))
         }
     }
@@ -64,9 +88,13 @@ pub extern "C" fn translated() -> u32 {
 #[inline(always)]
 fn reversal(packet: &Packet, place: u32) -> Option<u16> {
     let entry = if packet.dst.is_v4() {
-        CILIUM_CT4.get_value_ptr_mut(place, &Connection4::from_packet(packet))
+        let key = Connection4::from_packet(packet);
+        let entry = CILIUM_CT4.get_value_ptr_mut(place, &key);
+        entry.or_else(|| CILIUM_CT4_CPU.get_value_ptr_mut(place, &key))
     } else {
-        CILIUM_CT6.get_value_ptr_mut(place, &Connection6::from_packet(packet))
+        let key = Connection6::from_packet(packet);
+        let entry = CILIUM_CT6.get_value_ptr_mut(place, &key);
+        entry.or_else(|| CILIUM_CT6_CPU.get_value_ptr_mut(place, &key))
     };
     // SAFETY: an entry of a map, which stays readable for the run of the program; every bit pattern is a ConnectionEntry.
     entry.map(|entry| unsafe { (&raw const (*entry).reversal).read_volatile() })
@@ -108,11 +136,15 @@ pub fn has_socket(packet: &Packet, cookie: u64) -> bool {
 #[inline(always)]
 fn find_socket(packet: &Packet, cookie: u64, generation: u32) -> Option<Vip> {
     if packet.dst.is_v4() {
-        let found = CILIUM_SK4.get_value_ptr_mut(generation, &Socket4::from_cookie(cookie, packet));
+        let key = Socket4::from_cookie(cookie, packet);
+        let found = CILIUM_SK4.get_value_ptr_mut(generation, &key);
+        let found = found.or_else(|| CILIUM_SK4_CPU.get_value_ptr_mut(generation, &key));
         // SAFETY: as in `reversal`.
         found.map(|found| unsafe { found.read_unaligned() }.vip(packet.protocol))
     } else {
-        let found = CILIUM_SK6.get_value_ptr_mut(generation, &Socket6::from_cookie(cookie, packet));
+        let key = Socket6::from_cookie(cookie, packet);
+        let found = CILIUM_SK6.get_value_ptr_mut(generation, &key);
+        let found = found.or_else(|| CILIUM_SK6_CPU.get_value_ptr_mut(generation, &key));
         // SAFETY: as in `reversal`.
         found.map(|found| unsafe { found.read_unaligned() }.vip(packet.protocol))
     }

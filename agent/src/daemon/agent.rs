@@ -6,7 +6,6 @@ mod overview;
 mod slow_steps;
 #[cfg(test)]
 mod tests;
-mod waiting;
 
 use crate::daemon::args::AgentArgs;
 use crate::daemon::confirmation::Confirmation;
@@ -16,6 +15,8 @@ use crate::daemon::mode_policy::NodeModes;
 use crate::daemon::node_thread::{NodeEvent, NodeThread};
 use crate::daemon::report::denial_log::Report;
 use crate::daemon::report::metrics::Timings;
+use crate::daemon::turn::waiting::Waiting;
+use crate::daemon::turn::{PART, Turn};
 use crate::kernel::maps::Writer;
 use crate::node::netlink::Event as LinkEvent;
 use crate::shared::clock::{Clocks, boot as now, nanoseconds};
@@ -25,7 +26,7 @@ use crate::watch::Watches;
 use anyhow::Result;
 use epguard_common::{Addr, Event, Outcome};
 use epguard_core::facts::{Fact, Presence, Protocol, Watched};
-use epguard_core::freshness::{Due, Freshness};
+use epguard_core::freshness::Freshness;
 use epguard_core::history::History;
 use epguard_core::state::{Endpoint, State};
 use interfaces::Interfaces;
@@ -33,13 +34,9 @@ use slow_steps::SlowSteps;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync;
-use waiting::Waiting;
 
 /// New owners that are written at once: two milliseconds' worth.
 const OWNERS: usize = 512;
-
-/// A fact that waits for longer ends the lease: it may contradict a denial.
-const UNREAD: Duration = Duration::from_secs(1);
 
 /// The state of the agent's one loop.
 pub struct Agent {
@@ -272,24 +269,20 @@ impl Agent {
         Ok(())
     }
 
-    /// Renews the lease if the view is fresh enough. Requires that what was applied so far is in the maps; a fact that has waited for
-    /// long ends it. While there are denials, asks for confirmations of the watches that are due.
+    /// Renews the lease, or ends it. Requires that what was applied so far is in the maps.
     fn keep_view_fresh(&mut self) -> Result<()> {
-        let (clocks, denies) = (Clocks::now(), self.denies());
-        let half_applied = self.state.half_applied_since().map(|since| clocks.boot.saturating_sub(since));
-        let is_unread = self.waiting.longest().max(half_applied) > Some(UNREAD);
-        self.lease.check(clocks.boot, denies);
-        let renewed = self.lease.renew(clocks, self.state.is_synced(), is_unread);
+        let denies = self.denies();
+        let mut turn = Turn {
+            state: &mut self.state,
+            lease: &mut self.lease,
+            waiting: &mut self.waiting,
+            watches: &self.api,
+            clock: now,
+            part: PART,
+        };
+        let renewed = turn.renew(Clocks::now(), denies);
         if let Some(deadline) = renewed {
             self.writer.view.renew_lease(nanoseconds(deadline))?;
-        }
-        if denies {
-            for Due { watch, within } in self.lease.view.due(now()) {
-                self.api.confirm(watch, within);
-            }
-        }
-        while let Some((node, within)) = self.state.take_node_check(now()) {
-            self.api.look_at_node(node, within);
         }
         Ok(())
     }

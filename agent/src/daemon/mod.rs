@@ -13,3 +13,4 @@ pub mod report;
 pub mod run;
 pub mod telemetry;
 pub mod translators;
+pub mod turn;

@@ -197,7 +197,7 @@ fn warn_of_old_flags(args: &AgentArgs) {
 fn load(args: &AgentArgs, nfct_at: u32) -> Result<Datapath> {
     let pins = &args.pins.pin_dir;
     Pins::make(pins)?;
-    cilium::prepare(&args.cilium_maps, pins)?;
+    cilium::prepare(pins)?;
     let datapath = Datapath::load(pins, args.hooks, nfct_at)?.with_xdp(args.xdp)?;
     Ok(datapath.with_cgroup(cgroup(args.cgroup.as_deref())?))
 }

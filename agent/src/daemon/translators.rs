@@ -60,7 +60,7 @@ impl Translators {
 
     /// Looks for conntrack, until it is there, and for Cilium's maps.
     ///
-    /// Errors: a map of Cilium's maps cannot be written, or has to be made anew by the next process.
+    /// Errors: a map of Cilium's maps cannot be written.
     pub fn follow(&mut self) -> Result<()> {
         let looked = Some(is_loaded());
         if self.kernel.is_none() && self.entry_at.is_none() && self.looked != looked {

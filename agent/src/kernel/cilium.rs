@@ -1,8 +1,9 @@
 //! Cilium's maps, found by their pins and handed to the programs as inner maps of ours: so they may come and go while the programs
 //! run.
 //!
-//! After a change of their size or flags Cilium pins new maps, and its endpoints use the ones before for some seconds (17 s seen). So
-//! the programs look both up.
+//! After a change of their size or flags Cilium pins new maps, and its endpoints use the ones before for some seconds (23 s seen). So
+//! the programs look both up. The kernel takes only inner maps of the flags that an outer map was made for: there is one for maps with
+//! the flag that Cilium has an option for, and one for maps without.
 
 use super::datapath::object::explain;
 use super::datapath::{bpf, unpin};
@@ -10,9 +11,8 @@ use super::maps;
 use anyhow::{Context as _, Result, bail};
 use aya::maps::MapData;
 use aya_obj::generated::bpf_map_type::{BPF_MAP_TYPE_HASH, BPF_MAP_TYPE_LRU_HASH};
-use aya_obj::generated::{BPF_F_NO_PREALLOC, bpf_map_type};
-use nix::libc;
-use std::os::fd::{AsFd as _, OwnedFd};
+use aya_obj::generated::{BPF_F_NO_COMMON_LRU, BPF_F_NO_PREALLOC, bpf_map_type};
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -23,28 +23,50 @@ const KEEP_OLD: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 struct Shape {
     pin: &'static str,
-    /// Our map that has it as an inner map, and the first of its two places there.
-    outer: &'static str,
+    /// Our maps of which one has it as an inner map, and the first of its two places there.
+    outers: [Outer; 2],
     place: u32,
     kind: bpf_map_type,
     key: u32,
     value: u32,
 }
 
-const fn lru(pin: &'static str, outer: &'static str, place: u32, key: u32, value: u32) -> Shape {
-    Shape { pin, outer, place, kind: BPF_MAP_TYPE_LRU_HASH, key, value }
+/// A map of ours, whose inner maps have these flags.
+#[derive(Debug, Clone, Copy)]
+struct Outer {
+    name: &'static str,
+    flags: u32,
+}
+
+const fn lru(pin: &'static str, names: [&'static str; 2], place: u32, key: u32, value: u32) -> Shape {
+    let outers = [Outer { name: names[0], flags: 0 }, Outer { name: names[1], flags: BPF_F_NO_COMMON_LRU }];
+    Shape { pin, outers, place, kind: BPF_MAP_TYPE_LRU_HASH, key, value }
+}
+
+const fn hash(pin: &'static str, names: [&'static str; 2], key: u32, value: u32) -> Shape {
+    let outers = [Outer { name: names[0], flags: BPF_F_NO_PREALLOC }, Outer { name: names[1], flags: 0 }];
+    Shape { pin, outers, place: 0, kind: BPF_MAP_TYPE_HASH, key, value }
 }
 
 const SHAPES: [Shape; 8] = [
-    lru("cilium_ct4_global", "CILIUM_CT4", 0, 14, 56),
-    lru("cilium_ct_any4_global", "CILIUM_CT4", 2, 14, 56),
-    lru("cilium_ct6_global", "CILIUM_CT6", 0, 38, 56),
-    lru("cilium_ct_any6_global", "CILIUM_CT6", 2, 38, 56),
-    Shape { kind: BPF_MAP_TYPE_HASH, ..lru("cilium_lb4_reverse_nat", "CILIUM_NAT4", 0, 2, 6) },
-    Shape { kind: BPF_MAP_TYPE_HASH, ..lru("cilium_lb6_reverse_nat", "CILIUM_NAT6", 0, 2, 18) },
-    lru("cilium_lb4_reverse_sk", "CILIUM_SK4", 0, 16, 8),
-    lru("cilium_lb6_reverse_sk", "CILIUM_SK6", 0, 32, 20),
+    lru("cilium_ct4_global", ["CILIUM_CT4", "CILIUM_CT4_CPU"], 0, 14, 56),
+    lru("cilium_ct_any4_global", ["CILIUM_CT4", "CILIUM_CT4_CPU"], 2, 14, 56),
+    lru("cilium_ct6_global", ["CILIUM_CT6", "CILIUM_CT6_CPU"], 0, 38, 56),
+    lru("cilium_ct_any6_global", ["CILIUM_CT6", "CILIUM_CT6_CPU"], 2, 38, 56),
+    hash("cilium_lb4_reverse_nat", ["CILIUM_NAT4", "CILIUM_NAT4_PRE"], 2, 6),
+    hash("cilium_lb6_reverse_nat", ["CILIUM_NAT6", "CILIUM_NAT6_PRE"], 2, 18),
+    lru("cilium_lb4_reverse_sk", ["CILIUM_SK4", "CILIUM_SK4_CPU"], 0, 16, 8),
+    lru("cilium_lb6_reverse_sk", ["CILIUM_SK6", "CILIUM_SK6_CPU"], 0, 32, 20),
 ];
+
+/// A map of Cilium's that is pinned.
+#[derive(Debug)]
+struct Pinned {
+    map: MapData,
+    id: u32,
+    /// The outer map for its flags.
+    outer: Outer,
+}
 
 /// The maps that the programs look up now.
 #[derive(Debug)]
@@ -57,8 +79,8 @@ pub struct Cilium {
 /// What is known of one of Cilium's maps.
 #[derive(Debug, Default)]
 struct Known {
-    /// The map at the first place, and its id.
-    map: Option<(MapData, u32)>,
+    /// The map at the first place.
+    map: Option<Pinned>,
     /// Since when it is not pinned, though it may still be in use.
     unpinned: Option<Instant>,
     /// Since when the second place has the map before it.
@@ -66,18 +88,18 @@ struct Known {
     problem: Option<String>,
 }
 
-/// Makes our outer maps for the maps that Cilium has pinned now, or will by default: the kernel takes only inner maps of the flags that
-/// the outer one was made for. Those of an earlier process are left to its programs.
-pub fn prepare(directory: &Path, pin_dir: &Path) -> Result<()> {
+/// Makes our outer maps. Those of an earlier process are left to its programs.
+pub fn prepare(pin_dir: &Path) -> Result<()> {
     for first in SHAPES.iter().filter(|shape| shape.place == 0) {
-        let outer = first.outer;
-        let path = maps::directory(pin_dir).join(outer);
-        unpin(&path)?;
-        let own: Vec<_> = SHAPES.iter().filter(|shape| shape.outer == outer).collect();
-        let mut opened = own.iter().filter_map(|shape| shape.open(directory).ok().flatten());
-        let inner = opened.next().map_or_else(|| first.sample(), |(pinned, _)| Ok(pinned))?;
-        let made = bpf::make_map_of_maps(outer, u32::try_from(2 * own.len())?, inner.fd().as_fd());
-        bpf::pin(made.with_context(|| format!("cannot make {outer}"))?.as_fd(), &path)?;
+        let kinds = SHAPES.iter().filter(|shape| shape.outers[0].name == first.outers[0].name).count();
+        for outer in first.outers {
+            let path = maps::directory(pin_dir).join(outer.name);
+            unpin(&path)?;
+            let inner = first.sample(outer)?;
+            let made = bpf::make_map_of_maps(outer.name, u32::try_from(2 * kinds)?, inner.fd().as_fd());
+            let made = made.with_context(|| format!("cannot make {}", outer.name))?;
+            bpf::pin(made.as_fd(), &path)?;
+        }
     }
     Ok(())
 }
@@ -91,14 +113,14 @@ impl Cilium {
     /// Hands maps that Cilium has pinned since the last call to the programs, and takes back those that it no longer uses. True if
     /// the programs look any up.
     ///
-    /// Errors: Cilium's maps have other flags than those that the outer maps were made for; the next process makes others.
+    /// Errors: one of our maps cannot be written.
     pub fn follow(&mut self, now: Instant) -> Result<bool> {
         for (shape, known) in SHAPES.iter().zip(&mut self.known) {
             known.problem = None;
             match shape.open(&self.directory) {
-                Ok(Some((map, id))) => {
-                    if known.map.as_ref().is_none_or(|(_, known)| *known != id) {
-                        hand_over(&self.pin_dir, shape, known, (map, id), now)?;
+                Ok(Some(pinned)) => {
+                    if known.map.as_ref().is_none_or(|known| known.id != pinned.id) {
+                        hand_over(&self.pin_dir, shape, known, pinned, now)?;
                     }
                     known.unpinned = None;
                 }
@@ -133,61 +155,54 @@ impl Known {
         // Where a map of unknown shape is pinned, no map shows what Cilium has written since.
         let unknown = self.problem.is_some();
         if is_over(self.replaced) || unknown && self.replaced.is_some() {
-            bpf::set_inner_map(open_outer(pin_dir, shape)?.as_fd(), shape.place + 1, None)?;
+            set_place(pin_dir, shape, shape.place + 1, None)?;
             self.replaced = None;
         }
         if is_over(self.unpinned) || unknown && self.map.is_some() {
-            bpf::set_inner_map(open_outer(pin_dir, shape)?.as_fd(), shape.place, None)?;
+            set_place(pin_dir, shape, shape.place, None)?;
             (self.map, self.unpinned) = (None, None);
         }
         Ok(())
     }
 }
 
-fn hand_over(
-    pin_dir: &Path,
-    shape: &Shape,
-    known: &mut Known,
-    (map, id): (MapData, u32),
-    now: Instant,
-) -> Result<()> {
-    let outer = open_outer(pin_dir, shape)?;
-    if let Some((before, _)) = known.map.take() {
-        bpf::set_inner_map(outer.as_fd(), shape.place + 1, Some(before.fd().as_fd()))?;
+fn hand_over(pin_dir: &Path, shape: &Shape, known: &mut Known, pinned: Pinned, now: Instant) -> Result<()> {
+    if let Some(before) = known.map.take() {
+        set_place(pin_dir, shape, shape.place + 1, Some(&before))?;
         known.replaced = Some(now);
     }
-    match bpf::set_inner_map(outer.as_fd(), shape.place, Some(map.fd().as_fd())) {
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => bail!(
-            "Cilium's {} has other flags than before, and epguard has to start again to read it",
-            shape.pin
-        ),
-        written => written.with_context(|| format!("cannot write {}", shape.outer))?,
-    }
-    known.map = Some((map, id));
-    tracing::info!(map = shape.pin, id, "connections are looked up in Cilium's map");
+    set_place(pin_dir, shape, shape.place, Some(&pinned))?;
+    tracing::info!(map = shape.pin, id = pinned.id, "connections are looked up in Cilium's map");
+    known.map = Some(pinned);
     Ok(())
 }
 
-fn open_outer(pin_dir: &Path, shape: &Shape) -> Result<OwnedFd> {
-    let path = maps::directory(pin_dir).join(shape.outer);
-    bpf::open(&path)?.with_context(|| format!("{} is not pinned", path.display()))
+/// Puts a map into a place of the outer map for its flags, and empties that place of the other one; none empties both.
+fn set_place(pin_dir: &Path, shape: &Shape, place: u32, pinned: Option<&Pinned>) -> Result<()> {
+    // First the map, then the empty place: in between the programs find both.
+    let is_own = |outer: &Outer| pinned.is_some_and(|pinned| pinned.outer.name == outer.name);
+    let (own, others): (Vec<Outer>, Vec<Outer>) = shape.outers.into_iter().partition(is_own);
+    for outer in own.into_iter().chain(others) {
+        let path = maps::directory(pin_dir).join(outer.name);
+        let map = bpf::open(&path)?.with_context(|| format!("{} is not pinned", path.display()))?;
+        let inner = pinned.filter(|_| is_own(&outer)).map(|pinned| pinned.map.fd().as_fd());
+        let written = bpf::set_inner_map(map.as_fd(), place, inner);
+        written.with_context(|| format!("cannot write {}", outer.name))?;
+    }
+    Ok(())
 }
 
 impl Shape {
-    /// A map as Cilium makes it by default: like Cilium's it has no BTF, which kernels before 6.2 compare.
-    fn sample(&self) -> Result<MapData> {
-        let flags = match self.kind {
-            BPF_MAP_TYPE_HASH => BPF_F_NO_PREALLOC,
-            _ => 0,
-        };
-        let map = aya_obj::Map::new_from_params(self.kind as u32, self.key, self.value, 1, flags);
-        MapData::create(map, "sample", None).map_err(|error| explain(error, self.outer))
+    /// A map of these flags as Cilium makes it: like Cilium's it has no BTF, which kernels before 6.2 compare.
+    fn sample(&self, outer: Outer) -> Result<MapData> {
+        let map = aya_obj::Map::new_from_params(self.kind as u32, self.key, self.value, 1, outer.flags);
+        MapData::create(map, "sample", None).map_err(|error| explain(error, outer.name))
     }
 
-    /// The map and its id; `None` if Cilium has not pinned it.
+    /// The map; `None` if Cilium has not pinned it.
     ///
-    /// Errors: it has another shape.
-    fn open(&self, directory: &Path) -> Result<Option<(MapData, u32)>> {
+    /// Errors: it has another shape, or flags that Cilium has no option for.
+    fn open(&self, directory: &Path) -> Result<Option<Pinned>> {
         let path = directory.join(self.pin);
         let Some(map) = bpf::open(&path)? else { return Ok(None) };
         // What is pinned there may be a program or a link.
@@ -200,6 +215,16 @@ impl Shape {
                 path.display()
             );
         }
-        Ok(Some((map, info.id())))
+        let outer = self.outers.into_iter().find(|outer| outer.flags == info.map_flags());
+        let Some(outer) = outer else {
+            bail!(
+                "{} has flags that no Cilium from 1.14 to 1.21 sets ({:#x}), so what Cilium translates is not judged: update \
+                 epguard",
+                path.display(),
+                info.map_flags()
+            );
+        };
+        let id = info.id();
+        Ok(Some(Pinned { map, id, outer }))
     }
 }

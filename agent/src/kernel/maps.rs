@@ -41,10 +41,11 @@ use view::count;
 
 /// The names of all maps of the datapath, as pinned.
 #[rustfmt::skip]
-pub const NAMES: [&str; 27] = [
+pub const NAMES: [&str; 33] = [
     "GATE", "OWNERS", "SUSPECTS", "SERVICES", "DENIED", "BACKENDS", "FLOWS", "RETURNS", "OPENING", "OPENING_RETURNS",
     "CLIENTS", "TERMINATED", "INTERFACES", "MACS", "CONNECTIONS", "CONFIG", "VIEW", "COUNTERS", "DENIAL_COUNTS", "EVENTS",
     "ANSWERS", "CILIUM_CT4", "CILIUM_CT6", "CILIUM_NAT4", "CILIUM_NAT6", "CILIUM_SK4", "CILIUM_SK6",
+    "CILIUM_CT4_CPU", "CILIUM_CT6_CPU", "CILIUM_NAT4_PRE", "CILIUM_NAT6_PRE", "CILIUM_SK4_CPU", "CILIUM_SK6_CPU",
 ];
 
 /// The directory of the maps of this version, `<pin-dir>/v3`.

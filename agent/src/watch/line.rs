@@ -62,6 +62,7 @@ pub(super) struct Headed {
 pub(super) struct Head {
     name: String,
     namespace: String,
+    /// Whatever it is: the name must be read all the same.
     uid: Value,
     resource_version: String,
     /// The token of the next page.

@@ -30,9 +30,10 @@ use epguard_core::freshness::Proof;
 use session::{Narrowing, Start};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 /// Reads `CLOCK_BOOTTIME`, which dates the proofs.
 pub type Clock = fn() -> Duration;
@@ -136,6 +137,13 @@ impl Watches {
     pub fn list(&self, id: Watched, selection: Option<Selection>, within: Duration) {
         if let Some(orders) = self.orders.get(&id) {
             order_list(orders, selection, within);
+        }
+    }
+
+    /// Asks each watch for one more list of everything, but not the one that lists by itself.
+    pub fn list_all(&self, but: Option<Watched>, within: Duration) {
+        for id in self.orders.keys().filter(|id| Some(**id) != but) {
+            self.list(*id, None, within);
         }
     }
 }

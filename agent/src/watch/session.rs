@@ -46,7 +46,7 @@ pub(super) struct Session<O> {
     pub(super) open: Open<O>,
     up: bool,
     /// Since when the loop has taken messages more slowly than they come. What the stream has by now may be as old as that.
-    pub(super) behind: Option<std::time::Instant>,
+    pub(super) behind: Option<Instant>,
     /// The greatest resourceVersion of a proof, and the moment of the first with it.
     newest: Option<(u64, Duration)>,
     /// True if the last request was a list, or a stream that ended before its time: then the server may be another
@@ -230,7 +230,7 @@ impl<O: Object> Session<O> {
         }
         let message = Message { watch: self.watched, event };
         if let Err(TrySendError::Full(message)) = self.messages.try_send(message) {
-            self.behind.get_or_insert_with(std::time::Instant::now);
+            self.behind.get_or_insert_with(Instant::now);
             // Without a receiver, the session ends by itself.
             let _ = self.messages.send(message).await;
         }
@@ -241,7 +241,7 @@ impl<O: Object> Session<O> {
     }
 
     async fn send_dated(&mut self, rv: u64, sent: Option<Duration>, fact: Fact) {
-        let received = self.behind.unwrap_or_else(std::time::Instant::now);
+        let received = self.behind.unwrap_or_else(Instant::now);
         self.send(Event::Fact { received, sent, rv, fact: Box::new(fact) }).await;
     }
 

@@ -4,22 +4,30 @@
 
 use crate::cluster::Ip;
 use crate::objects::{NODE_NAMES, Service};
+use anyhow::Result;
 use epguard::daemon::lease::Lease;
+use epguard::daemon::run::gather::Gather;
+use epguard::daemon::run::inbox::{BACKLOG, Inbox, Turn as Input};
+use epguard::daemon::turn::waiting::Waiting;
+use epguard::daemon::turn::{Observer, Turn, UNREAD};
 use epguard::shared::clock::Clocks;
 use epguard::watch::{Event as Told, Message, Watches, start};
 use epguard_common::{Addr, Event, Mode, Reason, Suspect, UidState};
-use epguard_core::facts::Watched;
-use epguard_core::facts::{Fact, Presence, Protocol};
-use epguard_core::freshness::{Due, Freshness};
+use epguard_core::facts::{Change, Fact, ModePolicy, Name, Presence, Protocol, Watched};
+use epguard_core::freshness::Freshness;
 use epguard_core::plan;
 use epguard_core::state::{Cost, Endpoint, Ipam, Numbers, Ranges, Settings, State, Tables};
 use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::future::{Pending, pending};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::sync::mpsc::channel;
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 const LEASE: Duration = Duration::from_secs(15);
+const TICK: Duration = Duration::from_secs(1);
 pub const MAX_VIEW_AGE: Duration = Duration::from_secs(30);
 
 thread_local! {
@@ -60,13 +68,48 @@ pub struct Denied {
     pub dead: Option<[u8; 16]>,
 }
 
+/// What the agent's work costs, in time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Costs {
+    /// Of each message.
+    pub message: Duration,
+    /// Of each part of a list, and of each piece that is judged.
+    pub step: Duration,
+    /// Objects in a part, and endpoints in a piece.
+    pub piece: usize,
+}
+
+/// The agent has no reports of packets but those that the model gives it.
+type Silence = fn() -> Pending<Result<Vec<Event>>>;
+
 pub struct Agent {
     state: State,
     lease: Lease,
     watches: Watches,
-    messages: mpsc::Receiver<Message>,
+    waiting: Waiting,
+    inbox: Inbox<Silence>,
+    costs: Costs,
+    /// When the turn ends that it takes.
+    ends: Option<Instant>,
+    /// How many turns have ended.
+    turns: u64,
     /// The latest report of netlink.
     told: Option<Presence>,
+}
+
+/// What the agent does next.
+pub enum Next {
+    /// A turn, for this.
+    Begin(Input),
+    /// The turn that it takes is over.
+    End,
+}
+
+/// The time that a turn takes.
+struct Meter {
+    costs: Costs,
+    spent: Duration,
+    is_half_applied: bool,
 }
 
 impl Denied {
@@ -76,29 +119,82 @@ impl Denied {
 }
 
 impl Agent {
-    pub fn start(client: &kube::Client, kernel: &Kernel) -> Self {
-        let (tx, messages) = mpsc::channel(4096);
+    pub fn start(client: &kube::Client, kernel: &Kernel, costs: Costs) -> Self {
+        let (tx, messages) = channel(BACKLOG);
         let settings = Settings { node: NODE_NAMES[0].into(), ipam: Ipam::Auto, ranges: Ranges::default() };
-        let mut state = State::with_numbers(settings, Numbers::after(kernel.last_service));
+        let state = State::with_numbers(settings, Numbers::after(kernel.last_service));
+        let mut state = if costs == Costs::NONE { state } else { state.with_piece(costs.piece) };
         for (namespace, name) in &kernel.convicted {
             state.demote(boot(), &(namespace.as_str().into(), name.as_str().into()));
         }
         state.restore(kernel.installed.clone());
         state.apply(boot(), Fact::LocalAddresses(vec![Addr::v4([192, 168, 250, 11])]));
         let view = Freshness::new(&Watched::ALWAYS, MAX_VIEW_AGE, fastrand::f64);
+        let mut tick = interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let inbox = Inbox {
+            tick,
+            probes: channel(1).1,
+            node: channel(1).1,
+            snapshots: watch::channel(Arc::default()).1,
+            messages,
+            gather: Gather::default(),
+            questions: channel(1).1,
+            reports: pending as Silence,
+            has_worked: false,
+        };
         Self {
             state,
             lease: Lease::new(view, LEASE, clocks()).inheriting(kernel.deadline),
             watches: start((client, boot), (NODE_NAMES[0], None), &tx),
-            messages,
+            waiting: Waiting::default(),
+            inbox,
+            costs,
+            ends: None,
+            turns: 0,
             told: None,
         }
     }
 
-    pub async fn next(&mut self) -> Vec<Message> {
-        let mut batch = Vec::new();
-        self.messages.recv_many(&mut batch, 4096).await;
-        batch
+    /// Its next tick comes after this time.
+    pub fn tick_every(&mut self, period: Duration) {
+        self.inbox.tick = interval(period);
+    }
+
+    /// Waits for what it does next, as `run`. Safe to cancel.
+    pub async fn next(&mut self) -> Next {
+        if let Some(ends) = self.ends {
+            sleep_until(ends).await;
+            return Next::End;
+        }
+        let has_backlog = self.waiting.count() > 0 || self.state.has_backlog();
+        let input = self.inbox.next(has_backlog).await;
+        Next::Begin(input.expect("no source of reports fails"))
+    }
+
+    /// How many messages are not applied yet.
+    pub fn unread(&self) -> usize {
+        self.waiting.count() + self.inbox.messages.len()
+    }
+
+    /// Whether it has nothing to do that may show that a denial is wrong.
+    pub fn is_idle(&self) -> bool {
+        self.ends.is_none() && self.unread() == 0 && !self.state.is_half_applied()
+    }
+
+    /// Whether a part of a list waits.
+    pub fn is_half_applied(&self) -> bool {
+        self.state.is_half_applied()
+    }
+
+    /// Whether a fact has waited for so long that the lease ends.
+    pub fn is_late(&self) -> bool {
+        self.waiting.longest() > Some(UNREAD)
+    }
+
+    /// How many turns have ended.
+    pub const fn turns(&self) -> u64 {
+        self.turns
     }
 
     /// What it knows of an IP.
@@ -110,52 +206,66 @@ impl Agent {
         self.state.is_synced()
     }
 
-    /// As `Agent::on_messages`.
-    pub fn on_messages(&mut self, kernel: &mut Kernel, messages: Vec<Message>) {
-        let mut changed = false;
-        for Message { watch, event } in messages {
-            match event {
-                Told::Fact { fact, .. } => {
-                    changed = true;
-                    self.state.apply(boot(), *fact);
-                    if self.state.take_revived().is_some() {
-                        self.lease.view.void(None, boot());
-                        for id in Watched::ALWAYS {
-                            self.watches.list(id, None, self.state.spread());
-                        }
-                    }
-                }
-                Told::Proven { as_of, by } => {
-                    self.lease.view.proven(watch, as_of, by);
-                }
-                Told::NodeSeen(seen) => {
-                    changed = true;
-                    self.state.apply(boot(), Fact::NodeSeen(seen));
-                }
-                Told::Behind => self.lease.view.void(Some(watch), boot()),
-                Told::Rewound(_) => self.start_over(watch),
-                Told::Up => self.lease.view.connected(watch, true),
-                Told::Down { .. } => self.lease.view.connected(watch, false),
-                Told::Skipped(what) => panic!("the agent cannot read {what}"),
-                Told::Progress(_) | Told::Unconfirmed(_) => {}
+    /// Begins a turn, as `act`. `routes` is what netlink would show.
+    pub fn begin(&mut self, kernel: &mut Kernel, input: Input, routes: Option<Vec<Ip>>) {
+        for message in self.inbox.take_messages(BACKLOG.saturating_sub(self.waiting.count())) {
+            if let Told::Skipped(what) = message.event {
+                panic!("the agent cannot read {what}");
             }
+            self.waiting.push(message);
         }
-        if changed {
-            self.write(kernel);
+        match input {
+            Input::Tick => self.tick(kernel, routes),
+            Input::Work => {}
+            other => panic!("nothing sends {other:?}"),
         }
-        self.write_view(kernel);
+        let is_half_applied = self.state.is_half_applied();
+        let mut meter = Meter { costs: self.costs, spent: Duration::ZERO, is_half_applied };
+        let part = self.costs.piece;
+        self.turn(part).run(&mut meter);
+        self.ends = Some(Instant::now() + meter.spent);
+        if meter.spent.is_zero() {
+            self.end(kernel);
+        }
     }
 
-    /// As `Agent::on_tick`; `routes` is what netlink would show.
-    pub fn on_tick(&mut self, kernel: &mut Kernel, routes: Option<Vec<Ip>>) {
+    /// Ends a turn: what it has found is written.
+    pub fn end(&mut self, kernel: &mut Kernel) {
+        self.ends = None;
+        self.turns += 1;
+        self.write(kernel);
+        let tables = self.state.tables();
+        let mut orphan_ips = tables.terminated.values();
+        let denies = !tables.denied.is_empty() || orphan_ips.any(|orphan_ip| orphan_ip.lifted.is_none());
+        if let Some(deadline) = self.turn(0).renew(clocks(), denies) {
+            kernel.deadline = deadline;
+        }
+    }
+
+    const fn turn(&mut self, part: usize) -> Turn<'_> {
+        Turn {
+            state: &mut self.state,
+            lease: &mut self.lease,
+            waiting: &mut self.waiting,
+            watches: &self.watches,
+            clock: boot,
+            part,
+        }
+    }
+
+    /// As `Agent::on_tick`, and before it a report of netlink.
+    fn tick(&mut self, kernel: &mut Kernel, routes: Option<Vec<Ip>>) {
         let now = boot();
         let presence =
             routes.map_or(Presence::Unknown, |ips| Presence::Held(ips.iter().map(|ip| addr(*ip)).collect()));
         if self.told.as_ref() != Some(&presence) {
             self.told = Some(presence.clone());
-            self.state.apply(now, Fact::Presence(presence));
+            self.state.begin_fact(now, Fact::Presence(presence));
         }
-        self.state.tick(now);
+        self.state.begin_tick(now);
+        for opinion in self.state.take_opinions(now) {
+            self.watches.list(opinion.kind, opinion.selection, self.state.spread());
+        }
         for finding in self.state.take_findings() {
             match finding.cost() {
                 Some(Cost::Service(service)) => {
@@ -166,11 +276,6 @@ impl Agent {
                 None => {}
             }
         }
-        for opinion in self.state.take_opinions(now) {
-            self.watches.list(opinion.kind, opinion.selection, self.state.spread());
-        }
-        self.write(kernel);
-        self.write_view(kernel);
     }
 
     /// As `Agent::on_events`: packets to whatever is denied.
@@ -179,16 +284,6 @@ impl Agent {
             self.state.denied(&event);
             let socket = Endpoint { ip: event.dst, port: event.dst_port, protocol: Protocol::Tcp };
             self.state.hit(boot(), event.service, &socket);
-        }
-    }
-
-    fn start_over(&mut self, noticed_by: Watched) {
-        self.lease.view.void(None, boot());
-        if self.state.is_synced() {
-            self.state.start_over(boot());
-            for id in Watched::ALWAYS.into_iter().filter(|id| *id != noticed_by) {
-                self.watches.list(id, None, self.state.spread());
-            }
         }
     }
 
@@ -210,23 +305,58 @@ impl Agent {
         kernel.last_service = kernel.last_service.max(last.unwrap_or(0));
         self.state.take_owners(usize::MAX);
     }
+}
 
-    fn write_view(&mut self, kernel: &mut Kernel) {
-        while let Some((node, within)) = self.state.take_node_check(boot()) {
-            self.watches.look_at_node(node, within);
+impl Costs {
+    /// Work takes no time, and all is done at once.
+    pub const NONE: Self = Self { message: Duration::ZERO, step: Duration::ZERO, piece: usize::MAX };
+
+    /// How long a turn takes at most.
+    pub fn longest_turn(self) -> Duration {
+        if self == Self::NONE {
+            return Duration::ZERO;
         }
-        if let Some(deadline) = self.lease.renew(clocks(), self.state.is_synced(), false) {
-            kernel.deadline = deadline;
-        }
-        let tables = self.state.tables();
-        let denies =
-            !tables.denied.is_empty() || tables.terminated.values().any(|vacant| vacant.lifted.is_none());
-        if denies {
-            for Due { watch, within } in self.lease.view.due(boot()) {
-                self.watches.confirm(watch, within);
-            }
-        }
+        Duration::from_millis(5) + self.message + self.step
     }
+
+    /// How long what waits takes at most to be judged, whatever it is.
+    pub fn backlog(self) -> Duration {
+        60 * self.step
+    }
+
+    /// How long a fact may wait.
+    pub fn unread(self) -> Duration {
+        if self == Self::NONE { Duration::ZERO } else { UNREAD + self.longest_turn() }
+    }
+
+    /// Whether the agent reads as fast as anything is written.
+    pub fn keep_up(self) -> bool {
+        self.message <= Duration::from_micros(100)
+    }
+}
+
+impl Observer for Meter {
+    fn spent(&self) -> Duration {
+        self.spent
+    }
+
+    fn receives(&mut self, _: &Message) {}
+
+    fn applied(&mut self, state: &State) {
+        self.spent += self.costs.message;
+        self.is_half_applied = state.is_half_applied();
+    }
+
+    fn stepped(&mut self, state: &State) {
+        if state.judged().is_some() || self.is_half_applied {
+            self.spent += self.costs.step;
+        }
+        self.is_half_applied = state.is_half_applied();
+    }
+
+    fn revived(&mut self, _: &Name) {}
+
+    fn takes_policy(&mut self, _: Change<ModePolicy>) {}
 }
 
 impl Kernel {

@@ -12,32 +12,67 @@ const NETLINK: Duration = Duration::from_millis(1_100);
 /// How long an agent that is gone still denies.
 const GONE: Duration = Duration::from_secs(16);
 
-/// Denials that look wrong, and since when.
+/// Denials that look wrong.
 #[derive(Default)]
-pub struct Suspicions(BTreeMap<Denied, Instant>);
+pub struct Suspicions(BTreeMap<Denied, Suspicion>);
+
+#[derive(Clone, Copy)]
+struct Suspicion {
+    since: Instant,
+    /// How many turns the agent may take until the denial ends: it receives what contradicts it, and applies that before anything
+    /// else but what it has received before.
+    turns: Option<u64>,
+}
 
 /// Since when the agent is away, or has not listed everything.
 pub type Blind = Option<Instant>;
 
 impl Suspicions {
     /// Judges every denial in force. An error says which one is wrong.
-    pub fn check(&mut self, world: &World, kernel: &Kernel, blind: Blind) -> Result<(), String> {
-        let now = Instant::now();
+    pub fn check(
+        &mut self,
+        world: &World,
+        kernel: &Kernel,
+        blind: Blind,
+        agent: Option<&Agent>,
+    ) -> Result<(), String> {
         let excused = |kinds: &[(usize, String)]| is_excused(world, blind, kinds);
         let mut wrong = BTreeMap::new();
         for denied in kernel.in_force() {
             let Some(because) = is_wrong(world, &denied, &excused) else {
                 continue;
             };
-            let since = *self.0.get(&denied).unwrap_or(&now);
-            let patience = if denied.vip.is_none() { NETLINK } else { WRITE };
-            if now >= since + patience {
+            let new = Suspicion { since: Instant::now(), turns: None };
+            let mut suspicion = *self.0.get(&denied).unwrap_or(&new);
+            if suspicion.is_confirmed(denied.vip.is_none(), world.setup.costs, agent) {
                 return Err(format!("{} for {} is denied, but {because}", denied.reason, denied.ip));
             }
-            wrong.insert(denied, since);
+            wrong.insert(denied, suspicion);
         }
         self.0 = wrong;
         Ok(())
+    }
+}
+
+impl Suspicion {
+    fn is_confirmed(&mut self, by_netlink: bool, costs: Costs, agent: Option<&Agent>) -> bool {
+        let passed = self.since.elapsed();
+        if by_netlink {
+            return passed >= NETLINK + costs.longest_turn();
+        }
+        let Some(agent) = agent.filter(|_| passed >= WRITE) else {
+            return passed >= WRITE;
+        };
+        if agent.is_half_applied() {
+            self.turns = None;
+        } else {
+            let most = agent.turns() + agent.unread() as u64 + 2;
+            let most = *self.turns.get_or_insert(most);
+            if agent.is_idle() || agent.turns() >= most {
+                return true;
+            }
+        }
+        passed >= WRITE + costs.unread()
     }
 }
 
@@ -111,14 +146,15 @@ fn is_wrong_for(
 /// else has shown the agent that it lacks any.
 fn is_excused(world: &World, blind: Blind, kinds: &[(usize, String)]) -> bool {
     let now = Instant::now();
+    let waits = world.setup.costs.unread();
     let store = world.api.store();
     if let Some(since) = blind {
-        return now < since + GONE;
+        return now < since + GONE + waits;
     }
     kinds.iter().any(|(kind, object)| {
         let unsent = store.pending(*kind, |changed| changed == object);
-        let young = unsent.is_some_and(|at| now < at + MAX_VIEW_AGE + Duration::from_secs(1));
-        let unaware = store.behind_since(*kind).is_none_or(|since| now < since + KNOWN_BEHIND);
+        let young = unsent.is_some_and(|at| now < at + MAX_VIEW_AGE + Duration::from_secs(1) + waits);
+        let unaware = store.behind_since(*kind).is_none_or(|since| now < since + KNOWN_BEHIND + waits);
         young && unaware
     })
 }
@@ -138,6 +174,9 @@ pub fn lasting(world: &World, kernel: &Kernel) -> BTreeSet<(Ip, Ip, &'static str
     };
     let is_plain = |denied: &&Denied| {
         let services: Vec<&Service> = denied.vip.into_iter().flat_map(|vip| called(world, vip)).collect();
+        if services.is_empty() {
+            return false;
+        }
         let is_of = |namespace: &str| services.iter().any(|service| service.namespace == namespace);
         let mut pods = world.objects.pods.iter();
         if pods.any(|((namespace, _), pod)| is_of(namespace) && is_unknown(pod, denied.ip)) {

@@ -38,6 +38,7 @@ impl Debts {
         provable: &[(Service, Ip)],
         denied: &[Denied],
         fault: bool,
+        costs: Costs,
     ) -> Result<(), (Service, Ip)> {
         let now = Instant::now();
         if fault {
@@ -52,7 +53,7 @@ impl Debts {
             let new = Debt { since: now, seen: now, was_denied: is_denied, unpaid: Duration::ZERO };
             let mut debt = self.of.remove(&key).unwrap_or(new);
             let passed = now - debt.seen;
-            if recovered && debt.seen >= debt.since + DUE {
+            if recovered && debt.seen >= debt.since + DUE + costs.backlog() {
                 if debt.was_denied {
                     debt.unpaid = debt.unpaid.saturating_sub(passed / 10);
                 } else {
@@ -60,7 +61,7 @@ impl Debts {
                 }
             }
             (debt.seen, debt.was_denied) = (now, is_denied);
-            if debt.unpaid > LENIENCE {
+            if debt.unpaid > LENIENCE + costs.backlog() {
                 return Err((*service, *ip));
             }
             debts.insert(key, debt);

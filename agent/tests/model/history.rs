@@ -46,6 +46,10 @@ pub enum Op {
     /// A writer lists an IP of a pod in a slice of the Service: Service, pod, which of the ways.
     Custom(usize, usize, usize),
     DropCustom(usize),
+    /// The crowd writes: in which way, how often, every so many milliseconds.
+    Flood(usize, u16, u16),
+    /// The pods of an app are replaced: app, node, milliseconds between the steps.
+    RollOut(usize, usize, u16),
     /// Clients call every IP that is denied.
     Call,
     /// `epguard.io/mode` of a namespace.
@@ -89,6 +93,10 @@ pub struct Setup {
     /// Selector and writer of the Services `front` and `pg`.
     pub front: usize,
     pub pg: usize,
+    /// How many Services the namespace has that writes much; none: there is no such namespace.
+    pub crowd: usize,
+    /// What the agent's work costs.
+    pub costs: Costs,
     /// Seconds for which everything stays as it is at the end, faults included.
     pub linger: u8,
     /// Whether the quiet after that lasts its full time, though all that is provable is denied before.
@@ -150,6 +158,8 @@ fn setups() -> impl Strategy<Value = Setup> {
     let host_port = prop_oneof![4 => Just(None), 1 => prop::sample::select(vec![Some("web"), Some("api")])];
     let pods = (families, networks, 0..OWNERS.len(), host_port);
     let kubelets = (kubelet(), kubelet(), last);
+    let crowd = prop_oneof![5 => Just(0usize), 1 => 1usize..7];
+    let ends = (ends, costs(), crowd);
     let all = (ipam, kubelets, pods, prop::bool::weighted(0.7), writers, ends);
     all.prop_map(
         |(
@@ -158,7 +168,7 @@ fn setups() -> impl Strategy<Value = Setup> {
             (families, networks, owner, host_port),
             follow,
             (front, pg),
-            (linger, patient, converge),
+            ((linger, patient, converge), costs, crowd),
         )| {
             Setup {
                 ipam,
@@ -170,12 +180,30 @@ fn setups() -> impl Strategy<Value = Setup> {
                 host_port,
                 front,
                 pg,
+                crowd,
+                costs,
                 linger,
                 patient,
                 converge,
             }
         },
     )
+}
+
+/// Mostly nothing. Else pieces are small, and a turn takes 5 to 300 ms; or each message takes long.
+fn costs() -> impl Strategy<Value = Costs> {
+    let costs = |message, step, piece| Costs {
+        message: Duration::from_micros(message),
+        step: Duration::from_millis(step),
+        piece,
+    };
+    let steps = (prop::sample::select(vec![5, 20, 60]), 1usize..4);
+    let slow = (prop::sample::select(vec![2_000, 20_000, 100_000]), 5u64..200, 1usize..4);
+    prop_oneof![
+        6 => Just(Costs::NONE),
+        2 => steps.prop_map(move |(step, piece)| costs(50, step, piece)),
+        1 => slow.prop_map(move |(message, step, piece)| costs(message, step, piece)),
+    ]
 }
 
 /// Milliseconds before an operation.
@@ -225,6 +253,8 @@ fn writers() -> impl Strategy<Value = Op> {
         1 => service().prop_map(|service| Op::Address(service, OWN_ADDRESS)),
         1 => service().prop_map(Op::DropCustom),
         3 => Just(Op::Call),
+        3 => (0..FLOODS, 5u16..60, 20u16..300).prop_map(|(how, times, every)| Op::Flood(how, times, every)),
+        2 => (0usize..3, 0usize..2, 10u16..3_000).prop_map(|(app, node, pace)| Op::RollOut(app, node, pace)),
         1 => (0usize..2, 0usize..3).prop_map(|(namespace, mode)| Op::Annotate(namespace, mode)),
     ]
 }

@@ -12,6 +12,8 @@ const SETUP: Setup = Setup {
     host_port: None,
     front: 0,
     pg: 0,
+    crowd: 0,
+    costs: Costs::NONE,
     linger: 0,
     patient: true,
     converge: true,
@@ -25,7 +27,7 @@ const PG: usize = 2;
 pub type Known = (&'static str, History, &'static [&'static str]);
 
 pub fn histories() -> Vec<Known> {
-    use Op::{Backup, Bring, Create, Delete, End, Force, Restore, Run, Stall, Step, Sync};
+    use Op::{Address, Backup, Bring, Create, Delete, End, Force, Restore, Run, Stall, Step, Sync};
     let history = |setup, ops: &[(u16, Op)]| History { setup, ops: ops.to_vec() };
     // A writer of slices keeps the targetRef of a pod while its IP is the same; `number` is the next pod's.
     let kept_target = |setup, number| {
@@ -80,6 +82,14 @@ pub fn histories() -> Vec<Known> {
                 &[(0, Run(WEB, 0, 0, 0)), (1_000, End(0)), (3_000, Stall(PODS)), (0, Bring(WEB, 0, 1, 0))],
             ),
             dead_backend,
+        ),
+        (
+            "a pod with a host port is force-deleted, and the Service that lists it has the node's address",
+            history(
+                Setup { host_port: Some("web"), ..SETUP },
+                &[(0, Run(WEB, 0, 0, 0)), (0, Address(WEB, OWN_ADDRESS)), (1_000, Force(0))],
+            ),
+            &[],
         ),
         (
             "the revision goes back between a list and the watch that begins there",

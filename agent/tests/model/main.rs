@@ -12,6 +12,7 @@
 mod agent;
 mod checks;
 mod cluster;
+mod crowd;
 mod debts;
 mod history;
 mod intent;
@@ -29,7 +30,9 @@ mod writers;
 use agent::*;
 use checks::Suspicions;
 use cluster::*;
+use crowd::*;
 use debts::*;
+use epguard::daemon::run::inbox::Turn as Input;
 use history::*;
 use objects::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};

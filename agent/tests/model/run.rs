@@ -10,8 +10,7 @@ const QUIET: Duration = Duration::from_secs(8);
 const QUIET_AFTER_FAULTS: Duration = Duration::from_secs(45);
 /// Longer than the ten minutes for which an agent keeps the UIDs that slices listed, and its next check.
 const FORGOTTEN: Duration = Duration::from_mins(11);
-const TICK: Duration = Duration::from_secs(1);
-/// The same where nothing but time happens.
+/// How often the agent's loop ticks where nothing but time happens.
 const SLOW_TICK: Duration = Duration::from_secs(5);
 
 struct Run {
@@ -25,9 +24,9 @@ struct Run {
     blind: checks::Blind,
     /// When it comes back.
     back: Option<Instant>,
-    tick: Instant,
-    every: Duration,
     netlink: bool,
+    /// Whether an agent has ever listed everything.
+    has_synced: bool,
     /// Every (Service, IP, UID) that a slice listed: proxies and connections may still use any of them.
     aimed: Vec<(Service, Ip, String)>,
     seen: Seen,
@@ -57,7 +56,7 @@ impl Run {
         let world = World::new(history.setup, history.is_faultless());
         let client = world.api.client();
         let kernel = Kernel::default();
-        let agent = Agent::start(&client, &kernel);
+        let agent = Agent::start(&client, &kernel, history.setup.costs);
         Self {
             world,
             kernel,
@@ -67,9 +66,8 @@ impl Run {
             debts: Debts::default(),
             blind: Some(Instant::now()),
             back: None,
-            tick: Instant::now() + TICK,
-            every: TICK,
             netlink: true,
+            has_synced: false,
             aimed: Vec::new(),
             seen: Seen::new(),
         }
@@ -108,11 +106,12 @@ impl Run {
             self.check()?;
         }
         self.wait(Duration::from_secs(history.setup.linger.into())).await?;
+        self.world.agenda.clear();
         self.world.flow();
         self.world.outage(false);
         self.netlink = true;
         let quiet = if history.is_faultless() { QUIET } else { QUIET_AFTER_FAULTS };
-        self.quiet(quiet, history.setup).await?;
+        self.quiet(quiet + history.setup.costs.backlog(), history.setup).await?;
         if checks::provable(&self.world, &self.aimed).next().is_some() {
             self.seen.insert("provable at the end");
         }
@@ -141,12 +140,13 @@ impl Run {
 
     /// An agent that only knows the end must come to the same maps as the one that saw all of it.
     async fn converge(&mut self) -> Result<(), String> {
-        self.every = SLOW_TICK;
+        if let Some(agent) = &mut self.agent {
+            agent.tick_every(SLOW_TICK);
+        }
         self.wait(FORGOTTEN).await?;
-        self.every = TICK;
         let before = checks::lasting(&self.world, &self.kernel);
         (self.kernel, self.agent) = (Kernel::default(), None);
-        self.agent = Some(Agent::start(&self.client, &self.kernel));
+        self.agent = Some(Agent::start(&self.client, &self.kernel, self.world.setup.costs));
         self.look();
         self.check()?;
         self.wait(QUIET_AFTER_FAULTS).await?;
@@ -163,42 +163,56 @@ impl Run {
     async fn wait(&mut self, duration: Duration) -> Result<(), String> {
         let end = Instant::now() + duration;
         loop {
-            let next = self.back.map_or(self.tick, |back| back.min(self.tick)).min(end);
-            let messages = if let Some(agent) = &mut self.agent {
+            let wakes = [self.back, self.world.agenda.next()];
+            let next = wakes.into_iter().flatten().fold(end, Instant::min);
+            let turn = if let Some(agent) = &mut self.agent {
                 tokio::select! {
                     biased;
-                    messages = agent.next() => Some(messages),
+                    turn = agent.next() => Some(turn),
                     () = until(next) => None,
                 }
             } else {
                 until(next).await;
                 None
             };
-            if let (Some(messages), Some(agent)) = (messages, &mut self.agent) {
-                agent.on_messages(&mut self.kernel, messages);
-                self.look();
-                self.check()?;
+            if let Some(turn) = turn {
+                self.take_turn(turn)?;
                 continue;
+            }
+            while let Some(chore) = self.world.agenda.take() {
+                self.world.carry_out(chore);
+                if !matches!(chore, Chore::Flood(..)) {
+                    self.note_aims();
+                    self.check()?;
+                }
             }
             let now = Instant::now();
             if self.back.take_if(|back| *back <= now).is_some() {
-                self.agent = Some(Agent::start(&self.client, &self.kernel));
-            }
-            if now >= self.tick {
-                self.tick = now + self.every;
-                // Leases of nodes are written all the time.
-                self.world.api.store().revision += 1;
-                let routes = self.netlink.then(|| self.world.cluster.routes(0));
-                if let Some(agent) = &mut self.agent {
-                    agent.on_tick(&mut self.kernel, routes);
-                }
-                self.look();
-                self.check()?;
+                self.agent = Some(Agent::start(&self.client, &self.kernel, self.world.setup.costs));
             }
             if now >= end {
                 return Ok(());
             }
         }
+    }
+
+    fn take_turn(&mut self, turn: Next) -> Result<(), String> {
+        let Some(agent) = &mut self.agent else {
+            return Ok(());
+        };
+        match turn {
+            Next::Begin(input) => {
+                if matches!(input, Input::Tick) {
+                    // Leases of nodes are written all the time.
+                    self.world.api.store().revision += 1;
+                }
+                let routes = self.netlink.then(|| self.world.cluster.routes(0));
+                agent.begin(&mut self.kernel, input, routes);
+            }
+            Next::End => agent.end(&mut self.kernel),
+        }
+        self.look();
+        self.check()
     }
 
     /// Whether the agent has listed everything.
@@ -211,11 +225,17 @@ impl Run {
         let in_force = self.kernel.in_force();
         self.seen.extend(in_force.iter().map(|denied| denied.reason));
         self.world.note_convicted(&self.kernel.convicted);
-        self.suspicions.check(&self.world, &self.kernel, self.blind)?;
-        let fault = self.blind.is_some() || self.world.api.store().is_late();
+        self.suspicions.check(&self.world, &self.kernel, self.blind, self.agent.as_ref())?;
+        self.has_synced |= self.blind.is_none();
+        if !self.has_synced {
+            return Ok(());
+        }
+        let costs = self.world.setup.costs;
+        let is_crowded = !costs.keep_up() && self.agent.as_ref().is_some_and(Agent::is_late);
+        let fault = self.blind.is_some() || self.world.api.store().is_late() || is_crowded;
         let provable: Vec<(Service, Ip)> =
             if fault { Vec::new() } else { checks::provable(&self.world, &self.aimed).collect() };
-        let checked = self.debts.check(&provable, &in_force, fault);
+        let checked = self.debts.check(&provable, &in_force, fault, costs);
         checked.map_err(|(service, ip)| format!("for some time, {}", self.not_denied(&service, ip)))
     }
 

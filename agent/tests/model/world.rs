@@ -3,7 +3,8 @@
 use super::*;
 use std::collections::BTreeSet;
 
-pub const APPS: [(&str, &str); 3] = [("shop", "web"), ("other", "api"), ("shop", "pg")];
+/// Namespaces and labels of pods; the last one is the crowd's.
+pub const APPS: [(&str, &str); 4] = [("shop", "web"), ("other", "api"), ("shop", "pg"), (CROWD, CROWD)];
 pub const MODES: [Option<&str>; 3] = [None, Some("observe"), Some("off")];
 
 /// A pod of node-b has it, though it is in node-a's range.
@@ -29,6 +30,8 @@ pub struct World {
     pub listed_by_hand: BTreeSet<&'static str>,
     /// Services of which a denial met a packet, and was found wrong.
     pub convicted: BTreeSet<&'static str>,
+    /// What goes on by itself.
+    pub agenda: Agenda,
     /// Nodes that went, or came.
     pub turned: BTreeSet<usize>,
     /// When the model began; its seconds count from there.
@@ -51,6 +54,7 @@ impl World {
             has_relabelled: false,
             listed_by_hand: BTreeSet::new(),
             convicted: BTreeSet::new(),
+            agenda: Agenda::default(),
             turned: BTreeSet::new(),
             began: Instant::now(),
             uids: 0,
@@ -60,6 +64,7 @@ impl World {
             world.api.store().put(NAMESPACES, name, namespace(name, None));
         }
         (0..4).for_each(|number| world.write_service(number));
+        world.add_crowd();
         if setup.ipam == Ipam::ClusterDespiteRanges {
             world.disprove_ranges();
         }
@@ -117,6 +122,10 @@ impl World {
             Op::Node(number, range) => self.turn_node(number, range),
             Op::Clock(node, wrong) => self.cluster.clocks[node] = wrong,
             Op::Address(owner, ip) => self.turn_address(owner, ip),
+            Op::Flood(how, times, every) => {
+                self.flood(how, times.into(), Duration::from_millis(every.into()));
+            }
+            Op::RollOut(app, node, pace) => self.roll_out(app, node, Duration::from_millis(pace.into())),
             Op::Sync(service) => self.write_slice(self.services[service]),
             Op::Custom(service, pod, how) => {
                 self.with_pod(pod, |world, pod| {

@@ -15,7 +15,7 @@ use crate::net::NetNs;
 use object::{At, Object};
 
 pub use maps::{Counts, Flow};
-pub(crate) use object::{BALANCER_MAPS, load, load_with, program};
+pub(crate) use object::{BALANCER_MAPS, load, program};
 
 /// The programs of a neighbour, and their hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]

@@ -62,17 +62,9 @@ const OURS: u16 = 1;
 
 /// Loads the object over these maps, each pinned in the folder under its second name. Maps that are not pinned yet are made.
 pub(crate) fn load(pins: &Path, maps: &[(&str, &str)]) -> Result<Ebpf> {
-    load_with(EbpfLoader::new(), pins, maps)
-}
-
-/// The same with this loader.
-pub(crate) fn load_with<'a>(
-    mut loader: EbpfLoader<'a>,
-    pins: &Path,
-    maps: &[(&'a str, &str)],
-) -> Result<Ebpf> {
     ensure!(!OBJECT.is_empty(), "this lab was built without the neighbours' object: run `cargo xtask build`");
     fs::create_dir_all(pins).with_context(|| format!("cannot make {}", pins.display()))?;
+    let mut loader = EbpfLoader::new();
     for (name, pin) in maps {
         loader.map_pin_path(name, pins.join(pin));
     }

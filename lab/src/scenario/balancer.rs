@@ -67,7 +67,7 @@ impl Balancer {
         self.net_cls.get().context("there is no cgroup of net_cls")
     }
 
-    /// Starts, restarts or stops it, or resizes its maps.
+    /// Starts, restarts or stops it, or replaces its maps by larger ones, or by ones of other flags.
     pub fn step(&mut self, step: SocketLbStep) -> Result<()> {
         match step {
             SocketLbStep::Starts | SocketLbStep::Restarts => {
@@ -80,7 +80,8 @@ impl Balancer {
                 }
                 Ok(())
             }
-            SocketLbStep::Resizes => self.lb.resize(),
+            SocketLbStep::Resizes => self.lb.replace_maps(false),
+            SocketLbStep::ChangesFlags => self.lb.replace_maps(true),
             SocketLbStep::Stops => {
                 self.lb.stop()?;
                 self.packets.as_mut().map_or(Ok(()), Neighbour::stop)

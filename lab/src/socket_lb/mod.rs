@@ -11,14 +11,14 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use aya::maps::MapInfo;
+use aya::Ebpf;
+use aya::maps::{MapData, MapInfo, MapType};
 use aya::programs::CgroupSockAddr;
-use aya::{Ebpf, EbpfLoader};
-use aya_obj::generated::bpf_attach_type;
+use aya_obj::generated::{BPF_F_NO_COMMON_LRU, BPF_F_NO_PREALLOC, bpf_attach_type};
 use epguard::kernel::datapath::bpf;
 use tables::Tables;
 
-use crate::neighbour::{BALANCER_MAPS, load, load_with, maps, program};
+use crate::neighbour::{BALANCER_MAPS, load, maps, program};
 use crate::net::{NetNs, netns_cookie};
 use crate::proxy::ServiceRule;
 
@@ -87,10 +87,10 @@ impl SocketLb {
         Ok(())
     }
 
-    /// Does what Cilium's agent does when it starts with other sizes of maps: pins new ones in place of the old ones, and fills those
-    /// of reversals. Programs use the old ones until they are started again.
-    pub fn resize(&mut self) -> Result<()> {
-        replace_maps(&self.pins)?;
+    /// Does what Cilium's agent does when it starts with other sizes of maps, or other flags: pins new ones in place of the old ones, and
+    /// fills those of reversals. Programs use the old ones until they are started again.
+    pub fn replace_maps(&mut self, with_other_flags: bool) -> Result<()> {
+        replace_maps(&self.pins, with_other_flags)?;
         self.write_services()
     }
 
@@ -147,17 +147,25 @@ pub(super) fn ciliums() -> impl Iterator<Item = (&'static str, &'static str)> {
     all.filter(|(_, pin)| pin.starts_with("cilium_"))
 }
 
-/// Pins new maps of twice the size, and empty, in place of those of Cilium's names: model `OpenOrCreateMap()` of `pkg/bpf`, where a
-/// map has another size than the pinned one.
-pub(super) fn replace_maps(pins: &Path) -> Result<()> {
-    let mut loader = EbpfLoader::new();
-    for (map, pin) in ciliums() {
+/// Pins new maps, twice as large and empty, in place of those of Cilium's names: model `OpenOrCreateMap()` of `pkg/bpf`, where a map has
+/// another size or other flags than the pinned one. The other flag is that of `bpf.distributedLRU`, or of `bpf.preallocateMaps`.
+fn replace_maps(pins: &Path, with_other_flags: bool) -> Result<()> {
+    for (_, pin) in ciliums() {
         let path = pins.join(pin);
-        let size = 2 * MapInfo::from_pin(&path)?.max_entries();
-        loader.map_max_entries(map, size);
+        let info = MapInfo::from_pin(&path)?;
+        let kind = info.map_type()?;
+        let flags = match kind {
+            _ if !with_other_flags => info.map_flags(),
+            MapType::LruHash => info.map_flags() ^ BPF_F_NO_COMMON_LRU,
+            _ => info.map_flags() ^ BPF_F_NO_PREALLOC,
+        };
+        let (key, value, size) = (info.key_size(), info.value_size(), 2 * info.max_entries());
+        let map = aya_obj::Map::new_from_params(kind as u32, key, value, size, flags);
+        let map = MapData::create(map, pin, None).with_context(|| format!("cannot make {pin}"))?;
         fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+        map.pin(&path).with_context(|| format!("cannot pin {pin}"))?;
     }
-    load_with(loader, pins, &BALANCER_MAPS).map(drop)
+    Ok(())
 }
 
 /// Loads the programs over the maps under the pin folder; the maps are made if they are not pinned yet.

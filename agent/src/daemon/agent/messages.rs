@@ -1,26 +1,33 @@
-//! Messages of the watches, and the state of each watch.
-//!
-//! A turn of the loop first applies what was received, so that what it contradicts ends with this turn's write, whatever else
-//! waits. Then it goes on with a list, or judges Services that wait, and last writes history. Each has its share of every turn.
+//! Messages of the watches: what they change beside the state, and the state of each watch.
 
-use super::slow_steps::describe;
+use super::slow_steps::{SlowSteps, describe};
 use super::{Agent, now};
 use crate::daemon::memory;
+use crate::daemon::mode_policy::NodeModes;
+use crate::daemon::report::metrics::Timings;
+use crate::daemon::turn::{Observer, PART, Turn};
 use crate::shared::status::Watch;
 use crate::watch::{Event, Message};
 use anyhow::Result;
 use epguard_common::{Mode, Reason};
-use epguard_core::facts::{Fact, Watched, named};
-use std::time::{Duration, Instant};
+use epguard_core::facts::{Change, ModePolicy, Name, Watched, named};
+use epguard_core::state::State;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::Instant;
 
-/// After this time, further messages wait for the next turn.
-const MESSAGES: Duration = Duration::from_millis(3);
-
-/// After this time, the rest waits for the next turn: the lease, netlink and probes come before.
-const TURN: Duration = Duration::from_millis(5);
-
-/// Objects and endpoints of a list that are applied at once: a few milliseconds' worth.
-const PART: usize = 512;
+/// Logs and figures of a turn.
+struct Log<'a> {
+    timings: &'a mut Timings,
+    node_modes: &'a mut NodeModes,
+    watches: &'a mut BTreeMap<Watched, Watch>,
+    slow_steps: &'a mut SlowSteps,
+    began: Instant,
+    /// When the current step began.
+    step: Instant,
+    /// What it is about.
+    object: Option<String>,
+}
 
 impl Agent {
     /// Takes in messages of the watches, for the next turn.
@@ -43,17 +50,28 @@ impl Agent {
             || self.history.lacks(&self.state)
     }
 
-    /// Applies messages, goes on with what waits, and writes the maps once for all of it.
+    /// Applies messages, goes on with what waits, writes the maps once for all of it, and last writes history.
     pub fn run_turn(&mut self) -> Result<()> {
-        let began = Instant::now();
         let was_synced = self.state.is_synced();
-        while let Some(message) = self.waiting.take_next(|watch| self.state.is_applying(watch)) {
-            self.apply(message);
-            if began.elapsed() >= MESSAGES {
-                break;
-            }
-        }
-        while self.run_step() && began.elapsed() < TURN {}
+        let began = Instant::now();
+        let mut log = Log {
+            timings: &mut self.timings,
+            node_modes: &mut self.node_modes,
+            watches: &mut self.watches,
+            slow_steps: &mut self.slow_steps,
+            began,
+            step: began,
+            object: None,
+        };
+        let mut turn = Turn {
+            state: &mut self.state,
+            lease: &mut self.lease,
+            waiting: &mut self.waiting,
+            watches: &self.api,
+            clock: now,
+            part: PART,
+        };
+        turn.run(&mut log);
         self.write()?;
         if self.state.is_synced() && !was_synced {
             self.timings.synced();
@@ -64,68 +82,6 @@ impl Agent {
         self.keep_view_fresh()?;
         self.record_history();
         Ok(())
-    }
-
-    /// Applies a part of a list, or judges a piece. False if nothing is left.
-    fn run_step(&mut self) -> bool {
-        let began = Instant::now();
-        let goes_on = self.state.run_step(now(), PART);
-        let state = &self.state;
-        self.slow_steps.note(began, || match state.judged() {
-            Some(service) => format!("Service {}, judged", named(service)),
-            None => "a part of a list".to_owned(),
-        });
-        goes_on
-    }
-
-    /// Applies a fact, and logs what it was about if that took long.
-    fn begin(&mut self, received: Instant, sent: Option<Duration>, fact: Fact) {
-        let (began, object) = (Instant::now(), describe(&fact));
-        let received = now().saturating_sub(received.elapsed());
-        self.state.begin_list(sent.unwrap_or(received), received, fact);
-        self.slow_steps.note(began, || object);
-        self.relist_if_revived();
-    }
-
-    fn apply(&mut self, Message { watch, event }: Message) {
-        match event {
-            Event::Fact { received, sent, rv, fact } => {
-                self.timings.received(received, &fact);
-                match *fact {
-                    Fact::ModePolicy(change) => self.node_modes.apply(change),
-                    fact => self.begin(received, sent, fact),
-                }
-                self.watch(watch).rv = rv;
-            }
-            Event::Progress(rv) => self.watch(watch).rv = rv,
-            Event::Proven { as_of, by } => {
-                self.lease.view.proven(watch, as_of, by);
-                let watch = self.watch(watch);
-                watch.error = watch.error.take().filter(|_| !watch.up);
-            }
-            Event::NodeSeen(seen) => self.state.begin_fact(now(), Fact::NodeSeen(seen)),
-            Event::Behind => self.behind(watch),
-            Event::Unconfirmed(error) => {
-                tracing::debug!(%watch, error, "not confirmed");
-                self.watch(watch).error = Some(error);
-            }
-            Event::Rewound(error) => self.start_over(watch, &error),
-            Event::Up => {
-                tracing::info!(%watch, "watching");
-                self.connected(watch, None);
-            }
-            Event::Down { refused, error } => {
-                if refused && watch == Watched::ModePolicy {
-                    self.node_modes.refuse();
-                }
-                tracing::warn!(%watch, error, "watch lost; denials end when the view is too old");
-                self.connected(watch, Some(error));
-            }
-            Event::Skipped(what) => {
-                tracing::warn!(%watch, %what, "object skipped");
-                self.watch(watch).skipped += 1;
-            }
-        }
     }
 
     /// Applies the mode policy if it changed. Does nothing before the sync: only the first list shows if the node is
@@ -161,48 +117,6 @@ impl Agent {
         Ok(())
     }
 
-    fn connected(&mut self, id: Watched, error: Option<String>) {
-        let up = error.is_none();
-        self.lease.view.connected(id, up);
-        let watch = self.watch(id);
-        watch.restarts += u64::from(watch.up && !up);
-        (watch.up, watch.error) = (up, error);
-    }
-
-    /// The watch lacks changes that the API server has shown elsewhere, such as a new owner of a denied IP.
-    fn behind(&mut self, id: Watched) {
-        tracing::warn!(watch = %id, "the watch lacks changes that the API server has shown; nothing is denied until it has caught up");
-        self.lease.view.void(Some(id), now());
-    }
-
-    /// Starts over, because nothing known holds any more. Asks the other watches to list again: only once, and not
-    /// before they have all listed.
-    fn start_over(&mut self, noticed_by: Watched, error: &str) {
-        tracing::error!(watch = %noticed_by, error, "nothing is denied until everything is listed again");
-        self.lease.view.void(None, now());
-        if self.state.is_listed() {
-            self.state.start_over(now());
-            for id in self.watches.keys().filter(|id| **id != noticed_by) {
-                self.api.list(*id, None, self.state.spread());
-            }
-        }
-    }
-
-    /// Lists everything anew if the API has shown a dead pod as alive.
-    fn relist_if_revived(&mut self) {
-        let Some(pod) = self.state.take_revived() else {
-            return;
-        };
-        tracing::error!(
-            pod = named(&pod),
-            "the API shows a dead pod alive, as after a restore of etcd; nothing is denied until everything is listed again"
-        );
-        self.lease.view.void(None, now());
-        for id in self.watches.keys() {
-            self.api.list(*id, None, self.state.spread());
-        }
-    }
-
     /// True if the agent has denials, so that it needs the lease.
     pub(super) fn denies(&self) -> bool {
         let tables = self.state.tables();
@@ -211,8 +125,79 @@ impl Agent {
             || self.writer.has_redirected_flows()
             || orphan_ip.any(|orphan_ip| orphan_ip.lifted.is_none())
     }
+}
 
-    fn watch(&mut self, id: Watched) -> &mut Watch {
-        self.watches.entry(id).or_default()
+impl Observer for Log<'_> {
+    fn spent(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    fn receives(&mut self, Message { watch, event }: &Message) {
+        self.step = Instant::now();
+        self.object = None;
+        let status = self.watches.entry(*watch).or_default();
+        match event {
+            Event::Fact { received, rv, fact, .. } => {
+                self.timings.received(*received, fact);
+                self.object = Some(describe(fact));
+                status.rv = *rv;
+            }
+            Event::Progress(rv) => status.rv = *rv,
+            Event::Proven { .. } => status.error = status.error.take().filter(|_| !status.up),
+            Event::NodeSeen(_) => {}
+            Event::Behind => tracing::warn!(
+                %watch,
+                "the watch lacks changes that the API server has shown; nothing is denied until it has caught up"
+            ),
+            Event::Unconfirmed(error) => {
+                tracing::debug!(%watch, error, "not confirmed");
+                status.error = Some(error.clone());
+            }
+            Event::Rewound(error) => {
+                tracing::error!(%watch, error, "nothing is denied until everything is listed again");
+            }
+            Event::Up => {
+                tracing::info!(%watch, "watching");
+                (status.up, status.error) = (true, None);
+            }
+            Event::Down { refused, error } => {
+                if *refused && *watch == Watched::ModePolicy {
+                    self.node_modes.refuse();
+                }
+                tracing::warn!(%watch, error, "watch lost; denials end when the view is too old");
+                status.restarts += u64::from(status.up);
+                (status.up, status.error) = (false, Some(error.clone()));
+            }
+            Event::Skipped(what) => {
+                tracing::warn!(%watch, %what, "object skipped");
+                status.skipped += 1;
+            }
+        }
+    }
+
+    fn applied(&mut self, _: &State) {
+        if let Some(object) = self.object.take() {
+            self.slow_steps.note(self.step, || object);
+        }
+        self.step = Instant::now();
+    }
+
+    fn stepped(&mut self, state: &State) {
+        self.slow_steps.note(self.step, || match state.judged() {
+            Some(service) => format!("Service {}, judged", named(service)),
+            None => "a part of a list".to_owned(),
+        });
+        self.step = Instant::now();
+    }
+
+    fn revived(&mut self, pod: &Name) {
+        tracing::error!(
+            pod = named(pod),
+            "the API shows a dead pod alive, as after a restore of etcd; nothing is denied until everything is listed again"
+        );
+    }
+
+    fn takes_policy(&mut self, change: Change<ModePolicy>) {
+        self.node_modes.apply(change);
     }
 }

@@ -1,7 +1,8 @@
 //! The object behind a step of the loop that took long: it kept all others waiting.
 
 use epguard_core::facts::{Change, Fact, named};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Steps that take longer are logged.
 const LONG: Duration = Duration::from_millis(100);

@@ -13,7 +13,7 @@ use aya::maps::{HashMap, MapData};
 use bed::*;
 use epguard_common::Owner;
 use epguard_core::facts::{Change, Object as _, Pod};
-use std::time::Instant;
+use tokio::time::Instant;
 
 #[tokio::test]
 #[ignore = "needs root: loads eBPF programs"]

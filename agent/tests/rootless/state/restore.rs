@@ -93,6 +93,7 @@ fn before_the_sync_what_an_earlier_process_denied_ends_where_a_fact_speaks_again
         ("a live pod shows it", &dead_backend, vec![shown(b.clone())], true),
         ("another live pod shows it", &reused, vec![shown(c.clone())], true),
         ("the pod that was meant lives", &dead_backend, vec![shown(a.clone())], true),
+        ("a node has the IP", &dead_backend, vec![Fact::LocalAddresses(vec![X])], true),
         ("a slice lists the pod that was meant", &dead_backend, vec![sliced(&[(X, Some(a.uid))])], false),
         ("a slice lists it without a pod", &dead_backend, vec![sliced(&[(X, None)])], true),
         (

@@ -40,8 +40,20 @@ fn a_host_port_of_a_pod_of_this_node_is_a_rival_of_a_service_at_the_nodes_addres
         assert_eq!(vips(&world).contains(&(addr, 80)), !is_rival, "{sentence}");
         assert!(vips(&world).contains(&(web().vips[0], 80)), "{sentence}");
         world.deleted(&proxy);
+        assert_eq!(vips(&world).contains(&(addr, 80)), !is_rival, "{sentence}, and it may still run");
+        world.later(MEMORY + Duration::from_secs(1));
         assert!(vips(&world).contains(&(addr, 80)), "{sentence}");
     }
+}
+
+#[test]
+fn a_host_port_of_a_pod_that_died_before_it_was_deleted_is_no_rival() {
+    let mut world = with_vips(&[NODE]);
+    let proxy = proxy(None, 80);
+    world.pod(&proxy);
+    assert!(!vips(&world).contains(&(NODE, 80)));
+    world.pod(&dead(&proxy)).deleted(&dead(&proxy));
+    assert!(vips(&world).contains(&(NODE, 80)));
 }
 
 #[test]
@@ -94,9 +106,9 @@ fn a_vip_or_node_port_that_another_service_gave_up_is_ambiguous_for_ten_minutes(
         world.tell(gives_up(former("web")));
         assert_eq!(at(&world), [false; 2], "its connections go on");
         assert!(world.state.rivals().is_empty(), "no object claims it");
-        world.later(MEMORY - Duration::from_secs(1));
+        world.later(Duration::from_mins(9));
         assert_eq!(at(&world), [false; 2]);
-        world.later(Duration::from_secs(2));
+        world.later(Duration::from_mins(2));
         assert_eq!(at(&world), [true; 2]);
     }
 }

@@ -184,7 +184,7 @@ words! {
     NeighbourStep { Starts, Restarts, Killed, Stops }
 
     /// An event of the load balancer.
-    SocketLbStep { Starts, Restarts, Resizes, Stops }
+    SocketLbStep { Starts, Restarts, Resizes, ChangesFlags, Stops }
 
     /// An event of a cgroup in the root.
     CgroupEvent { Made, Removed }

@@ -152,7 +152,8 @@ impl RealLoop {
 /// A message of the watch that shows the fact, received now.
 pub fn message(fact: Fact) -> Message {
     let watch = Watched::of(&fact).unwrap();
-    let event = watch::Event::Fact { received: Instant::now(), sent: None, rv: 1, fact: Box::new(fact) };
+    let event =
+        watch::Event::Fact { received: Instant::now().into(), sent: None, rv: 1, fact: Box::new(fact) };
     Message { watch, event }
 }
 

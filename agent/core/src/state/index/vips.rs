@@ -40,6 +40,8 @@ pub struct Vips {
     node_ports: Groups<PortNumber, Name>,
     /// Of this node's pods, each with how many claim it.
     host_ports: Counts<HostPort>,
+    /// Those of pods that were forgotten a while ago and may still run.
+    former_host_ports: Former<HostPort>,
     /// Claims that Services gave up a while ago.
     former: Former<(ClaimedPort, Name)>,
     room: Quota<OF_ALL>,
@@ -107,7 +109,9 @@ impl Vips {
             names.iter().map(|name| (ClaimedPort::NodePort(*number), name.clone()))
         });
         former.add_all(now, vips.chain(node_ports));
-        Self { former, ..Self::default() }
+        let mut former_host_ports = std::mem::take(&mut self.former_host_ports);
+        former_host_ports.add_all(now, self.host_ports.keys().copied());
+        Self { former, former_host_ports, ..Self::default() }
     }
 
     /// True if another Service claimed it until a while ago.
@@ -158,7 +162,7 @@ impl Vips {
         let is_own = self.own.contains(&vip.addr) || vip.addr.ip().is_loopback();
         let addrs = [Some(vip.addr), None].into_iter().filter(|addr| addr.is_some() || is_own);
         let mut keys = addrs.flat_map(|addr| [vip.port, 0].map(|port| HostPort { addr, port, protocol }));
-        keys.any(|key| self.host_ports.contains_key(&key))
+        keys.any(|key| self.host_ports.contains_key(&key) || self.former_host_ports.contains(&key))
     }
 
     /// True if a Service without room may have the VIP.
@@ -200,8 +204,9 @@ impl ClusterIndex {
         at_addrs.chain(at_ports).flatten().collect()
     }
 
-    /// Forgets the claims that Services gave up a while ago. Returns those that have them now.
+    /// Forgets what Services gave up, and forgotten pods had, a while ago. Returns the Services that have it now.
     pub(crate) fn forget_former_claims(&mut self, now: Duration) -> BTreeSet<Name> {
+        let host_ports = self.vips.former_host_ports.forget(now);
         let mut claims = Claims::default();
         for (claim, _) in self.vips.former.forget(now) {
             match claim {
@@ -212,7 +217,8 @@ impl ClusterIndex {
                 ClaimedPort::NodePort(number) => claims.node_ports.push(number),
             }
         }
-        self.beside(&claims).into_iter().cloned().collect()
+        let at_host_ports = host_ports.into_iter().flat_map(|port| self.vips.at_host_port(port));
+        self.beside(&claims).into_iter().chain(at_host_ports).cloned().collect()
     }
 
     /// The Service that alone claims a VIP.
@@ -278,10 +284,25 @@ impl ClusterIndex {
         [old, new].concat()
     }
 
-    /// The CNI removes the rules of a pod's host ports before the pod is dead.
+    /// Forgets a pod that the API no longer shows. Unless it is dead it may still run, so that its host ports count for a while.
+    pub(crate) fn forget_pod(&mut self, now: Duration, uid: Uid) {
+        if let Some(record) = self.pods.get(uid) {
+            let namespace = record.pod.name.0.clone();
+            for port in self.host_ports_of(record).to_vec() {
+                self.vips.remove_host_port(port);
+                self.vips.former_host_ports.add(now, &namespace, port);
+            }
+        }
+        self.pods.forget(uid);
+    }
+
+    /// The CNI removes the rules of a pod's host ports before the pod is dead, but not when its object is removed by force.
     fn host_ports_of<'a>(&self, record: &'a Record) -> &'a [HostPort] {
-        let may_have_rules = record.present && record.uid_state != UidState::Dead;
-        if may_have_rules && self.is_own(&record.pod) { &record.pod.host_ports } else { &[] }
+        if record.uid_state != UidState::Dead && self.is_own(&record.pod) {
+            &record.pod.host_ports
+        } else {
+            &[]
+        }
     }
 }
 

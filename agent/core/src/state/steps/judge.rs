@@ -58,7 +58,7 @@ impl State {
         if concerns_orphan_ips {
             self.prove_orphan_ips();
         }
-        self.forget_unneeded(dirty.pods);
+        self.forget_unneeded(now, dirty.pods);
     }
 
     /// True if the change may concern an orphan IP: what shows it, or a pod of this node. While lists are applied, any may.
@@ -75,11 +75,11 @@ impl State {
     }
 
     /// Drops those of the pods that the API no longer shows and that nothing refers to.
-    pub(crate) fn forget_unneeded(&mut self, pods: impl IntoIterator<Item = Uid>) {
+    pub(crate) fn forget_unneeded(&mut self, now: Duration, pods: impl IntoIterator<Item = Uid>) {
         for uid in pods {
             let absent = self.cluster.pods.get(uid).is_some_and(|record| !record.present);
             if absent && !self.cluster.endpoint_index.knows(uid) && !self.orphan_ips.knows(uid) {
-                self.cluster.pods.forget(uid);
+                self.cluster.forget_pod(now, uid);
             }
         }
     }

@@ -201,7 +201,7 @@ impl State {
             }
             self.judge_on(&list, services);
         }
-        self.forget_unneeded(restored);
+        self.forget_unneeded(now, restored);
     }
 
     /// Adds where denials and owners rest on the order of claims, if a list has levelled that since.

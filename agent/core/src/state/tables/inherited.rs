@@ -59,9 +59,12 @@ impl Inherited {
         self.is_changed = true;
     }
 
-    /// True if a live pod shows the IP that is not the stranger of all denials there, or if slices list it without a pod, or for a live
-    /// pod that no denial names.
+    /// True if something else than a pod has the IP, if a live pod shows it that is not the stranger of all denials there, or if slices
+    /// list it without a pod, or for a live pod that no denial names.
     fn is_contradicted(&self, cluster: &ClusterIndex, ip: Addr) -> bool {
+        if cluster.is_no_pods(ip) {
+            return true;
+        }
         let is_stranger = |uid: Uid| {
             let mut denials = self.denials_at(ip).peekable();
             denials.peek().is_some() && denials.all(|(_, denial)| denial.owner_uid == uid)

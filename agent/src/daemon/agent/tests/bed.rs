@@ -22,9 +22,9 @@ use serde_json::json;
 use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Instant;
 use tempfile::{TempDir, tempdir};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 /// The address of the node that is not the agent's.
 pub const NODE_B: Addr = Addr::v4([192, 168, 250, 12]);

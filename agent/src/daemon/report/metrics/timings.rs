@@ -2,7 +2,8 @@
 
 use crate::shared::status::{Distribution, Figures, Latency};
 use epguard_core::facts::{Change, Fact};
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
+use tokio::time::Instant;
 
 /// Upper ends of buckets in microseconds: 0.1 ms to 10 s, where 1 ms is ordinary.
 const PROPAGATION: [u64; 11] =

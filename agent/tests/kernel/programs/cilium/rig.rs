@@ -18,6 +18,9 @@ pub(super) const ON_DEMAND: u32 = 1;
 /// `BPF_F_NO_COMMON_LRU`.
 pub(super) const PER_CPU: u32 = 2;
 
+/// `BPF_F_RDONLY_PROG`, which Cilium does not set.
+pub(super) const RDONLY_PROG: u32 = 128;
+
 /// Name, type, size of keys and of values, and flags, as Cilium makes its maps by default.
 pub(super) type Shape = (&'static str, u32, u32, u32, u32);
 pub(super) const SHAPES: [Shape; 8] = [
@@ -91,7 +94,7 @@ impl Beside {
         shapes.iter().copied().for_each(pin);
         let pin_dir = Path::new(PIN_DIR);
         Pins::make(pin_dir).unwrap();
-        prepare(&globals(), pin_dir).unwrap();
+        prepare(pin_dir).unwrap();
         let datapath = Datapath::load(pin_dir, Hooks::Auto, nfct_at().unwrap()).unwrap();
         let mut beside = Self { rig: Rig::filled(datapath), cilium: Cilium::new(&globals(), pin_dir) };
         beside.follow(Duration::ZERO);

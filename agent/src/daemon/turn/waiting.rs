@@ -54,7 +54,7 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Instant;
+    use tokio::time::Instant;
 
     fn fact(watch: Watched, received: Instant) -> Message {
         let fact = Box::new(watch.empty());
