@@ -133,18 +133,39 @@ impl Tenant {
                 .map(|label| (format!("label-{label}"), json!(if label == 249 { last } else { "x" })))
                 .collect()
         };
-        let waits = |number: usize, labels: &Value| -> Pod {
-            let metadata = json!({
-                "namespace": "tenant", "name": format!("waits-{number}"), "uid": uid(3, number), "labels": labels,
-            });
-            let spec = json!({"nodeName": size::node_name(1)});
-            read(&json!({"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}))
-        };
         let (own, other) = (labels("own"), labels("other"));
         self.stale_services(1_000, &json!({"selector": own}));
         (0..200).for_each(|number| self.shows(waits(number, &other)));
         self.0.rests();
         (200..200 + CHANGES).for_each(|number| self.shows(waits(number, &own)));
+    }
+
+    /// So many pods wait for their IPs beside a Service with so many dead pods, which is patched.
+    pub(crate) fn starting_pods(&mut self, starting: usize, dead: usize) {
+        self.service(0, "web", json!({}));
+        for number in 0..dead {
+            let pod = self.pod(number);
+            self.shows(pod);
+        }
+        self.slice(0, "web", 0..dead, 0..1, None);
+        (0..dead).for_each(|number| self.dies(number));
+        (0..starting).for_each(|number| self.shows(waits(number, &json!({"app": "other"}))));
+        self.0.rests();
+        (0..CHANGES).for_each(|change| self.service(0, "web", json!({"externalIPs": [ip(40, change)]})));
+    }
+
+    /// The slices of so many Services with 4,096 endpoints each are deleted, and these become old at once.
+    pub(crate) fn forgotten_endpoints(&mut self, services: usize) {
+        for number in 0..services {
+            let name = format!("web-{number}");
+            self.service(number, &name, json!({}));
+            self.slice(number, &name, 512 * number..512 * (number + 1), 0..8, None);
+        }
+        (0..services).for_each(|number| self.deletes(number, &format!("web-{number}")));
+        self.0.rests();
+        let none = || Fact::LocalAddresses(Vec::new());
+        self.0.apply_after(Duration::from_mins(11), none());
+        (0..30).for_each(|_| self.0.apply_after(Duration::from_secs(1), none()));
     }
 
     /// A slice that is too large is patched, of a Service with so many slices of 8,000 endpoints.
@@ -256,6 +277,15 @@ impl Tenant {
             self.service(number, name, json!({"externalIPs": [ip(40, number)], "selector": selector}));
         }
     }
+}
+
+/// A pod with these labels that waits for its IP.
+fn waits(number: usize, labels: &Value) -> Pod {
+    let metadata = json!({
+        "namespace": "tenant", "name": format!("waits-{number}"), "uid": uid(3, number), "labels": labels,
+    });
+    let spec = json!({"nodeName": size::node_name(1)});
+    read(&json!({"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}))
 }
 
 /// A pod that waits, and whose annotation shows these addresses.

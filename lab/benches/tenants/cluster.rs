@@ -88,7 +88,7 @@ impl Cluster {
         let second = self.now.as_secs();
         self.now += pause;
         if self.now.as_secs() > second {
-            self.turn(State::tick);
+            self.turn(State::begin_tick);
         }
         let received = worked();
         self.begin(fact);

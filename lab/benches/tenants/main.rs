@@ -62,6 +62,10 @@ const ROWS: &[(&str, usize, Act)] = &[
     ("32 slices list 512 dead pods at 64 addresses each", 32_768, |tenant| tenant.dead_at_many_ips(32, 64)),
     ("100 Services share 64 external IPs, one changes", 100, Tenant::shared_external_ips),
     ("pods wait beside 1,000 Services of 250 labels", 0, Tenant::waiting_pods),
+    ("4,000 pods wait beside a Service with 128 dead ones, which changes", 128, |tenant| {
+        tenant.starting_pods(4_000, 128);
+    }),
+    ("49,152 endpoints of deleted slices become old at once", 0, |tenant| tenant.forgotten_endpoints(12)),
     ("a left-out slice beside 39 of 8,000 endpoints changes", 0, |tenant| tenant.left_out_slice(39)),
     ("a left-out slice beside 4 of 8,000 endpoints changes", 0, |tenant| tenant.left_out_slice(4)),
     ("40 slices of 8,000 ports list a dead pod of this node, pods change", 0, |tenant| {

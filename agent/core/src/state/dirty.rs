@@ -6,7 +6,7 @@ use super::index::endpoints::Touched;
 use super::index::pods::{self, Record};
 use super::index::vips::Claims;
 use super::proof::Own;
-use super::queue::{Scope, Scopes};
+use super::queue::{Ends, Scope, Scopes};
 use crate::facts::{Change, Cidr, Fact, HostPort, Name, Node, Service, Slice, Text};
 use epguard_common::{Addr, Uid, UidState};
 use std::collections::BTreeSet;
@@ -179,8 +179,11 @@ impl Dirty {
         self.scope(service).ips.insert(ip);
     }
 
+    /// What is marked of a Service. By default its VIPs are.
     fn scope(&mut self, service: &Name) -> &mut Scope {
-        self.services.entry(service.clone()).or_default()
+        let scope = self.services.entry(service.clone()).or_default();
+        scope.vips = true;
+        scope
     }
 
     /// Adds IPs of Services.
@@ -191,8 +194,20 @@ impl Dirty {
     }
 
     /// Adds all endpoints of a Service that may be denied.
-    pub fn service(&mut self, name: &Name) {
-        self.scope(name).all = true;
+    fn service(&mut self, name: &Name) {
+        let scope = self.scope(name);
+        (scope.all, scope.ends) = (true, Ends::All);
+    }
+
+    /// The same where a pod starts that may hold an IP without showing it, or starts no more.
+    fn starts(&mut self, name: &Name) {
+        let scope = self.services.entry(name.clone()).or_default();
+        (scope.all, scope.ends) = (true, scope.ends.max(Ends::Unheld));
+    }
+
+    /// The same where denials may only begin.
+    pub fn begins(&mut self, name: &Name) {
+        self.services.entry(name.clone()).or_default().all = true;
     }
 
     /// Adds the IPs that this node alone may hand out.
@@ -289,8 +304,7 @@ impl Dirty {
         }
         let live = cluster.pods.get(uid).filter(|record| record.is_live());
         if live.is_some_and(|record| may_hold_unshown(cluster, name, record)) {
-            self.service(name);
-            return;
+            self.starts(name);
         }
         let shown = live.into_iter().flat_map(|record| record.pod.addresses());
         self.pairs(shown.filter(|ip| cluster.stale.has(name, *ip)).map(|ip| (name, ip)));
@@ -313,7 +327,7 @@ impl Dirty {
                 continue;
             };
             if may_hold_unshown(cluster, name, record) && Own::new(cluster, service).contains(&record.pod) {
-                self.service(name);
+                self.starts(name);
             }
         }
     }

@@ -1,30 +1,50 @@
 //! The Services to judge. Facts only mark them, so that no fact costs more than what it names, and a flood of facts about one
 //! Service costs one judgement of it at a time. Namespaces take turns, and so do the Services of each: no namespace makes another
 //! one wait for longer than a piece. And the IPs whose history is written next.
+//!
+//! What may end a denial suspends the Service until it is judged, and nothing else does: a pod that starts ends no denial at an IP that
+//! a stranger shows, and none at an IP where another one has ended it already.
 
+use super::denials::Denials;
 use super::denials::opinions::ReceivedList;
 use super::dirty::Dirty;
 use crate::facts::{Name, Text};
 use crate::sorted_map::SortedMap;
 use epguard_common::Addr;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::ops::Bound::{Excluded, Unbounded};
+use std::ops::Bound::{self, Excluded, Unbounded};
 
 /// What of a Service has to be judged again. Its VIPs always are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// The endpoints at these IPs.
+    /// The endpoints at these IPs, whose denials may end.
     pub ips: BTreeSet<Addr>,
+    /// Those at these IPs, where denials may only begin.
+    others: BTreeSet<Addr>,
     /// Besides, all endpoints that may be denied.
     pub all: bool,
-    /// Whether the Service has no VIPs meanwhile: what it waits for may end its denials.
-    pub suspended: bool,
+    /// Which of their denials may end.
+    pub ends: Ends,
+    /// True if its VIPs may be others'.
+    pub vips: bool,
     /// The lists on which it is judged.
     pub lists: Vec<ReceivedList>,
     /// The IP that was judged last: its turn goes on behind that.
     last: Option<Addr>,
     /// True once the last IP was judged, even if others have been marked meanwhile.
     pub is_through: bool,
+}
+
+/// Which denials of a Service may end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ends {
+    /// None.
+    #[default]
+    None,
+    /// Those that pods which start may end.
+    Unheld,
+    /// All.
+    All,
 }
 
 /// Services with what has to be judged again.
@@ -38,13 +58,42 @@ impl Scope {
 
     /// Takes the next IP to judge. After the last one the first follows: no IP waits for those that are marked again and again.
     pub fn take_next(&mut self) -> Option<Addr> {
-        let last = self.last.map_or(Unbounded, Excluded);
-        let next = self.ips.range((last, Unbounded)).next().copied();
+        let next = self.next_from(self.last.map_or(Unbounded, Excluded));
         self.is_through |= next.is_none();
-        let next = next.or_else(|| self.ips.first().copied())?;
+        let next = next.or_else(|| self.next_from(Unbounded))?;
         self.ips.remove(&next);
+        self.others.remove(&next);
         self.last = Some(next);
         Some(next)
+    }
+
+    fn next_from(&self, first: Bound<Addr>) -> Option<Addr> {
+        let nexts = [&self.ips, &self.others].map(|ips| ips.range((first, Unbounded)).next().copied());
+        nexts.into_iter().flatten().min()
+    }
+
+    /// Names all IPs that are marked, as the denials of the Service are now.
+    pub fn expand(&mut self, denials: &Denials, service: &Name, stale: impl Iterator<Item = Addr>) {
+        // They are ascending: a set of its own is built and merged as fast as they are read.
+        if std::mem::take(&mut self.all) {
+            self.others.append(&mut denials.ips(service).chain(stale).collect());
+        }
+        match std::mem::take(&mut self.ends) {
+            Ends::None => {}
+            Ends::Unheld => self.ips.append(&mut denials.unheld(service).collect()),
+            Ends::All => self.ips.append(&mut denials.ips(service).collect()),
+        }
+        self.vips = false;
+    }
+
+    /// True if nothing is left to judge.
+    pub fn is_done(&self) -> bool {
+        self.ips.is_empty() && self.others.is_empty()
+    }
+
+    /// True if what is marked may end a denial. The Service has no VIPs until it is judged.
+    fn may_end(&self) -> bool {
+        self.vips || self.ends != Ends::None || !self.ips.is_empty()
     }
 
     /// Adds what a fact or a list marks further. A fact changes what the known lists have shown, so these confirm nothing any more.
@@ -58,8 +107,10 @@ impl Scope {
             (self.last, self.is_through) = (None, false);
         }
         self.ips.append(&mut other.ips);
+        self.others.append(&mut other.others);
         self.all |= other.all;
-        self.suspended |= other.suspended;
+        self.ends = self.ends.max(other.ends);
+        self.vips |= other.vips;
         self.lists.append(&mut other.lists);
     }
 }
@@ -112,15 +163,9 @@ impl Queue {
         Some((service, scope))
     }
 
-    /// Marks a Service that waits. True if it was not marked.
-    pub fn suspend(&mut self, service: &Name) -> bool {
-        let scope = self.scopes.get_mut(service);
-        scope.is_some_and(|scope| !std::mem::replace(&mut scope.suspended, true))
-    }
-
-    /// True if the Service has no VIPs until it is judged.
+    /// True if the Service has no VIPs: what it waits for may end its denials.
     pub fn suspends(&self, service: &Name) -> bool {
-        self.scopes.get(service).is_some_and(|scope| scope.suspended)
+        self.scopes.get(service).is_some_and(Scope::may_end)
     }
 }
 
@@ -234,18 +279,28 @@ mod tests {
     }
 
     #[test]
-    fn only_a_service_that_waits_is_suspended_until_its_turn() {
+    fn a_service_is_suspended_until_all_is_judged_of_which_a_denial_may_end() {
         let mut queue = Queue::default();
-        queue.push(name("a"), at(&[1]));
-        assert!(queue.suspend(&name("a")) && !queue.suspend(&name("b")));
-        assert!(!queue.suspend(&name("a")) && queue.suspends(&name("a")));
-        let (service, scope) = queue.pop().unwrap();
-        queue.push(service, scope);
-        queue.push(name("a"), at(&[2]));
-        assert!(queue.suspends(&name("a")), "a rest of it waits");
-        queue.pop();
-        assert!(!queue.waits(&name("a")) && !queue.suspends(&name("a")));
-        queue.push(name("a"), at(&[1]));
-        assert!(!queue.suspends(&name("a")));
+        let mut is_suspended = |scope: Scope| {
+            queue.push(name("a"), scope);
+            queue.suspends(&name("a"))
+        };
+        let begins = || Scope { others: at(&[1, 2]).ips, all: true, ..Scope::default() };
+        assert!(!is_suspended(begins()));
+        assert!(is_suspended(at(&[2])));
+        let (service, mut scope) = queue.pop().unwrap();
+        assert!(!queue.suspends(&service));
+        for expected in [true, false] {
+            scope.take_next();
+            queue.push(service.clone(), scope);
+            assert_eq!(queue.suspends(&service), expected);
+            (_, scope) = queue.pop().unwrap();
+        }
+        assert!(scope.is_done());
+        for scope in [Scope { ends: Ends::Unheld, ..begins() }, Scope { vips: true, ..begins() }] {
+            queue.push(service.clone(), scope);
+            assert!(queue.suspends(&service));
+            queue.pop();
+        }
     }
 }

@@ -110,6 +110,27 @@ fn repeated_revivals_in_one_namespace_cause_one_start_over() {
 }
 
 #[test]
+fn revivals_cause_as_many_start_overs_as_there_are_namespaces_with_one() {
+    let mut world = World::cluster();
+    for number in 0..5 {
+        let a = pod(&format!("of-{number}"), "a", "a", &[X]);
+        for shown in [a.clone(), dead(&a), a.clone()] {
+            world.pod(&shown);
+        }
+        assert_eq!(world.state.take_revived(), Some(a.name.clone()));
+        world.pod(&dead(&a)).pod(&a);
+        assert_eq!(
+            world.state.take_revived(),
+            None,
+            "nothing is listed yet, so that it is not known to be dead"
+        );
+        list_everything(&mut world, std::slice::from_ref(&a));
+        world.pod(&dead(&a)).pod(&a);
+        assert_eq!(world.state.take_revived(), None, "its namespace has caused one");
+    }
+}
+
+#[test]
 fn a_pod_that_comes_back_during_the_pause_may_hold_the_ip_of_another_dead_one() {
     for again in [pod("shop", "b", "web", &[X]), pending("shop", "b", "web")] {
         let (mut world, a) = World::cluster().with_a();

@@ -148,6 +148,29 @@ fn endpoints_of_a_redirected_service_are_read_once_for_thousands_of_denials() {
     assert!(denied.values().all(|denial| denial.action == Action::Reject));
 }
 
+/// Strangers show the IPs of two dead endpoints, and a pod of the Service starts after each piece, so that one of them always waits.
+#[test]
+fn a_service_of_which_pods_start_all_the_time_is_redirected_to_no_endpoint_that_has_died() {
+    let mut world = redirecting(OnDenial::default());
+    let c = pod("shop", "c", "web", &[Addr::v4([10, 244, 1, 12])]);
+    world.pod(&c);
+    list(&mut world, &[&a(), &near(), &far(), &c]);
+    world.pod(&dead(&c)).pod(&b()).pod(&Pod { ips: c.ips.clone(), ..pod("other", "d", "d", &[]) });
+    assert_eq!(offered(&world).0, [Y]);
+    world.state = std::mem::take(&mut world.state).with_piece(1);
+    world.state.begin_fact(world.now, shown(dead(&near())));
+    assert_eq!(world.in_force(), []);
+    for number in 0..8 {
+        let starts = pending("shop", &format!("starts-{number}"), "web");
+        world.state.begin_fact(world.now, shown(starts));
+        assert!(world.state.run_step(world.now, usize::MAX), "something waits");
+        if !world.in_force().is_empty() {
+            assert_eq!(offered(&world).0, [FAR], "after {number} pieces");
+        }
+    }
+    assert_ne!(world.in_force(), []);
+}
+
 #[test]
 fn a_service_with_session_affinity_keeps_a_client_at_one_endpoint() {
     let sticky = |sticky| {

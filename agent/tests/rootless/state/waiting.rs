@@ -187,7 +187,7 @@ fn a_narrow_list_that_is_half_applied_when_the_last_list_ends_does_not_keep_the_
     while world.state.is_applying(Watched::Pods) {
         world.state.run_step(world.now, 1);
     }
-    assert!(world.state.is_applying(Watched::EndpointSlices) && !world.state.is_synced());
+    assert!(world.state.is_applying(Watched::EndpointSlices));
     world.judge_rest();
     assert!(world.state.is_synced());
 }
@@ -213,4 +213,42 @@ fn the_more_pods_start_the_fewer_ips_are_judged_at_once() {
         pieces
     };
     assert_eq!([pieces(0), pieces(320)], [1, 8]);
+}
+
+/// Eight backends are dead, and a stranger shows the IP of each of these.
+fn where_strangers_have(ips: std::ops::Range<usize>) -> World {
+    let (mut world, pods) = World::cluster().with_backends(8);
+    for (number, backend) in pods.iter().enumerate() {
+        world.pod(&dead(backend));
+        if ips.contains(&number) {
+            let name = format!("stranger-{number}");
+            world.pod(&Pod { ips: backend.ips.clone(), ..pod("other", &name, &name, &[]) });
+        }
+    }
+    world.in_pieces();
+    world
+}
+
+#[test]
+fn what_strangers_show_stays_in_force_however_often_pods_of_the_service_start() {
+    let mut world = where_strangers_have(0..8);
+    for number in 0..20 {
+        world.begin_only(shown(pending("shop", &format!("starts-{number}"), "web")));
+        assert_eq!(world.in_force(), [Reused; 8]);
+        world.state.run_step(world.now, usize::MAX);
+    }
+}
+
+/// A pod starts after each piece.
+#[test]
+fn a_service_is_suspended_until_its_endpoints_were_judged_once_however_often_its_pods_start() {
+    let mut world = where_strangers_have(3..4);
+    for number in 0..20 {
+        world.begin_only(shown(pending("shop", &format!("starts-{number}"), "web")));
+        assert_eq!(world.in_force().len(), usize::from(number > 7), "after {number} pieces");
+        world.state.run_step(world.now, usize::MAX);
+    }
+    assert_eq!(world.in_force(), [Reused]);
+    world.begin_only(shown(pod("shop", "starts-0", "web", &[backend(3).ips[0]])));
+    assert_eq!(world.in_force(), [], "one of them has the IP");
 }

@@ -20,6 +20,7 @@ use crate::sorted_map::SortedMap;
 use crate::state::State;
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
+use crate::state::proof::is_held;
 use epguard_common::{Addr, Denial, Uid};
 use needs::Needs;
 use opinions::{ReceivedList, Wanted};
@@ -46,6 +47,8 @@ struct OfService {
     denied: SortedMap<Endpoint, Denied>,
     /// How many denials at each IP take the room of the Service.
     taken: Counts<Addr>,
+    /// IPs with denials that pods of the Service may end which start.
+    unheld: BTreeSet<Addr>,
 }
 
 /// A Service with pending denials.
@@ -138,6 +141,14 @@ impl Denials {
             known.denied.insert(*endpoint, Denied::new(proven, pending));
             known.set_room(endpoint, takes_room);
         }
+        for ip in ips {
+            let is_unheld = known.at(*ip).any(|(_, denied)| !is_held(cluster, service, *ip, &denied.proven));
+            if is_unheld {
+                known.unheld.insert(*ip);
+            } else {
+                known.unheld.remove(ip);
+            }
+        }
         let changed = ips.iter().zip(before).filter(|(ip, before)| known.shown(**ip) != *before);
         let changed = changed.map(|(ip, _)| *ip).collect();
         if !known.denied.is_empty() {
@@ -172,15 +183,16 @@ impl Denials {
         self.of_services.keys()
     }
 
-    /// Services with pending denials that may wait for the list.
+    /// Services with pending denials that may wait for the list, or whose pods it shows alive. It has been applied.
     pub fn waiting(&self, cluster: &ClusterIndex, list: &ReceivedList) -> impl Iterator<Item = &Name> {
         let concerned = self.of_services.iter().filter(move |(service, known)| {
             let needs = Needs::new(cluster, service);
             let waits = |pending: &Pending| pending.waits.contains(&Some(list.kind));
             let waiting =
                 known.denied.iter().filter(|(_, denied)| denied.pending.as_deref().is_some_and(waits));
-            let ips: BTreeSet<Addr> = waiting.map(|(endpoint, _)| endpoint.ip).collect();
-            ips.into_iter().any(|ip| needs.may_include(ip, list))
+            let meant: BTreeSet<(Addr, Uid)> =
+                waiting.map(|(endpoint, denied)| (endpoint.ip, denied.proven.dead_uid)).collect();
+            meant.iter().any(|(ip, uid)| needs.may_include(*ip, list) || needs.shows_alive(list, *uid))
         });
         concerned.map(|(service, _)| service)
     }
@@ -189,6 +201,11 @@ impl Denials {
     pub fn ips(&self, service: &Name) -> impl Iterator<Item = Addr> {
         let known = self.of_services.get(service).into_iter().flat_map(|known| known.denied.keys());
         known.map(|endpoint| endpoint.ip)
+    }
+
+    /// Those of them with denials that pods of the Service may end which start: all but those that a stranger shows.
+    pub fn unheld(&self, service: &Name) -> impl Iterator<Item = Addr> {
+        self.of_services.get(service).into_iter().flat_map(|known| &known.unheld).copied()
     }
 
     /// The lists that pending denials wait for, narrow where possible, each with the namespace of a Service that it is for.

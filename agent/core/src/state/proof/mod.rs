@@ -7,7 +7,7 @@ mod own;
 
 pub use own::Own;
 
-use crate::facts::{ANY_PORT, Service};
+use crate::facts::{ANY_PORT, Name, Service};
 use crate::state::index::cluster_index::ClusterIndex;
 use crate::state::index::endpoints::{Endpoint, Listing, Target, Targets};
 use crate::state::index::pods::Record;
@@ -74,6 +74,12 @@ fn possible_holder(cluster: &ClusterIndex, own: Own<'_>, ip: Addr, naming: Namin
             GivenBy::ItsNode | GivenBy::Any => Some(NotProven::PossibleHolder(name())),
         }
     })
+}
+
+/// True if no pod that starts ends a denial: two pods hold no IP at one time, and where the selector proves, none holds it unseen.
+pub fn is_held(cluster: &ClusterIndex, service: &Name, ip: Addr, proven: &Denial) -> bool {
+    let proves = cluster.service(service).is_some_and(|service| !cluster.proves_nothing(service));
+    proves && is_held_by_a_stranger(cluster.pods.get(proven.owner_uid), ip)
 }
 
 /// True if a live pod that is not the Service's own shows the IP as that of its sandbox: two pods hold no IP at one time. Should

@@ -201,7 +201,7 @@ impl State {
                 self.cluster.nodes.see(&seen);
                 let mut dirty = Dirty::default();
                 for service in self.node_checks.shown(&seen.name) {
-                    dirty.service(&service);
+                    dirty.begins(&service);
                 }
                 dirty
             }

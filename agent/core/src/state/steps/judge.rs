@@ -7,7 +7,7 @@ use crate::state::index::endpoints::Endpoint;
 use crate::state::not_proven::NotProven;
 use crate::state::orphan_ip::OrphanIp;
 use crate::state::proof::{Own, judge};
-use crate::state::queue::Scope;
+use crate::state::queue::{Ends, Scope};
 use crate::state::{State, tables};
 use epguard_common::{Addr, Denial, Suspect, Uid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,8 +34,7 @@ impl Default for Piece {
 }
 
 impl State {
-    /// Draws the consequences of a change that end denials. Services that are to be judged have no VIPs until then: what they wait
-    /// for may end their denials.
+    /// Draws the consequences of a change that end denials. Services have no VIPs until all is judged of which a denial may end.
     pub(crate) fn apply_consequences(&mut self, now: Duration, dirty: Dirty) {
         self.touched.add_changed(&dirty);
         let listed = dirty.services.values().flat_map(|scope| &scope.ips);
@@ -44,10 +43,15 @@ impl State {
         let drained = self.changed_draining(&dirty);
         self.lay_out_suspects(&drained);
         let concerns_orphan_ips = self.concerns_orphan_ips(&dirty);
-        for (service, scope) in dirty.services {
+        for (service, mut scope) in dirty.services {
+            if scope.ends == Ends::Unheld && self.denials.unheld(&service).next().is_none() {
+                scope.ends = Ends::None;
+            }
+            let was_suspended = self.queue.suspends(&service);
             self.queue.push(service.clone(), scope);
+            let is_suspended = !was_suspended && self.queue.suspends(&service);
             // Without VIPs there is nothing to take away, and a restored one would lose its number.
-            if self.queue.suspend(&service) && self.layout.has_vips(&service) {
+            if is_suspended && self.layout.has_vips(&service) {
                 self.lay_out_service(&service, &BTreeSet::new());
             }
         }
@@ -143,10 +147,7 @@ impl State {
         while judged < most
             && let Some((service, mut scope)) = self.queue.pop()
         {
-            if scope.all {
-                scope.all = false;
-                scope.ips.extend(self.denials.ips(&service).chain(self.cluster.stale.ips(&service)));
-            }
+            scope.expand(&self.denials, &service, self.cluster.stale.ips(&service));
             let before = judged;
             judged += 1 + self.cluster.service(&service).map_or(0, vips) / VIPS;
             let mut ips = Vec::new();
@@ -157,10 +158,10 @@ impl State {
                 ips.push(ip);
             }
             let lists = scope.lists.clone();
-            if scope.ips.is_empty() || scope.is_through {
+            if scope.is_done() || scope.is_through {
                 self.unjudged.remove(&service);
             }
-            if !scope.ips.is_empty() {
+            if !scope.is_done() {
                 self.queue.push(service.clone(), scope);
             }
             changed.append(&mut self.judge_service(now, &service, &ips, &lists));

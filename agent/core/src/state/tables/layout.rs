@@ -103,7 +103,7 @@ impl Layout {
     }
 
     /// Lays out the VIPs of a Service, if it has denials and is not suspended, and where its flows are redirected, unless more
-    /// of it is to come.
+    /// of it is to come: where they were redirected before it was suspended may be gone.
     pub fn service(&mut self, (cluster, denials): (&ClusterIndex, &Denials), name: &Name, queue: &Queue) {
         let is_denied = denials.of_service(name).next().is_some();
         let number = self.numbers.get(name).filter(|_| is_denied && !queue.suspends(name));
@@ -120,6 +120,7 @@ impl Layout {
                 None => drop(self.without_vips.all.insert(name.clone())),
             }
         }
+        let is_resumed = known.is_empty() && !wanted.is_empty();
         self.services.take(name.0.clone(), wanted.len());
         for vip in known.difference(&wanted) {
             // Another Service may have it by now.
@@ -136,7 +137,10 @@ impl Layout {
         if !wanted.is_empty() {
             self.vips.insert(name.clone(), wanted);
         }
-        if let Some(service) = service.filter(|service| service.redirects() && !queue.waits(name)) {
+        if let Some(service) = service
+            && service.redirects()
+            && (is_resumed || !queue.waits(name))
+        {
             self.redirect((cluster, denials), service);
         }
         if !is_denied {
