@@ -3,7 +3,8 @@
 use super::mock::{ROOM, Rig, pod};
 use super::narrow::{asked, order, ordered};
 use epguard_core::facts::Selection;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 use tokio::time::{sleep, timeout};
 
 #[tokio::test(start_paused = true)]

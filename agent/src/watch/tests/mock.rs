@@ -134,7 +134,7 @@ impl Rig {
     }
 
     /// When the next fact was received.
-    pub async fn received(&mut self) -> std::time::Instant {
+    pub async fn received(&mut self) -> tokio::time::Instant {
         loop {
             let message = self.messages.recv().await;
             let message = message.expect("the session lives as long as its receiver");
