@@ -32,6 +32,12 @@ impl Debts {
         (self.of, self.fault) = (BTreeMap::new(), Some(Instant::now()));
     }
 
+    /// Something else than the crowd has changed the cluster: the agent may ask for a second list of what is there then.
+    pub fn restart(&mut self) {
+        let now = Instant::now();
+        self.of.values_mut().for_each(|debt| debt.since = now);
+    }
+
     /// Looks at everything that is provable. An error says what is not denied, though nothing but time has passed for it.
     pub fn check(
         &mut self,

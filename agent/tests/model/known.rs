@@ -27,7 +27,7 @@ const PG: usize = 2;
 pub type Known = (&'static str, History, &'static [&'static str]);
 
 pub fn histories() -> Vec<Known> {
-    use Op::{Address, Backup, Bring, Create, Delete, End, Force, Restore, Run, Stall, Step, Sync};
+    use Op::{Address, Backup, Bring, Create, Delete, End, Force, Restart, Restore, Run, Stall, Step, Sync};
     let history = |setup, ops: &[(u16, Op)]| History { setup, ops: ops.to_vec() };
     // A writer of slices keeps the targetRef of a pod while its IP is the same; `number` is the next pod's.
     let kept_target = |setup, number| {
@@ -90,6 +90,22 @@ pub fn histories() -> Vec<Known> {
                 &[(0, Run(WEB, 0, 0, 0)), (0, Address(WEB, OWN_ADDRESS)), (1_000, Force(0))],
             ),
             &[],
+        ),
+        (
+            "a restore of etcd makes all watches list anew, and a death is first seen then",
+            history(
+                SETUP,
+                &[
+                    (0, Run(PG, 0, 0, 0)),
+                    (0, End(0)),
+                    (0, Backup),
+                    (2, Restart(0)),
+                    (0, Delete(0)),
+                    (0, Bring(PG, 0, 0, 0)),
+                    (0, Restore(false)),
+                ],
+            ),
+            dead_backend,
         ),
         (
             "the revision goes back between a list and the watch that begins there",

@@ -97,6 +97,9 @@ impl Run {
                         self.world.kept.clear();
                     }
                     self.world.take(op);
+                    if !matches!(op, Op::Flood(..)) {
+                        self.debts.restart();
+                    }
                 }
             }
             self.note_aims();
@@ -146,6 +149,8 @@ impl Run {
         self.wait(FORGOTTEN).await?;
         let before = checks::lasting(&self.world, &self.kernel);
         (self.kernel, self.agent) = (Kernel::default(), None);
+        self.world.kept.clear();
+        self.debts.disturb();
         self.agent = Some(Agent::start(&self.client, &self.kernel, self.world.setup.costs));
         self.look();
         self.check()?;
@@ -183,6 +188,7 @@ impl Run {
                 self.world.carry_out(chore);
                 if !matches!(chore, Chore::Flood(..)) {
                     self.note_aims();
+                    self.debts.restart();
                     self.check()?;
                 }
             }

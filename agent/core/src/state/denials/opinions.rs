@@ -34,6 +34,10 @@ const OF_NODE_EVERY: Duration = Duration::from_secs(5);
 /// After this time an agent may request another list of everything, which interrupts a watch.
 const WHOLE_EVERY: Duration = Duration::from_mins(10);
 
+/// Lists of everything that an agent may request at once: of Pods, slices, Services and Nodes. A denial that was found when all of these
+/// were listed waits for another list of each.
+const WHOLE: u32 = 4;
+
 /// A list that has to agree.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Opinion {
@@ -135,7 +139,7 @@ impl Default for Opinions {
             due: BTreeMap::new(),
             of_node: Bucket::new(OF_NODE_EVERY, OF_NODE),
             of_namespaces: BTreeMap::new(),
-            whole: Bucket::new(WHOLE_EVERY, 1),
+            whole: Bucket::new(WHOLE_EVERY, WHOLE),
             last: None,
         }
     }
@@ -194,5 +198,31 @@ impl Opinions {
                 bucket.or_insert_with(|| Bucket::new(OF_NAMESPACE_EVERY, OF_NAMESPACE)).take(now)
             });
         is_paid && (!is_whole || self.whole.take(now)) && self.of_node.take(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The collections of which everything is requested, when that is wanted of these.
+    fn requested(opinions: &mut Opinions, now: Duration, wanted: &[Watched]) -> Vec<Watched> {
+        let wanted = wanted.iter().map(|kind| (Opinion { kind: *kind, selection: None }, BTreeSet::new()));
+        let wanted: Wanted = wanted.collect();
+        let mut due = opinions.take_due(now, &wanted, SPREAD);
+        due.append(&mut opinions.take_due(now + DELAY, &wanted, SPREAD));
+        due.iter().for_each(|opinion| opinions.received(&ReceivedList::whole(opinion.kind, now + DELAY)));
+        due.into_iter().map(|opinion| opinion.kind).collect()
+    }
+
+    #[test]
+    fn everything_of_each_collection_is_requested_at_once_and_again_ten_minutes_later_each() {
+        let (mut opinions, mut now) = (Opinions::default(), Duration::ZERO);
+        let all = [Watched::Pods, Watched::EndpointSlices, Watched::Services, Watched::Nodes];
+        assert_eq!(requested(&mut opinions, now, &all), all);
+        now += Duration::from_secs(30);
+        assert_eq!(requested(&mut opinions, now, &all), []);
+        now += WHOLE_EVERY;
+        assert_eq!(requested(&mut opinions, now, &all).len(), 1);
     }
 }
