@@ -4,12 +4,7 @@ use super::mock::{ROOM, Rig, pod};
 use super::narrow::{asked, order, ordered};
 use epguard_core::facts::Selection;
 use std::time::Duration;
-<<<<<<< HEAD
 use tokio::time::{Instant, sleep, timeout};
-=======
-use tokio::time::Instant;
-use tokio::time::{sleep, timeout};
->>>>>>> refs/h2/model
 
 #[tokio::test(start_paused = true)]
 async fn a_narrow_list_with_a_pod_that_cannot_be_read_proves_nothing() {
