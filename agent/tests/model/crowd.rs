@@ -192,7 +192,7 @@ impl World {
         let service = Service {
             namespace: CROWD,
             name,
-            selects: (number % 2 == 0).then_some(CROWD),
+            selects: (number.is_multiple_of(2)).then_some(CROWD),
             writer: Writer::Controller,
             vip,
             publishes_unready: false,

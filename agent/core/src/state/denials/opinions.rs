@@ -211,7 +211,9 @@ mod tests {
         let wanted: Wanted = wanted.collect();
         let mut due = opinions.take_due(now, &wanted, SPREAD);
         due.append(&mut opinions.take_due(now + DELAY, &wanted, SPREAD));
-        due.iter().for_each(|opinion| opinions.received(&ReceivedList::whole(opinion.kind, now + DELAY)));
+        for opinion in &due {
+            opinions.received(&ReceivedList::whole(opinion.kind, now + DELAY));
+        }
         due.into_iter().map(|opinion| opinion.kind).collect()
     }
 

@@ -111,7 +111,7 @@ impl Vips {
         former.add_all(now, vips.chain(node_ports));
         let mut former_host_ports = std::mem::take(&mut self.former_host_ports);
         former_host_ports.add_all(now, self.host_ports.keys().copied());
-        Self { former, former_host_ports, ..Self::default() }
+        Self { former_host_ports, former, ..Self::default() }
     }
 
     /// True if another Service claimed it until a while ago.

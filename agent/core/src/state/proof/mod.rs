@@ -78,8 +78,8 @@ fn possible_holder(cluster: &ClusterIndex, own: Own<'_>, ip: Addr, naming: Namin
 
 /// True if no pod that starts ends a denial: two pods hold no IP at one time, and where the selector proves, none holds it unseen.
 pub fn is_held(cluster: &ClusterIndex, service: &Name, ip: Addr, proven: &Denial) -> bool {
-    let proves = cluster.service(service).is_some_and(|service| !cluster.proves_nothing(service));
-    proves && is_held_by_a_stranger(cluster.pods.get(proven.owner_uid), ip)
+    let is_selective = cluster.service(service).is_some_and(|service| !cluster.proves_nothing(service));
+    is_selective && is_held_by_a_stranger(cluster.pods.get(proven.owner_uid), ip)
 }
 
 /// True if a live pod that is not the Service's own shows the IP as that of its sandbox: two pods hold no IP at one time. Should

@@ -51,8 +51,8 @@ impl State {
         };
         match Objects::from_list(&mut self.cluster, fact) {
             Ok(objects) => {
-                let rest = List { received, objects, concerned: BTreeSet::new(), list };
-                self.lists.insert(rest.list.kind, rest);
+                let rest = List { received, request: list, objects, concerned: BTreeSet::new() };
+                self.lists.insert(rest.request.kind, rest);
                 let mut dirty = Dirty::default();
                 self.add_levelled(levelled, &mut dirty);
                 self.process_changes(received, dirty);

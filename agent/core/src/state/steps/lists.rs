@@ -23,7 +23,7 @@ pub struct List {
     /// When it came.
     pub received: Duration,
     /// What it lists, and when it was requested.
-    pub list: ReceivedList,
+    pub request: ReceivedList,
     /// What is left of it.
     pub objects: Objects,
     /// Of a narrow list: the Services that its objects concern.
@@ -138,17 +138,17 @@ impl State {
         let (received, levelled) = (rest.received, self.cluster.pods.listed);
         let more = rest.objects.apply(&mut self.cluster, received, &mut dirty, most);
         self.add_levelled(levelled, &mut dirty);
-        if rest.list.part.is_some() {
+        if rest.request.part.is_some() {
             rest.concerned.extend(dirty.services.keys().cloned());
         }
         // Until its end, what it shows begins nothing.
         self.lists.insert(watched, rest);
         self.process_changes(received, dirty);
-        if !more && let Some(List { list, concerned, .. }) = self.lists.remove(&watched) {
-            if list.part.is_some() {
-                self.listed_in_part(received, &list, concerned);
+        if !more && let Some(List { request, concerned, .. }) = self.lists.remove(&watched) {
+            if request.part.is_some() {
+                self.listed_in_part(received, &request, concerned);
             } else {
-                self.listed(received, list);
+                self.listed(received, request);
             }
         }
     }
@@ -168,7 +168,7 @@ impl State {
         let was_listed = self.is_listed();
         self.listed.insert(list.kind);
         let are_all = Watched::ALWAYS.iter().all(|watched| self.listed.contains(watched));
-        let is_last = self.lists.values().all(|rest| rest.list.part.is_some());
+        let is_last = self.lists.values().all(|rest| rest.request.part.is_some());
         self.is_listed |= are_all && is_last;
         // Pods of the tables: their orphan IPs are restored with them, and no others are recorded.
         let mut restored = Vec::new();

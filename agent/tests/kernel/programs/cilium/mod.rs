@@ -182,7 +182,9 @@ fn maps_that_get_other_flags_while_the_agent_runs_are_read_and_for_a_minute_thos
         beside.expect_each("in both", DENIED);
         beside.follow(LATER);
         beside.expect_each("in the pinned map", DENIED);
-        SHAPES.iter().for_each(|(name, ..)| unpin(name));
+        for (name, ..) in SHAPES {
+            unpin(name);
+        }
         beside.follow(LATER);
         beside.follow(LATER * 2);
         beside.expect_each("Cilium is gone", NO_RECORD);

@@ -17,7 +17,7 @@ pub const MAX_REMEMBERED: usize = 4096;
 pub const AT_ONCE: usize = 2_048;
 
 impl EndpointIndex {
-    /// Removes endpoints that no slice has listed and no packet has hit for [`MEMORY`]; of very many the first [`AT_ONCE`].
+    /// Removes endpoints that no slice has listed and no packet has hit for [`MEMORY`]; of very many the first `AT_ONCE`.
     pub fn expire(&mut self, now: Duration) -> Touched {
         let is_old = |used: Moment| now.saturating_sub(used.into()) > MEMORY;
         let is_due =
