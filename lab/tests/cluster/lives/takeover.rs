@@ -48,7 +48,7 @@ fn stage(agent: &str, prepare: impl FnOnce(&Stage)) -> Stage {
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn ten_takeovers_under_traffic_lose_no_packet_and_pass_no_stale_one() {
-    let mut stage = stage("{mode: enforce, lease: 6}", |_| ());
+    let mut stage = stage("{mode: enforce, lease: 20}", |_| ());
     let traffic = Traffic::start(&stage, &LIVING, PAUSE);
     for takeover in 0..TAKEOVERS {
         stage.agent.kill();
