@@ -125,6 +125,20 @@ fn a_narrow_list_of_what_is_known_touches_nothing() {
 }
 
 #[test]
+fn a_narrow_list_of_a_death_that_only_lists_have_shown_touches_nothing_the_second_time() {
+    let (mut world, pods) = World::cluster().with_backends(1);
+    let ended = dead(&pods[0]);
+    world.list(std::slice::from_ref(&ended));
+    let touched = |world: &mut World| {
+        world.state.take_touched(usize::MAX, usize::MAX);
+        let shown = vec![ended.clone()];
+        world.tell(Fact::Pod(Change::Part(part(Selection::OnNode("node-a".into()), shown))));
+        world.state.has_touched()
+    };
+    assert_eq!([touched(&mut world), touched(&mut world)], [true, false]);
+}
+
+#[test]
 fn an_object_whose_end_cannot_be_read_is_gone_and_that_proves_nothing() {
     let (mut world, a) = World::cluster().with_a();
     let nothing = |pod: &Pod| Pod { uid: pod.uid, name: pod.name.clone(), ..Pod::default() };

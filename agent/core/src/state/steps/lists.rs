@@ -12,6 +12,7 @@ use crate::state::State;
 use crate::state::denials::opinions::ReceivedList;
 use crate::state::dirty::Dirty;
 use crate::state::index::ClusterIndex;
+use crate::state::index::pods::ShownBy;
 use epguard_common::{Denial, Uid, UidState};
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
@@ -89,7 +90,7 @@ impl Objects {
             Self::Pods(gone, listed) => {
                 let touched = match gone.next() {
                     Some(uid) => Some(cluster.pods.vanish(uid)),
-                    None => cluster.pods.upsert(now, listed.next()?, true),
+                    None => cluster.pods.upsert(now, listed.next()?, ShownBy::List),
                 };
                 dirty.changed_pod(touched, cluster, now);
             }

@@ -35,6 +35,17 @@ pub struct RestoredPod {
     pub bound: Mode,
 }
 
+/// What shows a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShownBy {
+    /// An event of the watch.
+    Watch,
+    /// A list of all pods.
+    List,
+    /// A list of some pods.
+    NarrowList,
+}
+
 impl PodIndex {
     /// The record of a UID.
     pub fn get(&self, uid: Uid) -> Option<&Record> {
@@ -115,7 +126,7 @@ impl PodIndex {
     /// Applies ADDED or MODIFIED of the watch; none if no rule reads what changed.
     pub fn show(&mut self, now: Duration, pod: Pod) -> Option<Touched> {
         self.order += 1;
-        self.upsert(now, pod, false)
+        self.upsert(now, pod, ShownBy::Watch)
     }
 
     /// Applies DELETED of the watch. With a deletionTimestamp it was a deletion: Kubernetes has given the pod up, though its
@@ -124,7 +135,7 @@ impl PodIndex {
         self.order += 1;
         let (uid, deleting) = (pod.uid, pod.deleting);
         let before = self.get(uid).cloned();
-        self.upsert(now, pod, false);
+        self.upsert(now, pod, ShownBy::Watch);
         self.change(uid, |record| {
             record.present = false;
             let given_up = deleting && !record.pod.mirror;
@@ -165,10 +176,7 @@ impl PodIndex {
     /// watch lacked makes the known order doubtful.
     pub fn list_in_part(&mut self, now: Duration, pod: Pod) -> Option<Touched> {
         let uid = pod.uid;
-        let known = self.get(uid);
-        let doubtful = known.is_some_and(|known| known.unconfirmed || known.narrowly);
-        let touched = self.upsert(now, pod, true)?;
-        self.change(uid, |record| record.narrowly = doubtful && !record.unconfirmed);
+        let touched = self.upsert(now, pod, ShownBy::NarrowList)?;
         let claims = self.get(uid).into_iter().flat_map(|record| record.claims.iter());
         if claims.into_iter().any(|(_, claim)| claim.order == self.order) {
             self.level_claims();
@@ -199,11 +207,12 @@ impl PodIndex {
 
     /// True for a pod whose facts are as the API showed them last: most changes of pods are of what no rule reads, like the times of
     /// conditions. Starts of containers, and why they wait, matter only with the status before.
-    fn shows_nothing_new(&mut self, pod: &mut Pod, settled: bool) -> bool {
+    fn shows_nothing_new(&mut self, pod: &mut Pod, settled: bool, by: ShownBy) -> bool {
         let Some(known) = self.records.get_mut(&pod.uid) else {
             return false;
         };
-        let is_certain = known.present && !known.unconfirmed && !known.narrowly;
+        let is_as_certain = !known.narrowly || by == ShownBy::NarrowList;
+        let is_certain = known.present && !known.unconfirmed && is_as_certain;
         let runs = (pod.starts, pod.waits);
         (pod.starts, pod.waits) = (known.pod.starts, known.pod.waits);
         let is_same = is_certain && known.settled == settled && known.pod == *pod;
@@ -214,11 +223,12 @@ impl PodIndex {
         is_same
     }
 
-    /// Applies a pod of a list, or as a part of [`PodIndex::show`]; none if no rule reads what changed.
-    pub fn upsert(&mut self, now: Duration, mut pod: Pod, from_list: bool) -> Option<Touched> {
+    /// Applies a pod; none if no rule reads what changed.
+    pub fn upsert(&mut self, now: Duration, mut pod: Pod, by: ShownBy) -> Option<Touched> {
         let (uid, order) = (pod.uid, self.order);
+        let from_list = by != ShownBy::Watch;
         let settled = is_settled(self.get(uid), &pod, from_list);
-        if self.shows_nothing_new(&mut pod, settled) {
+        if self.shows_nothing_new(&mut pod, settled, by) {
             return None;
         }
         let before = self.get(uid).cloned();
@@ -227,8 +237,9 @@ impl PodIndex {
             let known = record.uid_state;
             record.uid_state =
                 if known == UidState::Dead && !record.unconfirmed { UidState::Dead } else { proven_by(&pod) };
+            let was_doubtful = record.unconfirmed || record.narrowly;
             record.unconfirmed = from_list && record.uid_state > known;
-            record.narrowly = false;
+            record.narrowly = by == ShownBy::NarrowList && was_doubtful && !record.unconfirmed;
             if record.uid_state == UidState::Dead && known != UidState::Dead {
                 record.died = if from_list { Duration::ZERO } else { now }.into();
             }
