@@ -93,9 +93,15 @@ impl Vips {
 
     /// Notes what a Service gave up. A connection that it led to a pod stays open, whoever has the VIP then.
     pub fn note_former(&mut self, now: Duration, before: &Service, after: Option<&Service>) {
-        let kept: BTreeSet<ClaimedPort> = after.into_iter().flat_map(claims_of).collect();
-        let gone: Vec<ClaimedPort> =
-            claims_of(before).take(OF_ONE).filter(|claim| !kept.contains(claim)).collect();
+        // Compared part by part: a Service can have very many pairs of address and port.
+        let addrs: BTreeSet<Addr> = after.into_iter().flat_map(|after| after.vips.iter().copied()).collect();
+        let ports: BTreeSet<PortNumber> = after.into_iter().flat_map(ports).collect();
+        let at_nodes: BTreeSet<PortNumber> = after.into_iter().flat_map(node_ports).collect();
+        let is_kept = |claim: &ClaimedPort| match claim {
+            ClaimedPort::Vip(vip) => addrs.contains(&vip.addr) && ports.contains(&(vip.port, vip.protocol)),
+            ClaimedPort::NodePort(number) => at_nodes.contains(number),
+        };
+        let gone: Vec<ClaimedPort> = claims_of(before).take(OF_ONE).filter(|claim| !is_kept(claim)).collect();
         for claim in gone {
             self.former.add(now, &before.name.0, (claim, before.name.clone()));
         }
@@ -348,12 +354,15 @@ const fn vip(addr: Addr, (port, protocol): PortNumber) -> Vip {
 }
 
 fn vips_of(service: &Service) -> impl Iterator<Item = Vip> {
-    let numbers = service.ports.iter().map(|port| (port.port, port.protocol.number()));
-    numbers.flat_map(|number| service.vips.iter().map(move |addr| vip(*addr, number)))
+    ports(service).flat_map(|number| service.vips.iter().map(move |addr| vip(*addr, number)))
 }
 
 fn claims_of(service: &Service) -> impl Iterator<Item = ClaimedPort> {
     vips_of(service).map(ClaimedPort::Vip).chain(node_ports(service).map(ClaimedPort::NodePort))
+}
+
+fn ports(service: &Service) -> impl Iterator<Item = PortNumber> {
+    service.ports.iter().map(|port| (port.port, port.protocol.number()))
 }
 
 fn node_ports(service: &Service) -> impl Iterator<Item = PortNumber> {
