@@ -161,7 +161,7 @@ impl Vips {
     }
 
     /// True if a pod of this node has the VIP as a host port.
-    fn is_host_port(&self, vip: &Vip) -> bool {
+    pub fn is_host_port(&self, vip: &Vip) -> bool {
         let Some(protocol) = Protocol::from_repr(vip.protocol) else {
             return false;
         };
@@ -233,6 +233,12 @@ impl ClusterIndex {
         self.other_claimant(vip, name).is_none().then_some(name)
     }
 
+    /// The VIPs of a Service on this node, whatever else translates them; of one with more than are kept a part.
+    pub(crate) fn claimed_vips(&self, service: &Service) -> impl Iterator<Item = Vip> {
+        let at_node_ports = self.node_port_vips(service, false);
+        vips_of(service).take(OF_ONE).chain(at_node_ports)
+    }
+
     /// What else than this Service may translate a VIP on this node.
     fn other_claimant(&self, vip: &Vip, service: &Name) -> Option<Claimant<'_>> {
         if let Some(other) = self.claimants(vip).find(|name| *name != service) {
@@ -252,7 +258,7 @@ impl ClusterIndex {
     }
 
     /// The Services that claim a VIP. At every address of a node are the NodePorts.
-    fn claimants(&self, vip: &Vip) -> impl Iterator<Item = &Name> {
+    pub(crate) fn claimants(&self, vip: &Vip) -> impl Iterator<Item = &Name> {
         let is_node = self.is_node_address(vip.addr);
         let at_port = if is_node { self.vips.node_ports.get(&(vip.port, vip.protocol)) } else { None };
         self.vips.claimants(*vip).chain(at_port.into_iter().flatten())
