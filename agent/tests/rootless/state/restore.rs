@@ -124,7 +124,7 @@ fn before_the_sync_what_an_earlier_process_denied_ends_where_its_stranger_is_non
     let (mut world, _) = World::where_a_died();
     let b = pod("shop", "b", "api", &[X]);
     let tables = world.pod(&b).denies(&[Reused]).state.tables().clone();
-    let api = Service { name: ("shop".into(), "api".into()), selector: selecting("api"), ..web() };
+    let api = Service { name: ("shop".into(), "api".into()), selector: Some(selecting("api")), ..web() };
     let its_own = Service { vips: vec![Addr::v4([10, 96, 0, 2])], ports: vec![], ..api.clone() };
     let listing = |service: &Service| {
         let service = Some(service.name.clone());
@@ -145,7 +145,7 @@ fn before_the_sync_what_an_earlier_process_denied_ends_where_its_stranger_is_non
         ),
         (
             "its Service selects it",
-            [service(Service { selector: selecting("api"), ..web() }), shown(b.clone()), nodes()],
+            [service(Service { selector: Some(selecting("api")), ..web() }), shown(b.clone()), nodes()],
             true,
         ),
         ("its Service lists it", [service(web()), shown(b.clone()), listing(&web())], true),
@@ -169,8 +169,8 @@ fn before_the_sync_what_an_earlier_process_denied_ends_where_its_stranger_is_non
     }
 }
 
-fn selecting(app: &str) -> Option<Selector> {
-    Some([("app", app)].into_iter().collect())
+fn selecting(app: &str) -> Selector {
+    [("app", app)].into_iter().collect()
 }
 
 /// The earlier process had its reasons for the orphan IPs: it knew when each IP was last seen in use.
