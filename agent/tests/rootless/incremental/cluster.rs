@@ -77,7 +77,12 @@ impl Cluster {
         if !bound && self.pods.get(&shown.uid).is_none_or(|before| before.node.is_none()) {
             (after.node, after.ips) = (None, ips_of(0, &[]).into());
         }
-        self.show(after)
+        // The API holds one pod of a name at a time.
+        let is_namesake = |_: &Uid, pod: &mut Pod| pod.name == shown.name && pod.uid != shown.uid;
+        let namesakes = self.pods.extract_if(.., is_namesake);
+        let ends = namesakes.map(|(_, last)| Fact::Pod(Change::Deleted(Pod { deleting: true, ..last })));
+        let ends: Vec<Fact> = ends.collect();
+        ends.into_iter().chain(self.show(after)).collect()
     }
 
     fn change_pod(&mut self, number: usize, change: &PodChange) -> Vec<Fact> {
