@@ -135,7 +135,10 @@ impl Dirty {
     pub fn changed_endpoints(&mut self, touched: Touched, cluster: &mut ClusterIndex) {
         let mut doubted = touched.shows_writer;
         for (uid, ip, service) in &touched.places {
-            cluster.index_stale_at(*uid, service, *ip);
+            if cluster.index_stale_at(*uid, service, *ip) {
+                // A live pod of its name is the Service's own from now on, whichever IP it has.
+                self.service(service);
+            }
             self.listed(cluster, service, *uid);
             let pod = cluster.pods.get(*uid).map(|record| &record.pod);
             if cluster.may_change_selector(service, &[pod]) {

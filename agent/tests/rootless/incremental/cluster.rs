@@ -63,13 +63,12 @@ impl Cluster {
             Step::SocketLb(is_there) => vec![Fact::SocketLb(*is_there)],
             Step::Relist(kind, gone) => vec![self.relist(*kind, *gone)],
             Step::Part(kind, number, gone) => self.part(*kind, *number, *gone).into_iter().collect(),
-            Step::Gap(unseen, lists) => {
-                for step in unseen {
-                    self.take(step);
-                }
-                lists.iter().flat_map(|list| self.take(list)).collect()
-            }
-            Step::Wait(_) | Step::Hit(_) | Step::Speaks(_) | Step::NodeSeen(_) | Step::Restart(_) => vec![],
+            Step::Wait(_)
+            | Step::Hit(_)
+            | Step::Speaks(_)
+            | Step::NodeSeen(_)
+            | Step::Gap(..)
+            | Step::Restart(_) => vec![],
         }
     }
 
@@ -78,7 +77,12 @@ impl Cluster {
         if !bound && self.pods.get(&shown.uid).is_none_or(|before| before.node.is_none()) {
             (after.node, after.ips) = (None, ips_of(0, &[]).into());
         }
-        self.show(after)
+        // The API holds one pod of a name at a time.
+        let is_namesake = |_: &Uid, pod: &mut Pod| pod.name == shown.name && pod.uid != shown.uid;
+        let namesakes = self.pods.extract_if(.., is_namesake);
+        let ends = namesakes.map(|(_, last)| Fact::Pod(Change::Deleted(Pod { deleting: true, ..last })));
+        let ends: Vec<Fact> = ends.collect();
+        ends.into_iter().chain(self.show(after)).collect()
     }
 
     fn change_pod(&mut self, number: usize, change: &PodChange) -> Vec<Fact> {

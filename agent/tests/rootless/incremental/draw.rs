@@ -71,7 +71,7 @@ fn any_pod() -> impl Strategy<Value = Step> {
             let mut shown = Pod {
                 node: Some(node_name(on).into()),
                 uid: pod_uid(number),
-                ..pod(namespace, &format!("name-{}", number / 2), app, &ips_of(on, &ips))
+                ..pod(namespace, &format!("name-{}", number % 6), app, &ips_of(on, &ips))
             };
             set_sandbox(&mut shown, sandbox);
             set_variant(&mut shown, variant);

@@ -19,9 +19,14 @@ pub struct Maps {
 }
 
 impl Maps {
-    /// Writes what changed, once the state has judged everything.
+    /// Writes what changed, once the state has judged everything; before, takes out what a fact speaks against.
     pub fn install(&mut self, state: &mut State) {
         if !state.is_synced() {
+            if let Some((kept, changes)) = state.take_contradicted() {
+                for op in plan::tables(&self.tables, kept, &changes) {
+                    op.apply(&mut self.tables);
+                }
+            }
             return;
         }
         let changes = state.take_changes();
@@ -34,6 +39,18 @@ impl Maps {
         for ip in ips {
             self.write(&Op::Owner(ip, owners.get(&ip).copied()));
         }
+    }
+
+    /// A denial that an earlier process left, though a Service with its VIP selects a live pod with the IP.
+    fn left_wrongly(&self, state: &State) -> Option<&DenialKey> {
+        let is_wrong = |key: &&DenialKey| {
+            let vips = self.tables.services.iter().filter(|(_, number)| **number == key.service);
+            let addrs: BTreeSet<Addr> = vips.map(|(vip, _)| vip.addr).collect();
+            let claim = |service: &&Service| service.vips.iter().any(|addr| addrs.contains(addr));
+            let mut services = state.cluster().services.values().filter(claim);
+            services.any(|service| state.live_claimants(key.addr).any(|record| service.selects(&record.pod)))
+        };
+        self.tables.denied.keys().find(is_wrong)
     }
 
     fn note_number(&mut self, state: &State, op: &Op) {
@@ -90,6 +107,10 @@ impl Run {
         for step in lists {
             for fact in self.cluster.take(step) {
                 self.apply(fact)?;
+                if !self.world.state.is_synced() {
+                    let left = self.maps.left_wrongly(&self.world.state);
+                    prop_assert!(left.is_none(), "{left:?}");
+                }
             }
         }
         let put_back = self.maps.put_back();

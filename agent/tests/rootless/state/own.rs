@@ -50,6 +50,19 @@ fn a_pod_of_the_name_that_slices_name_is_the_services_own_before_it_has_the_labe
 }
 
 #[test]
+fn slices_that_name_an_ended_pod_end_what_is_denied_to_the_next_one_of_its_name_wherever_it_is() {
+    let (mut world, pods) = World::cluster().with_backends(2);
+    let [first, other] = [&pods[0], &pods[1]];
+    world.slice(&endpoints(&pods[1..])).later(MEMORY * 2);
+    world.deleted(&dead(first)).pod(&dead(other)).denies(&[DeadBackend]);
+    let next = Pod { uid: uid("next"), ..pod("shop", &first.name.1, "db", &other.ips) };
+    world.pod(&next).denies(&[Reused]);
+    world.tell(shown_slice(slice("late", &endpoints(&pods[..1])))).denies(&[DeadBackend]);
+    let denied = world.denials();
+    assert_eq!((denied[0].0, denied[0].3), (first.ips[0], first.uid));
+}
+
+#[test]
 fn a_pod_of_another_namespace_is_a_stranger() {
     let (mut world, _) = listing_a(None);
     world.pod(&pending("other", "b", "pg")).denies(&[DeadBackend]);

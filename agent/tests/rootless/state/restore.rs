@@ -118,6 +118,61 @@ fn before_the_sync_what_an_earlier_process_denied_ends_where_a_fact_speaks_again
     }
 }
 
+/// B is a stranger that has X, until it is the one who is meant: by the Service, or by another one that has got its VIP meanwhile.
+#[test]
+fn before_the_sync_what_an_earlier_process_denied_ends_where_its_stranger_is_none_any_more() {
+    let (mut world, _) = World::where_a_died();
+    let b = pod("shop", "b", "api", &[X]);
+    let tables = world.pod(&b).denies(&[Reused]).state.tables().clone();
+    let api = Service { name: ("shop".into(), "api".into()), selector: Some(selecting("api")), ..web() };
+    let its_own = Service { vips: vec![Addr::v4([10, 96, 0, 2])], ports: vec![], ..api.clone() };
+    let listing = |service: &Service| {
+        let service = Some(service.name.clone());
+        shown_slice(Slice { service, ..slice("s", &[(X, Some(b.uid))]) })
+    };
+    let node_port = Service { vips: vec![], ..api.clone() };
+    let proxy = Pod {
+        host_ports: [HostPort { addr: None, port: 30_080, protocol: Protocol::Tcp }].into(),
+        ..b.clone()
+    };
+    let nodes = || shown_node(node("node-a", 1));
+    for (sentence, facts, ends) in [
+        ("its Service is as it was", [service(web()), shown(b.clone()), nodes()], false),
+        (
+            "a Service with another VIP selects and lists it",
+            [service(its_own.clone()), shown(b.clone()), listing(&its_own)],
+            false,
+        ),
+        (
+            "its Service selects it",
+            [service(Service { selector: Some(selecting("api")), ..web() }), shown(b.clone()), nodes()],
+            true,
+        ),
+        ("its Service lists it", [service(web()), shown(b.clone()), listing(&web())], true),
+        ("a Service that has got the VIP selects it", [service(api), shown(b.clone()), nodes()], true),
+        (
+            "a Service that has got the NodePort selects it",
+            [service(node_port), shown(b.clone()), nodes()],
+            true,
+        ),
+        ("it has the NodePort as a host port", [service(web()), shown(proxy), nodes()], true),
+    ] {
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            let mut state = State::with_numbers(settings(), Numbers::after(last(&tables)));
+            state.restore(tables.clone());
+            for fact in order.map(|number: usize| facts[number].clone()) {
+                state.apply(Duration::from_secs(1), fact);
+            }
+            let has_ended = state.take_contradicted().is_some_and(|(kept, _)| kept.denied.is_empty());
+            assert_eq!(has_ended, ends, "{sentence}, in the order {order:?}");
+        }
+    }
+}
+
+fn selecting(app: &str) -> Selector {
+    [("app", app)].into_iter().collect()
+}
+
 /// The earlier process had its reasons for the orphan IPs: it knew when each IP was last seen in use.
 #[test]
 fn a_restored_denial_makes_no_orphan_ip_and_a_retired_pod_is_not_restored() {

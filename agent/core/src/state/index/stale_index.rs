@@ -58,11 +58,13 @@ impl StaleIndex {
         services.take_while(move |service| service.0 == namespace)
     }
 
-    fn set(&mut self, uid: Uid, service: Name, ip: Addr, is_stale: bool) {
+    /// True if the pair is a new one.
+    fn set(&mut self, uid: Uid, service: Name, ip: Addr, is_stale: bool) -> bool {
         if is_stale {
-            self.0.entry(service).or_default().insert((ip, uid));
+            self.0.entry(service).or_default().insert((ip, uid))
         } else {
             ungroup(&mut self.0, &service, &(ip, uid));
+            false
         }
     }
 }
@@ -98,10 +100,11 @@ impl ClusterIndex {
         }
     }
 
-    /// The same, after a change of the endpoints of one Service at one IP: many Services may list the pod there.
-    pub(crate) fn index_stale_at(&mut self, uid: Uid, service: &Name, ip: Addr) {
+    /// The same, after a change of the endpoints of one Service at one IP: many Services may list the pod there. True if they name it
+    /// only now that it has ended.
+    pub(crate) fn index_stale_at(&mut self, uid: Uid, service: &Name, ip: Addr) -> bool {
         let is_stale = self.has_ended(uid) && self.endpoint_index.names(service, ip, uid);
-        self.stale.set(uid, service.clone(), ip, is_stale);
+        self.stale.set(uid, service.clone(), ip, is_stale)
     }
 
     /// True if the pod is retired or dead.

@@ -93,9 +93,15 @@ impl Vips {
 
     /// Notes what a Service gave up. A connection that it led to a pod stays open, whoever has the VIP then.
     pub fn note_former(&mut self, now: Duration, before: &Service, after: Option<&Service>) {
-        let kept: BTreeSet<ClaimedPort> = after.into_iter().flat_map(claims_of).collect();
-        let gone: Vec<ClaimedPort> =
-            claims_of(before).take(OF_ONE).filter(|claim| !kept.contains(claim)).collect();
+        // Compared part by part: a Service can have very many pairs of address and port.
+        let addrs: BTreeSet<Addr> = after.into_iter().flat_map(|after| after.vips.iter().copied()).collect();
+        let ports: BTreeSet<PortNumber> = after.into_iter().flat_map(ports).collect();
+        let at_nodes: BTreeSet<PortNumber> = after.into_iter().flat_map(node_ports).collect();
+        let is_kept = |claim: &ClaimedPort| match claim {
+            ClaimedPort::Vip(vip) => addrs.contains(&vip.addr) && ports.contains(&(vip.port, vip.protocol)),
+            ClaimedPort::NodePort(number) => at_nodes.contains(number),
+        };
+        let gone: Vec<ClaimedPort> = claims_of(before).take(OF_ONE).filter(|claim| !is_kept(claim)).collect();
         for claim in gone {
             self.former.add(now, &before.name.0, (claim, before.name.clone()));
         }
@@ -155,7 +161,7 @@ impl Vips {
     }
 
     /// True if a pod of this node has the VIP as a host port.
-    fn is_host_port(&self, vip: &Vip) -> bool {
+    pub fn is_host_port(&self, vip: &Vip) -> bool {
         let Some(protocol) = Protocol::from_repr(vip.protocol) else {
             return false;
         };
@@ -227,6 +233,12 @@ impl ClusterIndex {
         self.other_claimant(vip, name).is_none().then_some(name)
     }
 
+    /// The VIPs of a Service on this node, whatever else translates them; of one with more than are kept a part.
+    pub(crate) fn claimed_vips(&self, service: &Service) -> impl Iterator<Item = Vip> {
+        let at_node_ports = self.node_port_vips(service, false);
+        vips_of(service).take(OF_ONE).chain(at_node_ports)
+    }
+
     /// What else than this Service may translate a VIP on this node.
     fn other_claimant(&self, vip: &Vip, service: &Name) -> Option<Claimant<'_>> {
         if let Some(other) = self.claimants(vip).find(|name| *name != service) {
@@ -246,7 +258,7 @@ impl ClusterIndex {
     }
 
     /// The Services that claim a VIP. At every address of a node are the NodePorts.
-    fn claimants(&self, vip: &Vip) -> impl Iterator<Item = &Name> {
+    pub(crate) fn claimants(&self, vip: &Vip) -> impl Iterator<Item = &Name> {
         let is_node = self.is_node_address(vip.addr);
         let at_port = if is_node { self.vips.node_ports.get(&(vip.port, vip.protocol)) } else { None };
         self.vips.claimants(*vip).chain(at_port.into_iter().flatten())
@@ -348,12 +360,15 @@ const fn vip(addr: Addr, (port, protocol): PortNumber) -> Vip {
 }
 
 fn vips_of(service: &Service) -> impl Iterator<Item = Vip> {
-    let numbers = service.ports.iter().map(|port| (port.port, port.protocol.number()));
-    numbers.flat_map(|number| service.vips.iter().map(move |addr| vip(*addr, number)))
+    ports(service).flat_map(|number| service.vips.iter().map(move |addr| vip(*addr, number)))
 }
 
 fn claims_of(service: &Service) -> impl Iterator<Item = ClaimedPort> {
     vips_of(service).map(ClaimedPort::Vip).chain(node_ports(service).map(ClaimedPort::NodePort))
+}
+
+fn ports(service: &Service) -> impl Iterator<Item = PortNumber> {
+    service.ports.iter().map(|port| (port.port, port.protocol.number()))
 }
 
 fn node_ports(service: &Service) -> impl Iterator<Item = PortNumber> {

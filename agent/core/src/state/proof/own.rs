@@ -31,11 +31,14 @@ impl<'a> Own<'a> {
 
     /// True if the pod, if it lives, is the Service's own.
     pub fn contains(&self, pod: &Pod) -> bool {
+        self.is_named(pod) || self.namespaces.contains(&pod.name.0) || self.names_namesake(pod)
+    }
+
+    /// True if the selector picks the pod, or slices list it.
+    pub(crate) fn is_named(&self, pod: &Pod) -> bool {
         let index = &self.cluster.endpoint_index;
         self.service.selects(pod)
-            || self.namespaces.contains(&pod.name.0)
             || index.places.ips(pod.uid).any(|ip| index.lists(&self.service.name, ip, pod.uid))
-            || self.names_namesake(pod)
     }
 
     /// True if slices of the Service name a pod of this name that has ended, or named it.

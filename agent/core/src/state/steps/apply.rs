@@ -218,8 +218,7 @@ impl State {
     pub(crate) fn process_changes(&mut self, now: Duration, mut dirty: Dirty) {
         self.review.again(&self.cluster, &dirty);
         if let Some(inherited) = &mut self.inherited {
-            let listed = dirty.services.values().flat_map(|scope| &scope.ips);
-            inherited.contradict(&self.cluster, dirty.ips.iter().chain(listed).copied());
+            inherited.contradict(&self.cluster, &dirty);
         }
         let displaced = self.orphan_ips.record_dead(&self.cluster, now, &dirty.pods);
         dirty.pods.extend(displaced);

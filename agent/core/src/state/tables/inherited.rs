@@ -2,14 +2,23 @@
 //! through; but what a fact speaks against ends at once.
 
 use super::{Changes, Tables};
+use crate::counts::Groups;
+use crate::facts::Name;
+use crate::state::dirty::Dirty;
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Target;
-use epguard_common::{Addr, Denial, DenialKey, Uid};
+use crate::state::proof::Own;
+use epguard_common::{Addr, Denial, DenialKey, ServiceNumber, Uid, Vip};
+use std::collections::BTreeSet;
 
 /// The entries that are still in force.
 #[derive(Debug, Clone)]
 pub struct Inherited {
     tables: Tables,
+    /// The VIPs of each Service.
+    vips: Groups<ServiceNumber, Vip>,
+    /// The IPs at which each had denials.
+    ips: Groups<ServiceNumber, Addr>,
     /// What was taken out since [`Inherited::take_changes`].
     changes: Changes,
     is_changed: bool,
@@ -17,7 +26,14 @@ pub struct Inherited {
 
 impl Inherited {
     pub fn new(tables: Tables) -> Self {
-        Self { tables, changes: Changes::default(), is_changed: false }
+        let (mut vips, mut ips) = (Groups::new(), Groups::new());
+        for (vip, number) in tables.services.iter() {
+            vips.entry(*number).or_insert_with(BTreeSet::new).insert(*vip);
+        }
+        for key in tables.denied.keys() {
+            ips.entry(key.service).or_insert_with(BTreeSet::new).insert(key.addr);
+        }
+        Self { tables, vips, ips, changes: Changes::default(), is_changed: false }
     }
 
     /// The entries, and the keys of those that were taken out since the last call; none if there are none.
@@ -26,8 +42,13 @@ impl Inherited {
         is_changed.then(|| (&self.tables, std::mem::take(&mut self.changes)))
     }
 
-    /// Takes out the entries of the IPs that something speaks against.
-    pub fn contradict(&mut self, cluster: &ClusterIndex, ips: impl Iterator<Item = Addr>) {
+    /// Takes out the entries that something speaks against, of the IPs and Services that a change is about.
+    pub fn contradict(&mut self, cluster: &ClusterIndex, dirty: &Dirty) {
+        let listed = dirty.services.values().flat_map(|scope| &scope.ips);
+        let mut ips: BTreeSet<Addr> = dirty.ips.iter().chain(listed).copied().collect();
+        for service in dirty.services.keys() {
+            ips.extend(self.ips_behind(cluster, service));
+        }
         for ip in ips {
             let has_entries =
                 self.tables.suspects.contains_key(&ip) || self.tables.terminated.contains_key(&ip);
@@ -59,10 +80,22 @@ impl Inherited {
         self.is_changed = true;
     }
 
-    /// True if something else than a pod has the IP, if a live pod shows it that is not the stranger of all denials there, or if slices
-    /// list it without a pod, or for a live pod that no denial names.
+    /// The IPs with denials for packets to a VIP that the Service claims now.
+    fn ips_behind(&self, cluster: &ClusterIndex, service: &Name) -> BTreeSet<Addr> {
+        let claimed = cluster.service(service).map(|service| cluster.claimed_vips(service));
+        let numbers = claimed.into_iter().flatten().filter_map(|vip| self.tables.services.get(&vip));
+        numbers.filter_map(|number| self.ips.get(number)).flatten().copied().collect()
+    }
+
+    /// True if something else than a pod has the IP, if a live pod shows it that is not the stranger of all denials there, if that one
+    /// may be meant by now, or if slices list the IP without a pod, or for a live pod that no denial names.
     fn is_contradicted(&self, cluster: &ClusterIndex, ip: Addr) -> bool {
-        if cluster.is_no_pods(ip) {
+        let mut numbers = self.denials_at(ip).map(|(key, _)| key.service);
+        let is_called = |number| {
+            let mut vips = self.vips.get(&number).into_iter().flatten();
+            vips.any(|vip| may_be_for_a_holder(cluster, vip, ip))
+        };
+        if cluster.is_no_pods(ip) || numbers.any(is_called) {
             return true;
         }
         let is_stranger = |uid: Uid| {
@@ -86,4 +119,14 @@ impl Inherited {
         let from = self.tables.denied.from(DenialKey { addr: ip, ..DenialKey::default() });
         from.take_while(move |(key, _)| key.addr == ip)
     }
+}
+
+/// True if packets to the VIP may be for a pod that shows the IP: a Service that claims the VIP now selects or lists the pod, or the
+/// VIP is a host port.
+fn may_be_for_a_holder(cluster: &ClusterIndex, vip: &Vip, ip: Addr) -> bool {
+    let mut services = cluster.claimants(vip).filter_map(|name| cluster.service(name));
+    services.any(|service| {
+        let own = Own::new(cluster, service);
+        cluster.pods.live_claimants(ip).any(|record| own.is_named(&record.pod))
+    }) || cluster.vips.is_host_port(vip)
 }
