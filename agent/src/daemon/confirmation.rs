@@ -13,6 +13,9 @@ use std::time::Duration;
 /// Pending denials that are younger raise no alarm: the slice that follows the pod's end settles them.
 const ALARM_AFTER: Duration = Duration::from_secs(1);
 
+/// Alarms that begin or end at once; others follow at the next ticks. The pods of thousands of Services can die together.
+const AT_ONCE: usize = 16;
+
 /// Alarms that are already logged.
 #[derive(Default)]
 pub struct Confirmation {
@@ -41,20 +44,17 @@ impl Confirmation {
     }
 
     fn alarm(&mut self, now: Duration, state: &State, report: &mut Report) {
-        let mut trips: BTreeMap<Name, Trip> = state
+        let trips = state
             .trips(now)
             .into_iter()
             .filter(|(_, trip)| trip.is_a_mass() && now.saturating_sub(trip.since) >= ALARM_AFTER)
             .map(|(name, trip)| (name.clone(), trip))
             .collect();
-        self.tripped.retain(|name, trip| {
-            let still = trips.remove(name);
-            if still.is_none() {
-                tracing::error!(service = named(name), held_ms = ms(now, trip.since), "breaker released");
-            }
-            still.is_some()
-        });
-        for (name, trip) in trips {
+        let (begun, ended) = self.changes(trips);
+        for (name, trip) in ended {
+            tracing::error!(service = named(&name), held_ms = ms(now, trip.since), "breaker released");
+        }
+        for (name, trip) in begun {
             tracing::error!(
                 service = named(&name),
                 held = trip.held,
@@ -64,9 +64,22 @@ impl Confirmation {
                 why = %trip.why,
                 "breaker tripped: these endpoints are only observed until a second list agrees"
             );
-            report.announcer.tripped(now, Subject::service(state, name.clone()), &trip);
-            self.tripped.insert(name, trip);
+            report.announcer.tripped(now, Subject::service(state, name), &trip);
         }
+    }
+
+    /// The alarms that begin, and those that end, by what has tripped now.
+    fn changes(&mut self, mut trips: BTreeMap<Name, Trip>) -> (Vec<(Name, Trip)>, Vec<(Name, Trip)>) {
+        let mut room = AT_ONCE;
+        let ended = self.tripped.extract_if(.., |name, _| {
+            let ends = trips.remove(name).is_none() && room > 0;
+            room -= usize::from(ends);
+            ends
+        });
+        let ended = ended.collect();
+        let begun: Vec<(Name, Trip)> = trips.into_iter().take(AT_ONCE).collect();
+        self.tripped.extend(begun.iter().cloned());
+        (begun, ended)
     }
 }
 
@@ -86,4 +99,25 @@ pub fn pending_denials(state: &State, now: Duration) -> Vec<PendingDenials> {
 
 fn ms(now: Duration, since: Duration) -> u64 {
     u64::try_from(now.saturating_sub(since).as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use epguard_core::state::Why;
+
+    #[test]
+    fn of_thousands_of_alarms_a_few_begin_or_end_at_once_and_each_does_once() {
+        let trip = Trip { held: 2, denied: 2, ready_recently: 2, since: Duration::ZERO, why: Why::Half };
+        let name = |number: usize| ("shop".into(), format!("web-{number}").as_str().into());
+        let trips = || (0..2 * AT_ONCE + 1).map(|number| (name(number), trip.clone())).collect();
+        let mut confirmation = Confirmation::default();
+        let mut counts = |trips| {
+            let (begun, ended) = confirmation.changes(trips);
+            (begun.len(), ended.len())
+        };
+        assert_eq!([(); 4].map(|()| counts(trips())), [(AT_ONCE, 0), (AT_ONCE, 0), (1, 0), (0, 0)]);
+        let none = BTreeMap::new;
+        assert_eq!([(); 4].map(|()| counts(none())), [(0, AT_ONCE), (0, AT_ONCE), (0, 1), (0, 0)]);
+    }
 }

@@ -9,45 +9,63 @@ use epguard_core::facts::{NodeSeen, Text, Watched};
 use futures::stream::{FuturesUnordered, StreamExt};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, ListParams};
+use std::collections::BTreeSet;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{sleep, timeout};
 
 /// Longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Requests at the same time. The agent's requests wait in one row, those that keep its view fresh too, and any namespace can make it
+/// ask for Nodes.
+const AT_ONCE: usize = 2;
+
 /// A Node to ask for, and the time over which all agents spread that.
 pub(super) type Order = (Text, Duration);
 
-/// Sends an answer to each order, [`Event::NodeSeen`] or [`Event::Unconfirmed`], until the receiver is gone.
+/// Sends an answer to each order, [`Event::NodeSeen`] or [`Event::Unconfirmed`], until the receiver is gone. Orders of one Node are one
+/// until it is answered.
 pub(super) async fn answer(
     client: kube::Client,
     clock: Clock,
     mut orders: mpsc::UnboundedReceiver<Order>,
     messages: mpsc::Sender<Message>,
 ) {
-    let mut asked = FuturesUnordered::new();
+    let turns = Semaphore::new(AT_ONCE);
+    let (mut asked, mut names) = (FuturesUnordered::new(), BTreeSet::new());
     loop {
-        let event = tokio::select! {
+        let (name, event) = tokio::select! {
             Some((name, within)) = orders.recv() => {
-                asked.push(ask(&client, clock, name, within));
+                if names.insert(name.clone()) {
+                    asked.push(ask(&client, clock, &turns, name, within));
+                }
                 continue;
             }
-            Some(event) = asked.next() => event,
+            Some(answer) = asked.next() => answer,
             else => return,
         };
+        names.remove(&name);
         if messages.send(Message { watch: Watched::Nodes, event }).await.is_err() {
             return;
         }
     }
 }
 
-async fn ask(client: &kube::Client, clock: Clock, name: Text, within: Duration) -> Event {
+async fn ask(
+    client: &kube::Client,
+    clock: Clock,
+    turns: &Semaphore,
+    name: Text,
+    within: Duration,
+) -> (Text, Event) {
     sleep(within.mul_f64(fastrand::f64())).await;
-    match seen(client, clock(), &name).await {
+    let _turn = turns.acquire().await.ok();
+    let event = match seen(client, clock(), &name).await {
         Ok(seen) => Event::NodeSeen(seen),
         Err(error) => Event::Unconfirmed(Failure::of(Step::Once, "/api/v1/nodes", &error).error),
-    }
+    };
+    (name, event)
 }
 
 /// Of a Node only the metadata is asked for: a tenth of it. The account may list Nodes, and not get one.
@@ -64,6 +82,12 @@ mod tests {
     use super::*;
     use crate::shared::clock::boot;
     use crate::watch::tests::Server;
+    use bytes::Bytes;
+    use http_body_util::Full;
+    use hyper::{Request, Response};
+    use std::convert::Infallible;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     fn node(uid: &str) -> String {
         format!(r#"{{"metadata":{{"name":"m","uid":"{uid}","resourceVersion":"3"}}}}"#)
@@ -96,5 +120,33 @@ mod tests {
         assert!(matches!(message, Some(Message { event: Event::Unconfirmed(_), .. })), "{message:?}");
         drop(orders);
         assert!(task.await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_of_many_nodes_is_asked_for_once_and_few_at_a_time() {
+        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let counts = (Arc::clone(&now), Arc::clone(&most));
+        let server = tower::service_fn(move |_: Request<kube::client::Body>| {
+            let (now, most) = counts.clone();
+            async move {
+                most.fetch_max(now.fetch_add(1, Relaxed) + 1, Relaxed);
+                sleep(Duration::from_millis(100)).await;
+                now.fetch_sub(1, Relaxed);
+                let list = r#"{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "metadata": {}, "items": []}"#;
+                Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(list))))
+            }
+        });
+        let (order, orders) = mpsc::unbounded_channel();
+        let (messages, mut answers) = mpsc::channel(100);
+        for number in 0..20 {
+            order.send((format!("node-{}", number % 10).into(), Duration::ZERO)).unwrap();
+        }
+        drop(order);
+        answer(kube::Client::new(server, "default"), || Duration::ZERO, orders, messages).await;
+        let mut asked = Vec::new();
+        while let Some(Message { event: Event::NodeSeen(seen), .. }) = answers.recv().await {
+            asked.push(seen.name.to_string());
+        }
+        assert_eq!((asked.len(), most.load(Relaxed)), (10, AT_ONCE), "{asked:?}");
     }
 }

@@ -252,15 +252,25 @@ impl Dirty {
         }
     }
 
-    /// Adds all Services, since any may list pods of these Namespaces, and their dead pods of this node: the IPs of these may
-    /// be orphans from now on.
+    /// Adds the Services of these Namespaces, and the pairs where a pod of one is meant, or shows the IP: nobody else's. And their dead
+    /// pods of this node: the IPs of these may be orphans from now on.
     fn namespaces(&mut self, cluster: &ClusterIndex, names: &BTreeSet<Text>) {
         if names.is_empty() {
             return;
         }
         self.orphan_ips = true;
-        for service in cluster.stale.services() {
-            self.service(service);
+        for name in names {
+            for service in cluster.stale.services_in(name) {
+                self.service(service);
+            }
+            for record in cluster.pods.of_namespace(name) {
+                let ips = cluster.endpoint_index.places.ips(record.pod.uid).chain(record.pod.addresses());
+                for ip in ips {
+                    let services = cluster.endpoint_index.services_at(ip);
+                    let stale = services.filter(|service| cluster.stale.has(service, ip));
+                    self.pairs(stale.map(|service| (service, ip)));
+                }
+            }
         }
         let is_of = |record: &Record| names.contains(&record.pod.name.0);
         let dead = cluster.pods.dead_on(&cluster.settings.node);

@@ -170,6 +170,9 @@ impl Review {
         };
         let own = cluster.is_own(&record.pod);
         self.convict(|case, packets| {
+            if case.ip != ip || packets.last < possible_holder_since + WRITE {
+                return None;
+            }
             let rightful = match &case.service {
                 Some(name) => cluster.service(name).is_some_and(|service| {
                     let is_sent_to = case.reason != Reason::Reused || cluster.proves_nothing(service);
@@ -177,8 +180,7 @@ impl Review {
                 }),
                 None => own,
             };
-            let held = case.ip == ip && rightful && packets.last >= possible_holder_since + WRITE;
-            held.then_some(Evidence::HeldUnpublished(uid))
+            rightful.then_some(Evidence::HeldUnpublished(uid))
         });
     }
 

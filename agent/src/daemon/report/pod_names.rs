@@ -7,7 +7,7 @@ use super::kept_file::KeptFile;
 use crate::shared::drops::NOBODY;
 use crate::shared::run_dir::NAMES;
 use anyhow::Result;
-use epguard_common::Uid;
+use epguard_common::{DenialKey, Uid};
 use epguard_core::facts::{Name, named};
 use epguard_core::state::{Changes, State};
 use std::collections::BTreeMap;
@@ -17,10 +17,17 @@ use std::path::Path;
 /// How many names are stored, about 100 bytes each. After a restart, further denials show UIDs.
 const MOST: usize = 4_096;
 
+/// Denials that are looked at at once: a millisecond or two. One namespace can have 30,000.
+const AT_ONCE: usize = 4_096;
+
 /// The names, and the file that has them now or soon.
 #[derive(Debug)]
 pub struct Names {
     pods: BTreeMap<Uid, Name>,
+    /// Those of them that denials refer to, as far as these were looked at since all of them were.
+    found: BTreeMap<Uid, Name>,
+    /// The denial that was looked at last; none if all were.
+    last: Option<DenialKey>,
     /// Whether names were added since the file was written.
     is_unsaved: bool,
     file: KeptFile<BTreeMap<String, Name>>,
@@ -32,7 +39,7 @@ impl Names {
         let path = run_dir.join(NAMES);
         let pods = fs::read(&path).ok().and_then(|text| parse(&text)).unwrap_or_default();
         let file = KeptFile::new(path, "pods that are gone are named by UID")?;
-        Ok(Self { pods, is_unsaved: false, file })
+        Ok(Self { pods, found: BTreeMap::new(), last: None, is_unsaved: false, file })
     }
 
     /// The names that denials refer to; at first those of the file.
@@ -47,6 +54,7 @@ impl Names {
         let denied = denied.flat_map(|denial| [denial.dead_uid, denial.owner_uid]);
         for uid in denied.chain(orphaned(state)) {
             if let Some(name) = state.pod_name(uid) {
+                self.found.insert(uid, name.clone());
                 self.pods.entry(uid).or_insert_with(|| {
                     self.is_unsaved = true;
                     name.clone()
@@ -55,12 +63,24 @@ impl Names {
         }
     }
 
-    /// Keeps the names that denials refer to, and drops all others.
+    /// Looks at some denials; after the last one, keeps the names that they refer to, and drops all others.
     pub fn keep(&mut self, state: &State) {
-        let denied = state.denials().flat_map(|(_, _, denial)| [denial.dead_uid, denial.owner_uid]);
-        let of = |uid| Some((uid, self.name(state, uid)?.clone()));
-        let names = denied.chain(orphaned(state)).filter_map(of).collect();
-        self.store(names);
+        let from = state.tables().denied.from(self.last.unwrap_or_default());
+        let next = from.filter(|(key, _)| Some(**key) != self.last).take(AT_ONCE);
+        let next: Vec<(DenialKey, [Uid; 2])> =
+            next.map(|(key, denial)| (*key, [denial.dead_uid, denial.owner_uid])).collect();
+        let is_end = next.len() < AT_ONCE;
+        self.last = next.last().map(|(key, _)| *key).filter(|_| !is_end);
+        let orphaned: Vec<Uid> = orphaned(state).filter(|_| is_end).collect();
+        for uid in next.into_iter().flat_map(|(_, pods)| pods).chain(orphaned) {
+            if let Some(name) = self.name(state, uid).cloned() {
+                self.found.insert(uid, name);
+            }
+        }
+        if is_end {
+            let names = std::mem::take(&mut self.found);
+            self.store(names);
+        }
     }
 
     /// Stores these names, and queues the write unless they are unchanged. A failure is logged once: only names

@@ -106,6 +106,40 @@ fn a_service_with_too_many_vips_is_left_out_and_its_possible_vips_are_ambiguous(
 }
 
 #[test]
+fn a_slice_of_one_more_service_than_a_namespace_may_have_is_left_out_until_another_is_forgotten() {
+    let (mut world, _) = World::where_a_died();
+    let numbered = |namespace: &str, number: usize| {
+        let name: Name = (namespace.into(), format!("web-{number}").as_str().into());
+        Slice { name: name.clone(), service: Some(name), ..slice("web", &[(Y, None)]) }
+    };
+    for number in 0..5_000 {
+        world.tell(shown_slice(numbered("crowd", number)));
+    }
+    assert_eq!(world.state.left_out(), BTreeMap::new());
+    world.tell(shown_slice(numbered("crowd", 5_000))).tell(shown_slice(numbered("other", 0)));
+    assert_eq!(world.state.left_out(), one("crowd"));
+    world.denies(&[Reason::DeadBackend]);
+    world.tell(Fact::Slice(Change::Deleted(numbered("crowd", 0)))).later(Duration::from_mins(11));
+    assert_eq!(world.state.left_out(), BTreeMap::new());
+}
+
+#[test]
+fn of_more_vips_than_a_namespace_may_have_the_rest_is_left_out_and_those_of_another_are_not() {
+    let mut world = World::cluster();
+    let none = Addr::v4([203, 0, 114, 1]);
+    let wide = |namespace: &str, number: usize| {
+        let name = (namespace.into(), format!("wide-{number}").as_str().into());
+        Fact::Service(Change::Applied(Service { name, ..service(none, 15) }))
+    };
+    for number in 0..17 {
+        world.tell(wide("crowd", number));
+    }
+    assert_eq!(world.state.left_out(), BTreeMap::new());
+    world.tell(wide("crowd", 17)).tell(wide("other", 0));
+    assert_eq!(world.state.left_out(), one("crowd"));
+}
+
+#[test]
 fn a_service_beside_more_starting_pods_than_are_looked_at_is_denied_only_what_a_stranger_shows() {
     let (mut world, pods) = World::cluster().with_backends(2);
     for pod in &pods {
@@ -153,6 +187,18 @@ fn the_history_keeps_a_part_of_what_a_namespace_lists_at_an_ip_and_all_of_anothe
     assert!(kept.partial && kept.pods.len() < 70 && work < 1_024, "{work}");
     let whole = world.state.view(X);
     assert_eq!((whole.services.len(), whole.pods.len(), whole.partial), (41, 101, false));
+}
+
+#[test]
+fn what_the_history_does_not_keep_of_a_namespace_takes_no_room_of_another() {
+    let (mut world, _) = World::where_a_died();
+    let name: Name = ("other".into(), "crowd".into());
+    let ports = (1..=1_024).map(|port| tcp(&port.to_string(), port)).collect();
+    let listing = Slice { name: name.clone(), service: Some(name), ports, ..slice("crowd", &[(X, None)]) };
+    world.tell(shown_slice(listing));
+    let (kept, _) = world.state.kept_view(X);
+    let names: Vec<&str> = kept.services.iter().map(|service| service.name.as_str()).collect();
+    assert_eq!((names, kept.partial), (vec!["shop/web"], true));
 }
 
 #[test]

@@ -49,6 +49,26 @@ fn a_pod_of_the_name_that_slices_name_is_the_services_own_before_it_has_the_labe
     }
 }
 
+/// Slices of another Service name the others of its name.
+#[test]
+fn a_pod_whose_name_very_many_had_may_be_the_own_of_each_service_whose_slices_name_pods_of_its_namespace() {
+    for (namespace, others, reasons) in
+        [("shop", 8, &[Reused][..]), ("shop", 9, &[]), ("other", 9, &[Reused])]
+    {
+        let (mut world, _) = listing_a(Some(selecting("pg")));
+        let b = pod(namespace, "b", "db", &[X]);
+        for number in 0..others {
+            let name = format!("memory-{number}");
+            let gone = Pod { uid: uid(&name), ..pod(namespace, "b", "db", &[]) };
+            let service = Some((namespace.into(), "memory".into()));
+            world.pod(&gone);
+            world.tell(shown_slice(Slice { service, ..slice(&name, &[(Y, Some(gone.uid))]) }));
+            world.deleted(&gone);
+        }
+        world.pod(&b).denies_as(&format!("{others} of {namespace}"), reasons);
+    }
+}
+
 #[test]
 fn slices_that_name_an_ended_pod_end_what_is_denied_to_the_next_one_of_its_name_wherever_it_is() {
     let (mut world, pods) = World::cluster().with_backends(2);
@@ -141,6 +161,24 @@ fn a_selector_proves_nothing_if_the_pod_that_it_does_not_select_is_listed_after_
     let c = pod("shop", "c", "api", &[Y]);
     world.pod(&c).pod(&pod("shop", "b", "api", &[X])).denies(&[Reused]);
     world.tell(shown_slice(slice("second", &[(Y, Some(c.uid))]))).denies(&[]);
+}
+
+#[test]
+fn a_selector_of_many_labels_is_compared_with_fewer_listings() {
+    for (count, reasons) in [(7, &[Reused][..]), (64, &[])] {
+        let names: Vec<String> = (0..count).map(|number| format!("label-{number}")).collect();
+        let mut world = World::cluster();
+        let labels = names.iter().map(|name| (name, "x")).collect();
+        let a = Pod { labels, ..pod("shop", "a", "pg", &[X]) };
+        world.pod(&a).slice(&[(X, Some(a.uid))]);
+        let ports: Vec<SlicePort> = (1..=16).map(|port| tcp(&port.to_string(), port)).collect();
+        let endpoints = (0..=254).map(|last| endpoint(Addr::v4([10, 20, 0, last]), None)).collect();
+        world.tell(shown_slice(Slice { endpoints, ports, ..slice("more", &[]) }));
+        let selector = Some(names.iter().map(|name| (name, "x")).collect());
+        world.tell(service(Service { selector, ..web() }));
+        world.pod(&dead(&a)).denies(&[DeadBackend]);
+        world.pod(&pod("shop", "b", "pg", &[X])).denies_as(&format!("{count} labels"), reasons);
+    }
 }
 
 #[test]

@@ -114,6 +114,19 @@ fn a_vip_or_node_port_that_another_service_gave_up_is_ambiguous_for_ten_minutes(
 }
 
 #[test]
+fn of_a_pod_of_another_node_no_host_port_is_kept() {
+    for (node, kept) in [("node-a", 1), ("node-b", 0)] {
+        let pod = on(node, proxy(None, 80));
+        for fact in [shown(pod.clone()), list_of(&[pod.clone()])] {
+            let mut world = World::cluster();
+            world.tell(fact);
+            let record = world.state.cluster().pods.get(pod.uid).unwrap();
+            assert_eq!(record.pod.host_ports.len(), kept, "{node}");
+        }
+    }
+}
+
+#[test]
 fn a_service_that_is_deleted_and_comes_back_is_no_rival_of_itself() {
     let mut world = with_vips(&[]);
     let before = vips(&world);

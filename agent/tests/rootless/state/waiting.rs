@@ -66,6 +66,20 @@ fn a_denial_that_stays_proven_is_in_force_again_once_its_service_is_judged() {
     assert_eq!(world.in_force(), [DeadBackend]);
 }
 
+/// A stranger of `third` has the dead pod's IP.
+#[test]
+fn a_change_of_a_namespace_suspends_only_what_it_may_bound() {
+    let (mut world, _) = World::where_a_died();
+    world.tell(shown_namespace("third", Mode::Enforce)).pod(&pod("third", "c", "c", &[X]));
+    world.in_pieces();
+    for (name, in_force) in [("new", &[Reused][..]), ("shop", &[]), ("third", &[]), ("other", &[Reused])] {
+        world.begin_only(shown_namespace(name, Mode::Observe));
+        assert_eq!(world.in_force(), in_force, "{name}");
+        world.judge_rest();
+        assert_eq!(world.in_force(), [Reused], "{name}");
+    }
+}
+
 /// Namespace `other` has 100 Services that list a pod whose state changes.
 #[test]
 fn a_service_waits_for_one_piece_however_many_services_of_another_namespace_wait() {

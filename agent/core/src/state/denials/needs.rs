@@ -71,7 +71,9 @@ impl<'a> Needs<'a> {
         let mut pods = self.targets(ip).map(|record| &record.pod);
         match &list.part {
             None => true,
-            Some(slices @ Selection::SlicesOf { .. }) => slices.covers(&Selection::slices_of(self.service)),
+            Some(Selection::SlicesOf { namespace, services }) => {
+                *namespace == self.service.0 && services.contains(&self.service.1)
+            }
             Some(Selection::Labelled { namespace, selector, node }) => {
                 let is_own = *namespace == self.service.0 && self.selector == Some(selector);
                 (is_own || self.namespaces.contains(namespace))

@@ -3,7 +3,7 @@
 use super::endpoints::MEMORY;
 use crate::counts::{Counts, uncount};
 use crate::facts::{Text, shared};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// Things that left an owner's objects and still count; the oldest ones go first. An owner that changes them all the time takes no more
@@ -12,6 +12,9 @@ pub const OF_ONE: usize = 4_096;
 
 /// Things that are forgotten at once: many owners, or one that starts over, can let very many leave in one moment.
 const AT_ONCE: usize = 1_024;
+
+/// Stands for every owner. None has this name.
+const ALL: &str = "";
 
 /// Things that left their objects within [`MEMORY`].
 #[derive(Debug, Clone)]
@@ -42,10 +45,21 @@ impl<K: Ord + Clone> Former<K> {
         }
     }
 
-    /// Adds what the API has shown before the agent starts over: all of it counts.
+    /// Adds what the API has shown before the agent starts over: all of it counts. What was there at an earlier start, too, is kept once:
+    /// each namespace can cause such starts.
     pub fn add_all(&mut self, now: Duration, keys: impl IntoIterator<Item = K>) {
+        let keys: BTreeSet<K> = keys.into_iter().collect();
+        if let Some(gone) = self.gone.get_mut(ALL) {
+            gone.retain(|(key, _)| {
+                let is_again = keys.contains(key);
+                if is_again {
+                    uncount(&mut self.counts, key, 1);
+                }
+                !is_again
+            });
+        }
         for key in keys {
-            self.keep(now, "", key);
+            self.keep(now, ALL, key);
         }
     }
 
@@ -90,5 +104,17 @@ mod tests {
         let forgotten: Vec<usize> = (0..6).map(|_| former.forget(MEMORY).len()).collect();
         assert_eq!(forgotten, [AT_ONCE, AT_ONCE, AT_ONCE, AT_ONCE, 1, 0], "a part at a time");
         assert_eq!((former.counts.len(), former.gone.len()), (0, 0));
+    }
+    #[test]
+    fn what_was_there_at_several_starts_is_kept_once_from_the_last_one_on() {
+        let mut former = Former::default();
+        let later = Duration::from_secs(1);
+        former.add_all(Duration::ZERO, [1, 2]);
+        former.add(Duration::ZERO, "shop", 2);
+        former.add_all(later, [2, 3]);
+        assert_eq!(former.counts, [(1, 1), (2, 2), (3, 1)].into());
+        assert_eq!(former.forget(MEMORY), [1]);
+        assert_eq!(former.forget(MEMORY + later), [2, 3]);
+        assert!(former.counts.is_empty());
     }
 }

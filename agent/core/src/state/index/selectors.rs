@@ -5,10 +5,11 @@
 
 use super::ClusterIndex;
 use super::pods::Record;
-use crate::facts::{Name, Pod, Service, Text};
+use crate::facts::{Name, Pod, Selector, Service, Text};
 use std::collections::BTreeSet;
 
-/// Listings of a Service that are compared with its selector. Of a Service with more, the selector proves nothing.
+/// Listings of a Service that are compared with its selector, fewer if that has many labels. Of a Service with more, the selector proves
+/// nothing.
 const COMPARED: usize = 32_768;
 
 /// The Services whose selector proves nothing.
@@ -70,8 +71,9 @@ impl ClusterIndex {
             return false;
         };
         let listings = self.endpoint_index.endpoints_of(name).flat_map(|(_, targets)| targets.keys());
+        let most = COMPARED / service.selector.as_ref().map_or(1, Selector::work);
         for (number, target) in listings.enumerate() {
-            if number >= COMPARED {
+            if number >= most {
                 return true;
             }
             let record = target.and_then(|uid| self.pods.get(uid));

@@ -6,7 +6,7 @@ use super::former::Former;
 use super::pods::Record;
 use super::quota::{LeftOut, Quota};
 use crate::counts::{Counts, Groups, uncount, ungroup};
-use crate::facts::{HostPort, Name, Protocol, Service};
+use crate::facts::{HostPort, Name, Pod, Protocol, Service};
 use epguard_common::{Addr, Uid, UidState, Vip, capacity};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -17,6 +17,9 @@ pub const OF_ONE: usize = 4_096;
 
 /// VIPs of all Services.
 const OF_ALL: usize = 16 * capacity::SERVICES;
+
+/// Those of one namespace. Kubernetes supports 5,000 Services in one.
+const OF_NAMESPACE: usize = 16 * OF_ONE;
 
 /// A port and the number of its protocol.
 pub type PortNumber = (u16, u8);
@@ -44,7 +47,7 @@ pub struct Vips {
     former_host_ports: Former<HostPort>,
     /// Claims that Services gave up a while ago.
     former: Former<(ClaimedPort, Name)>,
-    room: Quota<OF_ALL>,
+    room: Quota<OF_ALL, OF_NAMESPACE>,
     /// Services for whose VIPs there is no room. Every VIP at their addresses, or at their NodePorts, is ambiguous.
     pub left_out: LeftOut<Addr, PortNumber>,
 }
@@ -296,6 +299,13 @@ impl ClusterIndex {
         [old, new].concat()
     }
 
+    /// Drops what no rule reads of a pod: the host ports of another node are translated there. A pod can have 256.
+    pub(crate) fn drop_unread(&self, pod: &mut Pod) {
+        if !self.is_own(pod) {
+            pod.host_ports = Box::default();
+        }
+    }
+
     /// Forgets a pod that the API no longer shows. Unless it is dead it may still run, so that its host ports count for a while.
     pub(crate) fn forget_pod(&mut self, now: Duration, uid: Uid) {
         if let Some(record) = self.pods.get(uid) {
@@ -328,6 +338,13 @@ pub struct Claims {
 }
 
 impl Claims {
+    /// Adds those of another Service. Each node's addresses are looked up once for all of them.
+    pub fn add(&mut self, mut other: Self) {
+        self.addrs.append(&mut other.addrs);
+        self.ports.append(&mut other.ports);
+        self.node_ports.append(&mut other.node_ports);
+    }
+
     /// Those of a Service that another version of it does not claim. Other ports are claims to all its addresses.
     pub fn beyond(service: &Service, other: Option<&Service>) -> Self {
         let same_ports = other.filter(|other| other.ports == service.ports);

@@ -1,13 +1,16 @@
 //! The Service's own: the pods that a packet to the Service may rightfully reach.
 
-use crate::facts::{Pod, Service, Text};
+use crate::facts::{Pod, Selector, Service, Text};
 use crate::state::index::ClusterIndex;
 use crate::state::index::pods::Record;
 use epguard_common::Addr;
 
-/// Pods of the Service's namespaces that may hold an IP without showing it: each is looked at for each IP. Of more, any may hold it.
-/// Kubernetes supports 3,000 pods in a namespace.
+/// Pods of the Service's namespaces that may hold an IP without showing it: each is compared with the selector for each IP; fewer if that
+/// has many labels. Of more, any may hold it. Kubernetes supports 3,000 pods in a namespace.
 const MOST_UNSHOWN: usize = 4_096;
+
+/// Pods of one name that have ended: each is looked for. A client that makes a pod again and again can leave thousands of them in slices.
+const MOST_NAMESAKES: usize = 8;
 
 /// A Service's own pods, as opposed to all others.
 ///
@@ -41,12 +44,15 @@ impl<'a> Own<'a> {
             || index.places.ips(pod.uid).any(|ip| index.lists(&self.service.name, ip, pod.uid))
     }
 
-    /// True if slices of the Service name a pod of this name that has ended, or named it.
+    /// True if slices of the Service name a pod of this name that has ended, or named it. Of very many, one may be among the pods of the
+    /// namespace that they name.
     fn names_namesake(&self, pod: &Pod) -> bool {
         let service = &self.service.name;
-        let places = &self.cluster.endpoint_index.places;
+        let index = &self.cluster.endpoint_index;
         let mut ended = self.cluster.pods.places.ended(&pod.name);
-        ended.any(|uid| places.ips(uid).any(|ip| self.cluster.stale.has_pair(service, ip, uid)))
+        let is_named = |uid| index.places.ips(uid).any(|ip| self.cluster.stale.has_pair(service, ip, uid));
+        ended.by_ref().take(MOST_NAMESAKES).any(is_named)
+            || ended.next().is_some() && index.namespaces_of(service).contains(&pod.name.0)
     }
 
     /// The pods that slices of the Service name at the IP, or named.
@@ -63,11 +69,12 @@ impl<'a> Own<'a> {
         holders.filter(move |holder| self.contains(&holder.pod))
     }
 
-    /// Among how many pods these have to be looked for; none if they are too many.
+    /// How much work it is to look for them, in comparisons of a pod with few labels; none if that is too much.
     pub(crate) fn count_unshown(self, ip: Addr) -> Option<usize> {
         let pods = &self.cluster.pods;
-        let count = self.of_namespaces().map(|namespace| pods.count_unshown_in(namespace, ip)).sum();
-        (count <= MOST_UNSHOWN).then_some(count)
+        let count: usize = self.of_namespaces().map(|namespace| pods.count_unshown_in(namespace, ip)).sum();
+        let work = count * self.service.selector.as_ref().map_or(1, Selector::work);
+        (work <= MOST_UNSHOWN).then_some(work)
     }
 
     /// The namespaces of pods that may be its own without being listed.

@@ -160,13 +160,14 @@ impl State {
             let mut of_namespace = 0;
             let services = index.services_from(ip, (namespace.clone(), Text::default()));
             for service in services.take_while(|(own, _)| own == namespace) {
-                of_namespace += self.work_at(service, ip);
-                if of_namespace > OF_NAMESPACE {
+                let work = self.work_at(service, ip);
+                if of_namespace + work > OF_NAMESPACE {
                     break;
                 }
+                of_namespace += work;
                 kept.push(service);
             }
-            all += of_namespace;
+            all += 1 + of_namespace;
             // No name of a namespace lies between.
             first = (format!("{namespace}\0").into(), Text::default());
         }

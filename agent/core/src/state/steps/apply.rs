@@ -2,7 +2,7 @@
 //! then on; what it may prove waits for its judgement.
 
 use super::lists::{List, Objects};
-use crate::facts::{Change, Fact, Name, Presence, Protocol, Watched};
+use crate::facts::{Change, Fact, Name, Pod, Presence, Protocol, Watched};
 use crate::state::State;
 use crate::state::denials::opinions::ReceivedList;
 use crate::state::dirty::{self, Dirty};
@@ -44,7 +44,9 @@ impl State {
         while Watched::of(&fact).is_some_and(|watched| self.is_applying(watched)) {
             self.run_step(received, usize::MAX);
         }
-        self.start_over_if_revived(received, &mut fact);
+        let pods = shown_by(&mut fact);
+        pods.iter_mut().for_each(|pod| self.cluster.drop_unread(pod));
+        self.start_over_if_revived(received, pods);
         let levelled = self.cluster.pods.listed;
         let Some(list) = ReceivedList::from_fact(&fact, sent) else {
             return self.apply_one(received, fact, None);
@@ -87,11 +89,13 @@ impl State {
         let mut forgotten = Dirty::default();
         forgotten.changed_endpoints(self.cluster.endpoint_index.expire(now), &mut self.cluster);
         forgotten.changed_endpoints(self.cluster.endpoint_index.retry(now), &mut self.cluster);
+        let mut taken_in = Claims::default();
         for name in self.cluster.retry_vips() {
             if let Some(service) = self.cluster.service(&name) {
-                forgotten.beside(&self.cluster, &Claims::beyond(service, None));
+                taken_in.add(Claims::beyond(service, None));
             }
         }
+        forgotten.beside(&self.cluster, &taken_in);
         forgotten.pods.extend(self.orphan_ips.expire(&self.cluster, now));
         let (nodes, addresses) = self.cluster.forget_gone(now);
         forgotten.addresses(&self.cluster, addresses);
@@ -225,13 +229,7 @@ impl State {
         self.apply_consequences(now, dirty);
     }
 
-    fn start_over_if_revived(&mut self, now: Duration, fact: &mut Fact) {
-        let shown = match fact {
-            Fact::Pod(Change::Reset(pods)) => pods.as_mut_slice(),
-            Fact::Pod(Change::Applied(pod) | Change::Deleted(pod)) => std::slice::from_mut(pod),
-            Fact::Pod(Change::Part(part)) => part.objects.as_mut_slice(),
-            _ => return,
-        };
+    fn start_over_if_revived(&mut self, now: Duration, shown: &mut [Pod]) {
         if self.revivals.notice(&mut self.cluster, now, shown) {
             self.list_anew(now);
         }
@@ -253,5 +251,15 @@ impl State {
             Dirty { orphan_ips: true, ips: self.owners.keys().copied().collect(), ..Dirty::default() };
         dirty.pairs(self.denials.iter().map(|(service, endpoint, _)| (service, endpoint.ip)));
         self.apply_consequences(now, dirty);
+    }
+}
+
+/// The pods that a fact shows.
+fn shown_by(fact: &mut Fact) -> &mut [Pod] {
+    match fact {
+        Fact::Pod(Change::Reset(pods)) => pods,
+        Fact::Pod(Change::Applied(pod) | Change::Deleted(pod)) => std::slice::from_mut(pod),
+        Fact::Pod(Change::Part(part)) => &mut part.objects,
+        _ => &mut [],
     }
 }

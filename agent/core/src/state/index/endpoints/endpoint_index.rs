@@ -6,7 +6,7 @@ use super::places::Places;
 use super::room::{OF_ALL, OF_NAMESPACE};
 use super::slice_part::SlicePart;
 use super::{Endpoint, Listing, Target, Targets};
-use crate::counts::{Counts, Groups, ungroup};
+use crate::counts::{Counts, Groups, uncount, ungroup};
 use crate::facts::{Name, Slice, Text};
 use crate::sorted_map::SortedMap;
 use crate::state::index::Moment;
@@ -23,6 +23,8 @@ const NOTED_EVERY: Duration = Duration::from_mins(1);
 pub struct EndpointIndex {
     pub(crate) slices: HashMap<Name, Box<Slice>>,
     pub(crate) services: HashMap<Name, OfService>,
+    /// How many they are in each namespace.
+    pub(super) of_namespaces: Counts<Text>,
     /// Services by the namespaces, other than their own, of the pods that their slices name.
     pub(super) guests: Groups<Text, Name>,
     /// Where each pod is, or was, listed.
@@ -106,6 +108,7 @@ impl EndpointIndex {
         let Some(known) = self.services.remove(service) else {
             return;
         };
+        uncount(&mut self.of_namespaces, &service.0, 1);
         for namespace in &known.namespaces {
             ungroup(&mut self.guests, namespace, service);
         }
@@ -114,7 +117,11 @@ impl EndpointIndex {
     /// Edits the listing of a target, which is added if there is none.
     fn edit(&mut self, service: &Name, endpoint: Endpoint, target: Target, edit: impl FnOnce(&mut Listing)) {
         let key = (endpoint, target);
-        let known = self.services.entry(service.clone()).or_default();
+        let of_namespaces = &mut self.of_namespaces;
+        let known = self.services.entry(service.clone()).or_insert_with(|| {
+            *of_namespaces.entry(service.0.clone()).or_default() += 1;
+            OfService::default()
+        });
         let is_new = !known.endpoints.contains_key(&key);
         if is_new {
             known.endpoints.insert(key, Listing::default());

@@ -19,6 +19,9 @@ pub(super) const OF_NAMESPACE: usize = 6 * Slice::MOST_PAIRS;
 /// judged at once.
 const OF_IP: usize = 2_048;
 
+/// Services of one namespace with endpoints: as many as Kubernetes supports. A change of a pod concerns all that list it.
+const SERVICES: usize = 5_000;
+
 /// IPs at which slices of a namespace list one pod: more than a pod has on all its networks. A change of the pod concerns all of them.
 const OF_POD: usize = 64;
 
@@ -83,7 +86,9 @@ impl EndpointIndex {
             }
         }
         let namespace = &new.service.0;
-        self.names_few_namespaces(new)
+        let services = self.of_namespaces.get(namespace).copied().unwrap_or_default();
+        (known.is_some() || services < SERVICES)
+            && self.names_few_namespaces(new)
             && self.room.admits(namespace, added.values().sum())
             && added.iter().all(|(ip, added)| self.count_at(new.service, *ip) + added <= OF_IP)
             && pods.into_iter().all(|(uid, ips)| self.has_room_for(namespace, uid, ips))

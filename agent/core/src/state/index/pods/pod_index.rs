@@ -92,6 +92,11 @@ impl PodIndex {
         possible_holders + if of_other_family { self.count_in(namespace) } else { 0 }
     }
 
+    /// The pods of a namespace that the API shows, or that have ended.
+    pub fn of_namespace(&self, namespace: &str) -> impl Iterator<Item = &Record> {
+        self.records_of(self.places.of_namespace(namespace))
+    }
+
     /// The pods of a node that the API shows.
     pub fn shown_on(&self, node: &str) -> impl Iterator<Item = &Record> {
         self.records_of(self.places.on_nodes.get(node).into_iter().flatten())

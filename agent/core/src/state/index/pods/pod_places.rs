@@ -72,6 +72,13 @@ impl PodPlaces {
         self.of_one_family.contains_key(&(Text::from(namespace), is_v4))
     }
 
+    /// Pods of a namespace that the API shows, or that have ended; some twice.
+    pub fn of_namespace(&self, namespace: &str) -> impl Iterator<Item = &Uid> {
+        let ended = self.ended.range((Text::from(namespace), Text::default())..);
+        let ended = ended.take_while(move |((own, _), _)| own == namespace).flat_map(|(_, pods)| pods);
+        self.in_namespaces.get(namespace).into_iter().flatten().chain(ended)
+    }
+
     /// Pods of this name that have ended.
     pub fn ended(&self, name: &Name) -> impl Iterator<Item = Uid> {
         self.ended.get(name).into_iter().flatten().copied()
