@@ -16,6 +16,9 @@ const ALARM_AFTER: Duration = Duration::from_secs(1);
 /// Alarms that begin or end at once; others follow at the next ticks. The pods of thousands of Services can die together.
 const AT_ONCE: usize = 16;
 
+/// Services whose breaker has tripped.
+type Alarms = Vec<(Name, Trip)>;
+
 /// Alarms that are already logged.
 #[derive(Default)]
 pub struct Confirmation {
@@ -69,7 +72,7 @@ impl Confirmation {
     }
 
     /// The alarms that begin, and those that end, by what has tripped now.
-    fn changes(&mut self, mut trips: BTreeMap<Name, Trip>) -> (Vec<(Name, Trip)>, Vec<(Name, Trip)>) {
+    fn changes(&mut self, mut trips: BTreeMap<Name, Trip>) -> (Alarms, Alarms) {
         let mut room = AT_ONCE;
         let ended = self.tripped.extract_if(.., |name, _| {
             let ends = trips.remove(name).is_none() && room > 0;
@@ -77,7 +80,7 @@ impl Confirmation {
             ends
         });
         let ended = ended.collect();
-        let begun: Vec<(Name, Trip)> = trips.into_iter().take(AT_ONCE).collect();
+        let begun: Alarms = trips.into_iter().take(AT_ONCE).collect();
         self.tripped.extend(begun.iter().cloned());
         (begun, ended)
     }
@@ -110,7 +113,7 @@ mod tests {
     fn of_thousands_of_alarms_a_few_begin_or_end_at_once_and_each_does_once() {
         let trip = Trip { held: 2, denied: 2, ready_recently: 2, since: Duration::ZERO, why: Why::Half };
         let name = |number: usize| ("shop".into(), format!("web-{number}").as_str().into());
-        let trips = || (0..2 * AT_ONCE + 1).map(|number| (name(number), trip.clone())).collect();
+        let trips = || (0..=2 * AT_ONCE).map(|number| (name(number), trip.clone())).collect();
         let mut confirmation = Confirmation::default();
         let mut counts = |trips| {
             let (begun, ended) = confirmation.changes(trips);

@@ -117,7 +117,7 @@ fn a_vip_or_node_port_that_another_service_gave_up_is_ambiguous_for_ten_minutes(
 fn of_a_pod_of_another_node_no_host_port_is_kept() {
     for (node, kept) in [("node-a", 1), ("node-b", 0)] {
         let pod = on(node, proxy(None, 80));
-        for fact in [shown(pod.clone()), list_of(&[pod.clone()])] {
+        for fact in [shown(pod.clone()), list_of(std::slice::from_ref(&pod))] {
             let mut world = World::cluster();
             world.tell(fact);
             let record = world.state.cluster().pods.get(pod.uid).unwrap();

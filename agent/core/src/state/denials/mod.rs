@@ -190,10 +190,10 @@ impl Denials {
             let waits = |pending: &Pending| pending.waits.contains(&Some(list.kind));
             let waiting =
                 known.denied.iter().filter(|(_, denied)| denied.pending.as_deref().is_some_and(waits));
-            let mut last = None;
+            let mut previous = None;
             let meant = waiting.map(|(endpoint, denied)| (endpoint.ip, denied.proven.dead_uid));
             // Many endpoints may be at one IP.
-            let mut meant = meant.filter(|meant| last.replace(*meant) != Some(*meant));
+            let mut meant = meant.filter(|meant| previous.replace(*meant) != Some(*meant));
             meant.any(|(ip, uid)| needs.may_include(ip, list) || needs.shows_alive(list, uid))
         });
         concerned.map(|(service, _)| service)

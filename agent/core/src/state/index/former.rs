@@ -105,6 +105,7 @@ mod tests {
         assert_eq!(forgotten, [AT_ONCE, AT_ONCE, AT_ONCE, AT_ONCE, 1, 0], "a part at a time");
         assert_eq!((former.counts.len(), former.gone.len()), (0, 0));
     }
+
     #[test]
     fn what_was_there_at_several_starts_is_kept_once_from_the_last_one_on() {
         let mut former = Former::default();

@@ -45,7 +45,9 @@ impl State {
             self.run_step(received, usize::MAX);
         }
         let pods = shown_by(&mut fact);
-        pods.iter_mut().for_each(|pod| self.cluster.drop_unread(pod));
+        for pod in pods.iter_mut() {
+            self.cluster.drop_unread(pod);
+        }
         self.start_over_if_revived(received, pods);
         let levelled = self.cluster.pods.listed;
         let Some(list) = ReceivedList::from_fact(&fact, sent) else {
