@@ -75,6 +75,19 @@ fn node_ports_are_at_this_nodes_addresses_and_its_loopback_and_beside_a_socket_l
 }
 
 #[test]
+fn very_many_nodes_have_node_ports_at_their_own_addresses_alone() {
+    let (mut world, _) = World::where_a_died();
+    let other = Addr::v4([192, 168, 250, 12]);
+    let at = |world: &World, addr| vips(world).contains(&(addr, 30080));
+    world.tell(Fact::SocketLb(true));
+    assert!(at(&world, NODE) && at(&world, other));
+    let addresses = (0..=255).flat_map(|third| (0..16).map(move |last| Addr::v4([10, 9, third, last])));
+    world.tell(shown_node(Node { addresses: addresses.collect(), ..node("node-c", 3) }));
+    world.tell(service(Service { bound: Mode::Observe, ..web() })).tell(service(web()));
+    assert!(at(&world, NODE) && !at(&world, other));
+}
+
+#[test]
 fn a_node_port_is_a_rival_of_a_service_at_a_nodes_address() {
     let mut world = with_vips(&[NODE]);
     let port = |node_port| vec![ServicePort { port: 443, node_port, protocol: Protocol::Tcp }];

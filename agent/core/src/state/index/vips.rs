@@ -271,6 +271,12 @@ impl ClusterIndex {
         self.vips.own.contains(&addr) || addr.ip().is_loopback() || self.nodes.has_address(addr)
     }
 
+    /// True if the NodePorts of a Service are, at the addresses of all nodes, no more VIPs than one Service may have.
+    pub(crate) fn has_few_vips_at_all_nodes(&self, service: &Service) -> bool {
+        let addrs: usize = self.nodes.iter().map(|node| node.addresses.len()).sum();
+        node_ports(service).count() * addrs <= OF_ONE
+    }
+
     fn node_port_vips(&self, service: &Service, at_all_nodes: bool) -> Vec<Vip> {
         let mut vips = Vec::new();
         for number in node_ports(service) {

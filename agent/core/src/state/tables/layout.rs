@@ -156,7 +156,8 @@ impl Layout {
         service: &Service,
         known: &BTreeSet<Vip>,
     ) -> Option<BTreeSet<Vip>> {
-        let reaches: &[bool] = if cluster.has_socket_lb { &[true, false] } else { &[false] };
+        let is_at_all_nodes = cluster.has_socket_lb && cluster.has_few_vips_at_all_nodes(service);
+        let reaches: &[bool] = if is_at_all_nodes { &[true, false] } else { &[false] };
         for at_all_nodes in reaches {
             let wanted = cluster.unambiguous_vips(service, *at_all_nodes);
             if wanted.is_subset(known) || self.services.admits(&service.name.0, wanted.len()) {
