@@ -74,7 +74,7 @@ fn no_restart_is_a_gap_where_the_config_map_enforces() {
         stage.cluster.store.apply(map).unwrap();
         until("the agent enforces", || stage.agent.status().unwrap().mode == Some(Mode::Enforce));
     };
-    let flags = "{mode: observe, lease: 6, fleet-config: epguard/modes}";
+    let flags = "{mode: observe, lease: 20, fleet-config: epguard/modes}";
     let mut stage = stage(flags, enforce);
     let traffic = Traffic::start(&stage, &LIVING, PAUSE);
     for (ends, is_api_away) in [("a rollout", false), ("kill -9", false), ("kill -9 with the API away", true)]
@@ -88,8 +88,8 @@ fn no_restart_is_a_gap_where_the_config_map_enforces() {
         }
         stage.agent.start_again().unwrap();
         if is_api_away {
-            // Half of the lease that the earlier agent left.
-            sleep(Duration::from_millis(1500));
+            // Half of the lease that the earlier agent left at least.
+            sleep(Duration::from_secs(5));
             assert_eq!(traffic.got_through(), 0, "stale packets while the API was away");
             stage.cluster.set_api(ApiStep::Back);
         }
