@@ -170,7 +170,7 @@ pub fn lasting(world: &World, kernel: &Kernel) -> BTreeSet<(Ip, Ip, &'static str
     // An agent that starts then cannot know of an end that the API shows no more, nor which Node it was that a dead pod ran on, so
     // that a pod which starts on another one may have been given its IP.
     let is_unknown = |pod: &PodObject, ip| {
-        if pod.is_terminal() { pod.shows(ip) && !is_shown_over(pod) } else { !is_settled(world, pod) }
+        if pod.is_terminal() { pod.shows(ip) && !is_shown_over(pod) } else { !shows_all(world, pod, ip) }
     };
     let is_plain = |denied: &&Denied| {
         let services: Vec<&Service> = denied.vip.into_iter().flat_map(|vip| called(world, vip)).collect();
@@ -231,8 +231,7 @@ fn is_provable(world: &World, service: &Service, ip: Ip, ever: &[(Service, Ip, S
     }
     let is_reused = own.is_proven && stranger.is_some_and(|(_, pod)| is_settled(world, pod));
     live().filter(|(id, pod)| own.has(id, pod)).all(|(_, pod)| {
-        let shows_all = is_settled(world, pod) && pod.families.contains(&ip.six);
-        !pod.shows(ip) && (shows_all || is_reused || is_given_elsewhere(world, pod, ip))
+        !pod.shows(ip) && (shows_all(world, pod, ip) || is_reused || is_given_elsewhere(world, pod, ip))
     })
 }
 
@@ -301,6 +300,11 @@ fn is_shown_over(pod: &PodObject) -> bool {
 
 fn has_node(world: &World, pod: &PodObject) -> bool {
     world.cluster.ranges[pod.node].is_some()
+}
+
+/// Whether the pod would show the IP if it had it: one that shows no IP of that family may get one.
+fn shows_all(world: &World, pod: &PodObject, ip: Ip) -> bool {
+    is_settled(world, pod) && pod.families.contains(&ip.six)
 }
 
 /// Whether all its IPs are known: by the kubelet's clock, or by the order of events if an agent saw them all.

@@ -147,6 +147,8 @@ impl Run {
             agent.tick_every(SLOW_TICK);
         }
         self.wait(FORGOTTEN).await?;
+        // What rests on having seen all of it, the next agent cannot know.
+        self.world.faultless = false;
         let before = checks::lasting(&self.world, &self.kernel);
         (self.kernel, self.agent) = (Kernel::default(), None);
         self.world.kept.clear();
