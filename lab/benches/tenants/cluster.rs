@@ -92,10 +92,9 @@ impl Cluster {
         }
         let received = worked();
         self.begin(fact);
-        let denies = !self.other.is_denied(self.state.tables());
         let fact = self.other.flips();
         self.begin(fact);
-        while self.other.is_denied(self.state.tables()) != denies {
+        while self.other.is_denied(self.state.tables()) == self.other.is_held() {
             assert!(self.state.has_backlog(), "the fact about the other namespace has no effect");
             self.step();
         }

@@ -54,6 +54,11 @@ impl Other {
         Fact::Pod(if self.is_shown { Change::Applied(next) } else { Change::Deleted(next) })
     }
 
+    /// True while the next pod has the IP: no packet may be denied there.
+    pub(crate) fn is_held(&self) -> bool {
+        self.is_shown
+    }
+
     /// True if packets to the Service that arrive at the pod's IP are denied.
     pub(crate) fn is_denied(&self, tables: &Tables) -> bool {
         let first = DenialKey { addr: self.ip(), ..DenialKey::default() };
