@@ -38,8 +38,6 @@ pub struct Vips {
     own: BTreeSet<Addr>,
     /// Each with the Services that claim it; without node ports.
     claims: BTreeSet<(Vip, Name)>,
-    /// The same by address.
-    by_addr: Groups<Addr, Name>,
     node_ports: Groups<PortNumber, Name>,
     /// Of this node's pods, each with how many claim it.
     host_ports: Counts<HostPort>,
@@ -55,9 +53,6 @@ pub struct Vips {
 impl Vips {
     /// Adds the VIPs of a Service, all or none.
     pub fn add(&mut self, service: &Service) {
-        for addr in &service.vips {
-            self.by_addr.entry(*addr).or_default().insert(service.name.clone());
-        }
         for number in node_ports(service) {
             self.node_ports.entry(number).or_default().insert(service.name.clone());
         }
@@ -79,9 +74,6 @@ impl Vips {
 
     /// Removes the VIPs of a Service, which must be the object that was added.
     pub fn remove(&mut self, service: &Service) {
-        for addr in &service.vips {
-            ungroup(&mut self.by_addr, addr, &service.name);
-        }
         for number in node_ports(service) {
             ungroup(&mut self.node_ports, &number, &service.name);
         }
@@ -152,9 +144,17 @@ impl Vips {
             None => self.own.iter().copied().collect(),
         };
         let number = (port.port, port.protocol.number());
-        let at_addrs = addrs.iter().filter_map(|addr| self.by_addr.get(addr));
-        let at_port = self.node_ports.iter().filter(|(own, _)| port.port == 0 || **own == number);
-        at_addrs.chain(at_port.map(|(_, names)| names)).flatten().collect()
+        let is_at_port = |own: PortNumber| port.port == 0 || own == number;
+        let at_addrs = addrs.iter().flat_map(|addr| self.claims_at(*addr));
+        let at_addrs = at_addrs.filter(|(vip, _)| is_at_port((vip.port, vip.protocol))).map(|(_, name)| name);
+        let at_port = self.node_ports.iter().filter(|(own, _)| is_at_port(**own));
+        at_addrs.chain(at_port.flat_map(|(_, names)| names)).collect()
+    }
+
+    /// The VIPs at an address, node ports aside, each with a Service that claims it.
+    fn claims_at(&self, addr: Addr) -> impl Iterator<Item = &(Vip, Name)> {
+        let first = Vip { addr, ..Vip::default() };
+        self.claims.range((first, Name::default())..).take_while(move |(vip, _)| vip.addr == addr)
     }
 
     /// The Services that claim a VIP, node ports aside.
@@ -198,7 +198,7 @@ impl ClusterIndex {
         })
     }
 
-    /// The Services that these claims may give a rival. At an address of a node, ports of Services meet NodePorts.
+    /// The Services with VIPs that these claims may give a rival. At an address of a node, ports of Services meet NodePorts.
     pub(crate) fn beside(&self, claims: &Claims) -> BTreeSet<&Name> {
         let mut addrs: BTreeSet<Addr> = claims.addrs.iter().copied().collect();
         let mut ports = claims.node_ports.clone();
@@ -208,9 +208,9 @@ impl ClusterIndex {
         if !claims.node_ports.is_empty() {
             addrs.extend(self.vips.own.iter().copied().chain(LOOPBACK).chain(self.nodes.addresses()));
         }
-        let at_addrs = addrs.iter().filter_map(|addr| self.vips.by_addr.get(addr));
+        let at_addrs = addrs.iter().flat_map(|addr| self.vips.claims_at(*addr)).map(|(_, name)| name);
         let at_ports = ports.iter().filter_map(|number| self.vips.node_ports.get(number));
-        at_addrs.chain(at_ports).flatten().collect()
+        at_addrs.chain(at_ports.flatten()).collect()
     }
 
     /// Forgets what Services gave up, and forgotten pods had, a while ago. Returns the Services that have it now.
