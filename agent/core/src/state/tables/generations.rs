@@ -6,6 +6,9 @@ use epguard_common::{Addr, Owner, Uid};
 use std::collections::HashMap;
 use std::time::Duration;
 
+/// IPs that have no owner. A pod can show others all the time.
+const MOST: usize = 65_536;
+
 /// The last owner of each IP that has none now, and since when.
 #[derive(Debug, Clone, Default)]
 pub struct Generations {
@@ -39,11 +42,12 @@ impl Generations {
         self.idle.get(&ip).map(|(last, _)| last.uid)
     }
 
-    /// Drops IPs that have had no owner for [`MEMORY`], except those `in_use`.
+    /// Drops IPs that have had no owner for [`MEMORY`], except those `in_use`. Of more than [`MOST`], all others.
     pub fn expire(&mut self, now: Duration, in_use: impl Fn(Addr) -> bool) {
+        let memory = if self.idle.len() > MOST { Duration::ZERO } else { MEMORY };
         let forgotten = &mut self.forgotten;
         let is_due = |ip: &Addr, (_, since): &mut (Owner, Duration)| {
-            now.saturating_sub(*since) >= MEMORY && !in_use(*ip)
+            now.saturating_sub(*since) >= memory && !in_use(*ip)
         };
         for (_, (last, _)) in self.idle.extract_if(is_due) {
             *forgotten = last.generation.max(*forgotten);
@@ -84,6 +88,21 @@ mod tests {
         generations.expire(MEMORY, |_| false);
         assert_eq!((generations.idle.len(), generations.last_owner(X)), (0, None));
         assert_eq!(generations.owned(NOW, X, None, uid("b")), 3);
+    }
+
+    #[test]
+    fn of_very_many_idle_ips_only_those_in_use_stay_and_no_number_comes_twice() {
+        let ip = |number: usize| Addr { octets: (number as u128).to_be_bytes() };
+        let mut generations = Generations::default();
+        for number in 0..MOST {
+            generations.idle(ip(number), &owner("a", 3), NOW);
+        }
+        generations.expire(NOW, |_| false);
+        assert_eq!(generations.idle.len(), MOST);
+        generations.idle(X, &owner("a", 3), NOW);
+        generations.expire(NOW, |ip| ip == X);
+        assert_eq!((generations.idle.len(), generations.last_owner(X)), (1, Some(uid("a"))));
+        assert_eq!(generations.owned(NOW, ip(0), None, uid("b")), 4);
     }
 
     #[test]
