@@ -112,8 +112,7 @@ impl Dirty {
         let services: BTreeSet<Name> = services.cloned().collect();
         for service in &services {
             self.listed(cluster, service, uid);
-            let after = cluster.pods.get(uid).map(|record| &record.pod);
-            if cluster.may_change_selector(service, &[before.map(|record| &record.pod), after]) {
+            if cluster.pod_may_change_selector(service, before, cluster.pods.get(uid)) {
                 self.selector(cluster, service);
             }
         }
@@ -140,8 +139,7 @@ impl Dirty {
                 self.service(service);
             }
             self.listed(cluster, service, *uid);
-            let pod = cluster.pods.get(*uid).map(|record| &record.pod);
-            if cluster.may_change_selector(service, &[pod]) {
+            if cluster.listing_may_change_selector(service, cluster.pods.get(*uid)) {
                 doubted.insert(service.clone());
             }
         }
@@ -331,11 +329,15 @@ impl Dirty {
 
     /// Adds the Services whose own a pod is that may hold one of their stale IPs without showing it.
     fn owning(&mut self, cluster: &ClusterIndex, record: &Record) {
+        if !record.is_possible_holder() && record.only_family().is_none() {
+            return;
+        }
         let namespace = &record.pod.name.0;
         let of_namespace = cluster.stale.services_in(namespace);
         let guests = cluster.endpoint_index.guests_in(namespace);
         let listing = cluster.endpoint_index.of_pod(record.pod.uid).map(|(service, _)| service);
-        for name in of_namespace.chain(guests).chain(listing) {
+        let elsewhere = listing.filter(|service| service.0 != *namespace);
+        for name in of_namespace.chain(guests).chain(elsewhere) {
             let Some(service) = cluster.service(name) else {
                 continue;
             };

@@ -5,7 +5,7 @@
 
 use super::ClusterIndex;
 use super::pods::Record;
-use crate::facts::{Name, Pod, Selector, Service, Text};
+use crate::facts::{Name, Selector, Service, Text};
 use std::collections::BTreeSet;
 
 /// Listings of a Service that are compared with its selector, fewer if that has many labels. Of a Service with more, the selector proves
@@ -45,13 +45,24 @@ impl ClusterIndex {
         }
     }
 
-    /// True if a change of a listed pod may change what the selector of a Service proves.
-    pub(crate) fn may_change_selector(&self, name: &Name, pods: &[Option<&Pod>]) -> bool {
-        let Some(service) = self.service(name) else {
-            return false;
-        };
-        let is_unselective = self.selectors.unselective.contains(name);
-        is_unselective || pods.iter().flatten().any(|pod| !service.selects(pod))
+    /// True if a change of what slices of a Service list may change what its selector proves; they list this pod now, or did.
+    pub(crate) fn listing_may_change_selector(&self, name: &Name, pod: Option<&Record>) -> bool {
+        self.selectors.unselective.contains(name) || self.is_unselected(name, pod)
+    }
+
+    /// The same of a change of a pod that slices list.
+    pub(crate) fn pod_may_change_selector(
+        &self,
+        name: &Name,
+        before: Option<&Record>,
+        after: Option<&Record>,
+    ) -> bool {
+        self.is_unselected(name, before) != self.is_unselected(name, after)
+    }
+
+    fn is_unselected(&self, name: &Name, pod: Option<&Record>) -> bool {
+        let service = self.service(name);
+        service.zip(pod).is_some_and(|(service, pod)| is_unselected(service, pod))
     }
 
     /// Compares a Service with the pods that its slices list, if that is due.
