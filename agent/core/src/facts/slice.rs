@@ -101,7 +101,7 @@ impl Slice {
     pub const CONTROLLER: &'static str = "endpointslice-controller.k8s.io";
 
     /// Pairs of address and port of one slice that are kept. One of 30 KB can have a million of them.
-    pub const MOST_PAIRS: usize = 8_192;
+    pub const MOST_PAIRS: usize = 4_096;
 
     /// Namespaces of one slice that are kept, and of all slices of a Service: more than its pods have.
     pub const MOST_NAMESPACES: usize = 64;

@@ -179,7 +179,7 @@ fn objects(status: &Status, table: &mut Table) {
         "EndpointSlices or Services are too large for the index, so those Services have no denials";
     table.row(
         (left_out > 0).then(|| format!("{left_out} {too_large}{by}")),
-        "the slices of a namespace may have 49,152 pairs of address and port, 2,048 of one Service at one IP, and a Service \
+        "the slices of a namespace may have 24,576 pairs of address and port, 2,048 of one Service at one IP, and a Service \
          16,384 of VIP and port: split them, or have their owner remove them",
     );
     let Partial { count: unread, first: named } = &status.partial;
@@ -188,7 +188,7 @@ fn objects(status: &Status, table: &mut Table) {
     table.row(
         (*unread > 0).then(partly),
         "a pod's annotations may have 32 addresses; a Service 256 addresses, 1,024 ports and 256 labels (4 KiB) in its selector; an \
-         EndpointSlice 1,024 addresses, 1,024 ports and 8,192 pairs of both, all slices of a namespace 49,152, and each address \
+         EndpointSlice 1,024 addresses, 1,024 ports and 4,096 pairs of both, all slices of a namespace 24,576, and each address \
          must be an IP in its usual form: have their writers correct them",
     );
     let rivals = status.rivals.iter().map(|(service, rival)| format!("{rival} claims a VIP of {service}"));

@@ -6,6 +6,9 @@ use crate::state::index::ClusterIndex;
 use epguard_common::Addr;
 use std::time::Duration;
 
+/// IPs of one Service that can take room: a Service with more has its others wait for a second list. They are counted for each change.
+const MOST: usize = 2_048;
+
 /// The room of one Service.
 pub struct Room<'a> {
     cluster: &'a ClusterIndex,
@@ -32,6 +35,9 @@ impl<'a> Room<'a> {
         }
         if !self.looked_at.1 || taken.taken.contains_key(&ip) {
             return true;
+        }
+        if taken.taken.len() >= MOST {
+            return false;
         }
         let fits = self.has_place(taken.taken.len()) || {
             let count = || taken.taken.keys().filter(|ip| self.was_ready(**ip)).count();

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Endpoints that all Services list, or listed recently.
-pub(super) const OF_ALL: usize = 80 * Slice::MOST_PAIRS;
+pub(super) const OF_ALL: usize = 160 * Slice::MOST_PAIRS;
 
 /// Those of one namespace, and what its slices list together, in pairs of address and port. Kubernetes supports 3,000 pods in one.
 pub(super) const OF_NAMESPACE: usize = 6 * Slice::MOST_PAIRS;
@@ -272,7 +272,7 @@ mod tests {
                 index.left_out.all.len()
             })
             .collect();
-        assert_eq!(turns, [24, 16, 8, 0]);
+        assert_eq!(turns, [28, 24, 20, 16]);
     }
 
     #[test]
