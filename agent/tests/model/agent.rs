@@ -360,6 +360,11 @@ impl Observer for Meter {
 }
 
 impl Kernel {
+    /// One that was started anew, where agents have convicted these Services.
+    pub fn after(convicted: BTreeSet<(String, String)>) -> Self {
+        Self { convicted, ..Self::default() }
+    }
+
     /// What the programs report of a packet to each endpoint that is denied.
     fn calls(&self) -> Vec<Event> {
         if self.deadline <= boot() {

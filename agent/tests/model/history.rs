@@ -93,6 +93,8 @@ pub struct Setup {
     /// Selector and writer of the Services `front` and `pg`.
     pub front: usize,
     pub pg: usize,
+    /// The Service that an earlier agent has bounded to `observe`, since it denied what it should not have.
+    pub convicted: Option<usize>,
     /// How many Services the namespace has that writes much; none: there is no such namespace.
     pub crowd: usize,
     /// What the agent's work costs.
@@ -159,7 +161,8 @@ fn setups() -> impl Strategy<Value = Setup> {
     let pods = (families, networks, 0..OWNERS.len(), host_port);
     let kubelets = (kubelet(), kubelet(), last);
     let crowd = prop_oneof![5 => Just(0usize), 1 => 1usize..7];
-    let ends = (ends, costs(), crowd);
+    let convicted = prop_oneof![9 => Just(None), 1 => (0usize..4).prop_map(Some)];
+    let ends = (ends, costs(), crowd, convicted);
     let all = (ipam, kubelets, pods, prop::bool::weighted(0.7), writers, ends);
     all.prop_map(
         |(
@@ -168,7 +171,7 @@ fn setups() -> impl Strategy<Value = Setup> {
             (families, networks, owner, host_port),
             follow,
             (front, pg),
-            ((linger, patient, converge), costs, crowd),
+            ((linger, patient, converge), costs, crowd, convicted),
         )| {
             Setup {
                 ipam,
@@ -180,6 +183,7 @@ fn setups() -> impl Strategy<Value = Setup> {
                 host_port,
                 front,
                 pg,
+                convicted,
                 crowd,
                 costs,
                 linger,

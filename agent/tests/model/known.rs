@@ -12,6 +12,7 @@ const SETUP: Setup = Setup {
     host_port: None,
     front: 0,
     pg: 0,
+    convicted: None,
     crowd: 0,
     costs: Costs::NONE,
     linger: 0,

@@ -55,7 +55,9 @@ impl Run {
     fn new(history: &History) -> Self {
         let world = World::new(history.setup, history.is_faultless());
         let client = world.api.client();
-        let kernel = Kernel::default();
+        let convicted = history.setup.convicted.map(|number| &world.services[number]);
+        let convicted = convicted.map(|service| (service.namespace.to_owned(), service.name.to_owned()));
+        let kernel = Kernel::after(convicted.into_iter().collect());
         let agent = Agent::start(&client, &kernel, history.setup.costs);
         Self {
             world,
@@ -150,7 +152,9 @@ impl Run {
         // What rests on having seen all of it, the next agent cannot know.
         self.world.faultless = false;
         let before = checks::lasting(&self.world, &self.kernel);
-        (self.kernel, self.agent) = (Kernel::default(), None);
+        let convicted = std::mem::take(&mut self.kernel.convicted);
+        self.kernel = Kernel::after(convicted);
+        self.agent = None;
         self.world.kept.clear();
         self.debts.disturb();
         self.agent = Some(Agent::start(&self.client, &self.kernel, self.world.setup.costs));
