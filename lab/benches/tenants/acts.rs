@@ -168,7 +168,7 @@ impl Tenant {
         (0..30).for_each(|_| self.0.apply_after(Duration::from_secs(1), none()));
     }
 
-    /// A slice that is too large is patched, of a Service with so many slices of 8,000 endpoints.
+    /// A slice that is too large is patched, of a Service with so many slices of 4,000 endpoints.
     pub(crate) fn left_out_slice(&mut self, slices: usize) {
         self.fat_slices(slices);
         self.0.rests();
@@ -208,7 +208,7 @@ impl Tenant {
         (0..2).for_each(|_| self.0.apply_after(Duration::from_secs(1), Fact::LocalAddresses(Vec::new())));
     }
 
-    /// A pod that a Service with so many slices of 8,000 endpoints lists changes its labels.
+    /// A pod that a Service with so many slices of 4,000 endpoints lists changes its labels.
     pub(crate) fn listed_pod(&mut self, slices: usize) {
         self.fat_slices(slices);
         let pod = self.pod(1_000 * slices - 1);
@@ -254,18 +254,18 @@ impl Tenant {
         self.shows(dead(pod));
     }
 
-    /// Of Service web: 4,000 dead pods, 8 ports.
+    /// Of Service web: 6,000 dead pods, 4 ports.
     pub(crate) fn denials(&mut self) {
         self.service(0, "web", json!({"externalIPs": [ip(40, 0)]}));
         self.service(1, "other", json!({"externalIPs": [ip(40, 1)]}));
-        for number in 0..4_000 {
+        for number in 0..6_000 {
             let pod = self.pod(number);
             self.shows(pod);
         }
-        for number in 0..4 {
-            self.slice(number, "web", 1_000 * number..1_000 * (number + 1), 0..8, None);
+        for number in 0..6 {
+            self.slice(number, "web", 1_000 * number..1_000 * (number + 1), 0..4, None);
         }
-        (0..4_000).for_each(|number| self.dies(number));
+        (0..6_000).for_each(|number| self.dies(number));
         self.0.rests();
     }
 

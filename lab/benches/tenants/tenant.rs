@@ -82,11 +82,11 @@ impl Tenant {
         self.dies(0);
     }
 
-    /// A Service with so many slices of 1,000 pods and 8 ports.
+    /// A Service with so many slices of 1,000 pods and 4 ports.
     pub(crate) fn fat_slices(&mut self, count: usize) {
         self.service(0, "web", json!({}));
         for number in 0..count {
-            self.slice(number, "web", 1_000 * number..1_000 * (number + 1), 0..8, None);
+            self.slice(number, "web", 1_000 * number..1_000 * (number + 1), 0..4, None);
         }
     }
 }
