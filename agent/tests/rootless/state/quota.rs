@@ -1,34 +1,32 @@
-//! One namespace with more denials than a map holds, beside another one with a single denial.
+//! Two namespaces with more denials than a map holds, beside another one with a single denial.
 
 use super::*;
 
-/// More than DENIED holds of one namespace.
+/// As many as are kept of one namespace: DENIED does not hold those of two.
 const PORTS: u16 = 2_000;
-const PODS: u8 = 24;
+const PODS: u8 = 12;
 /// What is kept of one slice.
 const PORTS_OF_A_SLICE: usize = 250;
 
-/// `flood/web`: dead pods with so many ports that DENIED is too small. It sorts before `shop`.
-fn flood(world: &mut World) {
-    let namespaces = ["flood", "shop", "other"].map(|name| namespace(name, Mode::Enforce));
-    world.tell(Fact::Namespace(Change::Reset(Vec::<Namespace>::from(namespaces))));
+/// `web` of a namespace: dead pods with so many ports. It sorts before `shop`.
+fn flood(world: &mut World, namespace: &str, number: u8) {
     world.tell(service(Service {
-        uid: uid("flood"),
-        name: ("flood".into(), "web".into()),
-        vips: vec![Addr::v4([10, 96, 0, 2])],
+        uid: uid(namespace),
+        name: (namespace.into(), "web".into()),
+        vips: vec![Addr::v4([10, 96, 0, 2 + number])],
         ..web()
     }));
     let pods: Vec<Pod> = (0..PODS)
-        .map(|number| {
-            let ip = Addr::v4([10, 244, 1, 100 + number]);
-            pod("flood", &format!("flood-{number}"), "web", &[ip])
+        .map(|pod_number| {
+            let ip = Addr::v4([10, 244, 1, 100 + PODS * number + pod_number]);
+            pod(namespace, &format!("{namespace}-{pod_number}"), "web", &[ip])
         })
         .collect();
     let ports: Vec<SlicePort> = (1..=PORTS).map(|port| tcp(&port.to_string(), port)).collect();
     for (number, ports) in ports.chunks(PORTS_OF_A_SLICE).enumerate() {
         world.tell(shown_slice(Slice {
-            name: ("flood".into(), format!("web-{number}").into()),
-            service: Some(("flood".into(), "web".into())),
+            name: (namespace.into(), format!("web-{number}").into()),
+            service: Some((namespace.into(), "web".into())),
             ports: ports.to_vec(),
             ..slice("web", &endpoints(&pods))
         }));
@@ -39,7 +37,7 @@ fn flood(world: &mut World) {
     }
 }
 
-/// How many entries of DENIED are about the flood, and whether X is denied.
+/// How many entries of DENIED are about the two, and whether X is denied.
 fn denied(world: &World) -> (usize, bool) {
     let denied = world.state.tables().denied.keys();
     let (of_x, flooded): (Vec<DenialKey>, Vec<DenialKey>) = denied.partition(|target| target.addr == X);
@@ -47,13 +45,17 @@ fn denied(world: &World) -> (usize, bool) {
 }
 
 #[test]
-fn a_namespace_that_floods_denied_leaves_room_for_the_others() {
+fn namespaces_that_flood_denied_leave_room_for_the_others() {
     let mut world = World::cluster();
-    flood(&mut world);
+    let namespaces = ["flood-a", "flood-b", "shop", "other"].map(|name| namespace(name, Mode::Enforce));
+    world.tell(Fact::Namespace(Change::Reset(Vec::<Namespace>::from(namespaces))));
+    flood(&mut world, "flood-a", 0);
+    flood(&mut world, "flood-b", 1);
     let denied_at_once = (world.carried_out().len(), world.held().len());
-    let first_half = usize::from(PORTS) * usize::from(PODS) / 2;
-    let rest = capacity::DENIED / 2 - first_half;
-    assert_eq!(denied_at_once, (first_half, rest), "pending ones get room last");
+    let of_one = usize::from(PORTS) * usize::from(PODS);
+    // The second one has as many as are free then.
+    let all = of_one + (capacity::DENIED - of_one) / 2;
+    assert_eq!(denied_at_once, (of_one, all - of_one), "pending ones get room last");
     let (mut world, a) = world.with_a();
     world.pod(&dead(&a));
     assert_eq!(world.carried_out().iter().filter(|ip| **ip == X).count(), 1);
@@ -61,7 +63,6 @@ fn a_namespace_that_floods_denied_leaves_room_for_the_others() {
     assert_eq!(world.held(), []);
     let (flooded, meant) = denied(&world);
     assert!(meant, "the other namespace's denial found no room");
-    assert!(flooded.abs_diff(capacity::DENIED / 2) <= 1, "{flooded}");
-    let refused = usize::from(PORTS) * usize::from(PODS) - flooded;
-    assert_eq!(world.state.tables().refused, [("flood".to_owned(), refused)].into());
+    assert!(flooded.abs_diff(all) <= 1, "{flooded}");
+    assert_eq!(world.state.tables().refused, [("flood-b".to_owned(), 2 * of_one - flooded)].into());
 }

@@ -138,13 +138,13 @@ fn endpoints_of_a_redirected_service_are_read_once_for_thousands_of_denials() {
         }
         let ips: Vec<_> = pods.iter().map(|pod| (pod.ips[0], Some(pod.uid))).collect();
         let listed = slice(&format!("web-{number}"), &ips);
-        let ports = (1..=100).map(|port| SlicePort { port, ..listed.ports[0] });
+        let ports = (1..=50).map(|port| SlicePort { port, ..listed.ports[0] });
         world.tell(shown_slice(Slice { ports: ports.collect(), ..listed }));
     }
     let on_denial = OnDenial { action: Action::Redirect, ..OnDenial::default() };
     world.tell(service(Service { on_denial, ..web() }));
     let denied = &world.state.tables().denied;
-    assert_eq!(denied.len(), 4 * 80 * 100);
+    assert_eq!(denied.len(), 4 * 80 * 50);
     assert!(denied.values().all(|denial| denial.action == Action::Reject));
 }
 

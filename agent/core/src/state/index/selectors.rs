@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 /// Listings of a Service that are compared with its selector, fewer if that has many labels. Of a Service with more, the selector proves
 /// nothing.
-const COMPARED: usize = 32_768;
+const COMPARED: usize = 16_384;
 
 /// The Services whose selector proves nothing.
 #[derive(Debug, Clone, Default)]
