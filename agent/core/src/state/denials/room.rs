@@ -79,7 +79,7 @@ pub fn allowance(ready: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::{Protocol, listing};
+    use crate::facts::{Protocol, Slice, listing};
     use crate::plan::tests::DENIAL;
     use crate::state::Settings;
     use crate::state::denials::pending::Denied;
@@ -111,6 +111,23 @@ mod tests {
         slice.endpoints[0].ready = false;
         cluster.endpoint_index.set(NOW, service, Some(slice));
         cluster
+    }
+
+    #[test]
+    fn a_service_with_very_many_denials_has_the_others_wait_for_a_second_list() {
+        let service: Name = ("shop".into(), "web".into());
+        let ip = |number: usize| Addr { octets: (number as u128).to_be_bytes() };
+        let mut cluster = ClusterIndex::new(Settings::default());
+        for first in (0..3 * MOST).step_by(MOST / 2) {
+            let name = ("shop".into(), format!("web-{first}").into());
+            let listed = listing(&name, (first..first + MOST / 2).map(ip));
+            let slice = Slice { service: Some(service.clone()), ..listed };
+            cluster.endpoint_index.set(NOW, &name, Some(slice));
+        }
+        let endpoint = |number| Endpoint { ip: ip(number), port: 80, protocol: Protocol::Tcp };
+        let denied: Vec<Endpoint> = (0..MOST).map(endpoint).collect();
+        assert!(Room::new(&cluster, NOW, &service).fits(ip(MOST), &taking(&denied[1..])));
+        assert!(!Room::new(&cluster, NOW, &service).fits(ip(MOST), &taking(&denied)));
     }
 
     #[test]
