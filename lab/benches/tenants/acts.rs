@@ -254,18 +254,18 @@ impl Tenant {
         self.shows(dead(pod));
     }
 
-    /// Of Service web: 6,000 dead pods, 4 ports.
+    /// Of Service web: 3,000 dead pods, as many as Kubernetes supports in a namespace, 8 ports.
     pub(crate) fn denials(&mut self) {
         self.service(0, "web", json!({"externalIPs": [ip(40, 0)]}));
         self.service(1, "other", json!({"externalIPs": [ip(40, 1)]}));
-        for number in 0..6_000 {
+        for number in 0..3_000 {
             let pod = self.pod(number);
             self.shows(pod);
         }
         for number in 0..6 {
-            self.slice(number, "web", 1_000 * number..1_000 * (number + 1), 0..4, None);
+            self.slice(number, "web", 500 * number..500 * (number + 1), 0..8, None);
         }
-        (0..6_000).for_each(|number| self.dies(number));
+        (0..3_000).for_each(|number| self.dies(number));
         self.0.rests();
     }
 

@@ -59,7 +59,7 @@ const ROWS: &[(&str, usize, Act)] = &[
     ("three deleted slices of 4,000 ports of such a pod", 0, |tenant| tenant.deleted_ports(3, 4_000)),
     ("two deleted slices of 1,024 ports of such a pod", 2_048, |tenant| tenant.deleted_ports(2, 1_024)),
     ("24 slices list a dead pod at 1,024 addresses each", 0, |tenant| tenant.dead_at_many_ips(24, 24_576)),
-    ("24 slices list 384 dead pods at 64 addresses each", 2_048, |tenant| tenant.dead_at_many_ips(24, 64)),
+    ("24 slices list 384 dead pods at 64 addresses each", 8_192, |tenant| tenant.dead_at_many_ips(24, 64)),
     ("100 Services share 64 external IPs, one changes", 100, Tenant::shared_external_ips),
     ("pods wait beside 1,000 Services of 250 labels", 0, Tenant::waiting_pods),
     ("4,000 pods wait beside a Service with 128 dead ones, which changes", 0, |tenant| {
