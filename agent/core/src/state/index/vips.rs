@@ -8,7 +8,7 @@ use super::quota::{LeftOut, Quota};
 use crate::counts::{Counts, Groups, uncount, ungroup};
 use crate::facts::{HostPort, Name, Pod, Protocol, Service};
 use epguard_common::{Addr, Uid, UidState, Vip, capacity};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
@@ -38,6 +38,8 @@ pub struct Vips {
     own: BTreeSet<Addr>,
     /// Each with the Services that claim it; without node ports.
     claims: BTreeSet<(Vip, Name)>,
+    /// The same by address.
+    by_addr: Groups<Addr, Name>,
     node_ports: Groups<PortNumber, Name>,
     /// Of this node's pods, each with how many claim it.
     host_ports: Counts<HostPort>,
@@ -61,6 +63,9 @@ impl Vips {
             return;
         }
         self.room.take(service.name.0.clone(), count(service));
+        for addr in &service.vips {
+            self.by_addr.entry(*addr).or_default().insert(service.name.clone());
+        }
         for vip in vips_of(service) {
             self.claims.insert((vip, service.name.clone()));
         }
@@ -81,6 +86,9 @@ impl Vips {
             return;
         }
         self.room.give_back(&service.name.0, count(service));
+        for addr in &service.vips {
+            ungroup(&mut self.by_addr, addr, &service.name);
+        }
         for vip in vips_of(service) {
             self.claims.remove(&(vip, service.name.clone()));
         }
@@ -144,17 +152,9 @@ impl Vips {
             None => self.own.iter().copied().collect(),
         };
         let number = (port.port, port.protocol.number());
-        let is_at_port = |own: PortNumber| port.port == 0 || own == number;
-        let at_addrs = addrs.iter().flat_map(|addr| self.claims_at(*addr));
-        let at_addrs = at_addrs.filter(|(vip, _)| is_at_port((vip.port, vip.protocol))).map(|(_, name)| name);
-        let at_port = self.node_ports.iter().filter(|(own, _)| is_at_port(**own));
-        at_addrs.chain(at_port.flat_map(|(_, names)| names)).collect()
-    }
-
-    /// The VIPs at an address, node ports aside, each with a Service that claims it.
-    fn claims_at(&self, addr: Addr) -> impl Iterator<Item = &(Vip, Name)> {
-        let first = Vip { addr, ..Vip::default() };
-        self.claims.range((first, Name::default())..).take_while(move |(vip, _)| vip.addr == addr)
+        let at_addrs = addrs.iter().filter_map(|addr| self.by_addr.get(addr));
+        let at_port = self.node_ports.iter().filter(|(own, _)| port.port == 0 || **own == number);
+        at_addrs.chain(at_port.map(|(_, names)| names)).flatten().collect()
     }
 
     /// The Services that claim a VIP, node ports aside.
@@ -208,9 +208,11 @@ impl ClusterIndex {
         if !claims.node_ports.is_empty() {
             addrs.extend(self.vips.own.iter().copied().chain(LOOPBACK).chain(self.nodes.addresses()));
         }
-        let at_addrs = addrs.iter().flat_map(|addr| self.vips.claims_at(*addr)).map(|(_, name)| name);
+        let at_addrs = addrs.iter().filter_map(|addr| self.vips.by_addr.get(addr));
         let at_ports = ports.iter().filter_map(|number| self.vips.node_ports.get(number));
-        at_addrs.chain(at_ports.flatten()).collect()
+        // Hundreds of Services may be at each of hundreds of addresses.
+        let distinct: HashSet<&Name> = at_addrs.chain(at_ports).flatten().collect();
+        distinct.into_iter().collect()
     }
 
     /// Forgets what Services gave up, and forgotten pods had, a while ago. Returns the Services that have it now.
