@@ -6,7 +6,7 @@ use crate::state::index::ClusterIndex;
 use epguard_common::Addr;
 use std::time::Duration;
 
-/// IPs of one Service that can take room: a Service with more has its others wait for a second list. They are counted for each change.
+/// So many IPs of one Service take room; denials at others wait for a second list. They are counted for each change.
 const MOST: usize = 2_048;
 
 /// The room of one Service.

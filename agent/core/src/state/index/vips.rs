@@ -199,7 +199,7 @@ impl ClusterIndex {
     }
 
     /// The Services with VIPs that these claims may give a rival. At an address of a node, ports of Services meet NodePorts.
-    pub(crate) fn beside(&self, claims: &Claims) -> BTreeSet<&Name> {
+    pub(crate) fn beside(&self, claims: &Claims) -> HashSet<&Name> {
         let mut addrs: BTreeSet<Addr> = claims.addrs.iter().copied().collect();
         let mut ports = claims.node_ports.clone();
         if addrs.iter().any(|addr| self.is_node_address(*addr)) {
@@ -210,9 +210,8 @@ impl ClusterIndex {
         }
         let at_addrs = addrs.iter().filter_map(|addr| self.vips.by_addr.get(addr));
         let at_ports = ports.iter().filter_map(|number| self.vips.node_ports.get(number));
-        // Hundreds of Services may be at each of hundreds of addresses.
-        let distinct: HashSet<&Name> = at_addrs.chain(at_ports).flatten().collect();
-        distinct.into_iter().collect()
+        // Hashed: hundreds of Services may be at each of hundreds of addresses.
+        at_addrs.chain(at_ports).flatten().collect()
     }
 
     /// Forgets what Services gave up, and forgotten pods had, a while ago. Returns the Services that have it now.

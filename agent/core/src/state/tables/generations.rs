@@ -6,7 +6,7 @@ use epguard_common::{Addr, Owner, Uid};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// IPs that have no owner. A pod can show others all the time.
+/// So many IPs without an owner are remembered. A pod can show other IPs all the time.
 const MOST: usize = 65_536;
 
 /// The last owner of each IP that has none now, and since when.
@@ -42,7 +42,7 @@ impl Generations {
         self.idle.get(&ip).map(|(last, _)| last.uid)
     }
 
-    /// Drops IPs that have had no owner for [`MEMORY`], except those `in_use`. Of more than [`MOST`], all others.
+    /// Drops IPs that have had no owner for [`MEMORY`], except those `in_use`. If more than [`MOST`] have none, drops all but these.
     pub fn expire(&mut self, now: Duration, in_use: impl Fn(Addr) -> bool) {
         let memory = if self.idle.len() > MOST { Duration::ZERO } else { MEMORY };
         let forgotten = &mut self.forgotten;
