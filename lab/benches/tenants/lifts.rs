@@ -3,14 +3,15 @@
 #[path = "../../tests/agent/real_loop/mod.rs"]
 mod real_loop;
 
+use epguard::watch::Message;
 use epguard_core::facts::Fact;
 use epguard_lab::figures::{Row, Table, percentile};
-use epguard_lab::wait::Repeated;
+use epguard_lab::wait::{self, Repeated};
 use real_loop::neighbour::{Neighbour, all};
-use real_loop::{RealLoop, message, victim};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use real_loop::{Judged, RealLoop, message, victim};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use tokio::sync::mpsc::Sender;
 
 /// How often the denial ends.
 const LIFTS: usize = 200;
@@ -37,13 +38,6 @@ pub(crate) fn table() -> Table {
     table
 }
 
-/// What has just been sent for the Service.
-#[derive(Clone, Copy)]
-enum Sent {
-    Lift(Instant),
-    DenyAgain,
-}
-
 /// Milliseconds from each lift to the map.
 fn waits(neighbour: Neighbour) -> Vec<f64> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -55,11 +49,13 @@ fn waits(neighbour: Neighbour) -> Vec<f64> {
         }
         victim::deny(&mut real_loop).await;
         let _neighbour = write(&real_loop, neighbour.writes);
-        let (sends, sent) = channel();
-        let (answers, answered) = channel();
         let watches = real_loop.watches.clone();
-        std::thread::spawn(move || lift(&watches, &sends, &answered));
-        measure(&mut real_loop, &sent, &answers).await
+        let judged = real_loop.judged();
+        let lifts = std::thread::spawn(move || lift(&watches, &judged));
+        while !lifts.is_finished() {
+            real_loop.turn().await;
+        }
+        lifts.join().unwrap()
     })
 }
 
@@ -78,40 +74,27 @@ fn write(real_loop: &RealLoop, writes: Vec<Fact>) -> Repeated {
     })
 }
 
-/// Ends the denial and lets it be proven anew, each once the map has what was before.
-fn lift(
-    watches: &tokio::sync::mpsc::Sender<epguard::watch::Message>,
-    sends: &Sender<Sent>,
-    answered: &Receiver<()>,
-) {
+/// Ends the denial and lets it be proven anew, each once the map has what was before. Reads the map itself: a turn goes on after its
+/// first write.
+fn lift(watches: &Sender<Message>, judged: &Judged) -> Vec<f64> {
+    let mut samples = Vec::new();
     for number in 10..10 + LIFTS {
         sleep(PAUSE);
         let (lift, again) = (victim::lift(number), victim::deny_again(number));
-        let _ = sends.send(Sent::Lift(Instant::now()));
+        let sent = Instant::now();
         let _ = watches.blocking_send(message(lift));
-        let _ = answered.recv();
-        let _ = sends.send(Sent::DenyAgain);
+        until_judged(judged, false);
+        samples.push(sent.elapsed().as_secs_f64() * 1e3);
         for fact in again {
             let _ = watches.blocking_send(message(fact));
         }
-        let _ = answered.recv();
-    }
-}
-
-async fn measure(real_loop: &mut RealLoop, sent: &Receiver<Sent>, answers: &Sender<()>) -> Vec<f64> {
-    let (mut samples, mut waits_for) = (Vec::new(), None);
-    while samples.len() < LIFTS {
-        real_loop.turn().await;
-        waits_for = waits_for.or_else(|| sent.try_recv().ok());
-        match waits_for {
-            Some(Sent::Lift(at)) if !real_loop.judges(&victim::vip()) => {
-                samples.push(at.elapsed().as_secs_f64() * 1e3);
-            }
-            Some(Sent::DenyAgain) if real_loop.judges(&victim::vip()) => {}
-            _ => continue,
-        }
-        waits_for = None;
-        let _ = answers.send(());
+        until_judged(judged, true);
     }
     samples
+}
+
+/// Waits until the map has the Service's VIP, or lacks it.
+fn until_judged(judged: &Judged, wanted: bool) {
+    let missing = || Ok((judged.has(&victim::vip()) != wanted).then(|| "no write of the map".to_owned()));
+    wait::until(Duration::from_micros(50), missing).unwrap();
 }

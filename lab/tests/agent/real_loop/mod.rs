@@ -29,6 +29,7 @@ use epguard_core::facts::{Fact, Object, Watched};
 use epguard_core::state::{Settings, State};
 use epguard_lab::workdir::Workdir;
 use serde_json::Value;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::time::{MissedTickBehavior, interval};
@@ -46,8 +47,26 @@ pub struct RealLoop {
     /// What a watch sends into.
     pub watches: Sender<Message>,
     node: Sender<NodeEvent>,
-    services: HashMap<MapData, Vip, Keyed<Vip, ServiceNumber>>,
-    _workdir: Workdir,
+    judged: Judged,
+    workdir: Workdir,
+}
+
+/// Which VIPs are judged, by the kernel's map.
+pub struct Judged(HashMap<MapData, Vip, Keyed<Vip, ServiceNumber>>);
+
+impl Judged {
+    fn of(workdir: &Workdir) -> Self {
+        Self(open(&pins(workdir), "SERVICES").unwrap())
+    }
+
+    /// Whether packets to the VIP are judged.
+    pub fn has(&self, vip: &Vip) -> bool {
+        self.0.get(vip, 0).is_ok()
+    }
+}
+
+fn pins(workdir: &Workdir) -> PathBuf {
+    workdir.pins().join("epguard")
 }
 
 /// There is nothing to hook.
@@ -67,7 +86,7 @@ impl RealLoop {
     /// Before any list. Needs root and a runtime.
     pub fn new() -> Self {
         let workdir = Workdir::new().unwrap();
-        let pins = workdir.pins().join("epguard");
+        let pins = pins(&workdir);
         let arguments = ["epguard", "agent", "--node-name", NODE, "--pin-dir"];
         let cli = Cli::parse_from(arguments.into_iter().chain(pins.to_str()));
         let Command::Agent(args) = cli.command else { panic!("another verb") };
@@ -103,8 +122,8 @@ impl RealLoop {
             reports: std::future::pending as fn() -> _,
             has_worked: false,
         };
-        let services = open(&pins, "SERVICES").unwrap();
-        Self { agent: Box::new(agent), inbox, watches, node, services, _workdir: workdir }
+        let judged = Judged::of(&workdir);
+        Self { agent: Box::new(agent), inbox, watches, node, judged, workdir }
     }
 
     /// The same with a list of each kind, which has no objects, and the node's routes.
@@ -145,7 +164,12 @@ impl RealLoop {
 
     /// Whether packets to the VIP are judged, by the kernel's map.
     pub fn judges(&self, vip: &Vip) -> bool {
-        self.services.get(vip, 0).is_ok()
+        self.judged.has(vip)
+    }
+
+    /// The same for another thread.
+    pub fn judged(&self) -> Judged {
+        Judged::of(&self.workdir)
     }
 }
 
