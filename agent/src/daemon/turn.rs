@@ -1,6 +1,6 @@
 //! A turn of the loop, without the maps: the agent takes it, and so does the model of a cluster.
 //!
-//! A turn first applies what was received. What that contradicts ends with a write of its own, whatever else waits. Then the turn goes
+//! A turn first applies what was received, so that what it contradicts ends with this turn's write, whatever else waits. Then it goes
 //! on with a list, or judges Services that wait. Each has its share of every turn.
 
 pub mod waiting;
@@ -14,11 +14,9 @@ use epguard_core::state::State;
 use std::time::Duration;
 use waiting::Waiting;
 
-/// After this time, further messages wait for the next turn.
-const MESSAGES: Duration = Duration::from_millis(3);
-
-/// After this time, the rest waits for the next turn: the lease, netlink and probes come before.
-const TURN: Duration = Duration::from_millis(5);
+/// After this time, the rest waits for the next turn: what ends a denial is written after one, and the lease, netlink and probes come
+/// before. Something of each kind is done in every turn.
+const TURN: Duration = Duration::from_millis(3);
 
 /// Objects and endpoints of a list that are applied at once: a few milliseconds' worth.
 pub const PART: usize = 512;
@@ -65,21 +63,16 @@ pub trait Observer {
 }
 
 impl Turn<'_> {
-    /// Applies what was received. What the state then holds is to be written before [`Turn::go_on`], or else what a fact contradicts
-    /// stays in force while others are judged.
-    pub fn apply_received(&mut self, observer: &mut impl Observer) {
+    /// Applies messages, and goes on with what waits. What the state then holds is to be written, and [`Turn::renew`] is to follow.
+    pub fn run(&mut self, observer: &mut impl Observer) {
         while let Some(message) = self.waiting.take_next(|watch| self.state.is_applying(watch)) {
             observer.receives(&message);
             self.apply(message, observer);
             observer.applied(self.state);
-            if observer.spent() >= MESSAGES {
+            if observer.spent() >= TURN {
                 break;
             }
         }
-    }
-
-    /// Goes on with a list, or judges what waits. That is to be written too, and [`Turn::renew`] is to follow.
-    pub fn go_on(&mut self, observer: &mut impl Observer) {
         loop {
             let goes_on = self.state.run_step((self.clock)(), self.part);
             observer.stepped(self.state);

@@ -89,8 +89,8 @@ pub struct Agent {
     waiting: Waiting,
     inbox: Inbox<Silence>,
     costs: Costs,
-    /// The turn that it takes.
-    running: Option<Running>,
+    /// When the turn ends that it takes.
+    ends: Option<Instant>,
     /// How many turns have ended.
     turns: u64,
     /// The latest report of netlink.
@@ -101,17 +101,8 @@ pub struct Agent {
 pub enum Next {
     /// A turn, for this.
     Begin(Input),
-    /// The turn has applied what was received.
-    GoOn,
-    /// The turn is over.
+    /// The turn that it takes is over.
     End,
-}
-
-/// A turn that takes its time.
-struct Running {
-    meter: Meter,
-    began: Instant,
-    has_gone_on: bool,
 }
 
 /// The time that a turn takes.
@@ -159,7 +150,7 @@ impl Agent {
             waiting: Waiting::default(),
             inbox,
             costs,
-            running: None,
+            ends: None,
             turns: 0,
             told: None,
         }
@@ -172,9 +163,9 @@ impl Agent {
 
     /// Waits for what it does next, as `run`. Safe to cancel.
     pub async fn next(&mut self) -> Next {
-        if let Some(Running { meter, began, has_gone_on }) = &self.running {
-            sleep_until(*began + meter.spent).await;
-            return if *has_gone_on { Next::End } else { Next::GoOn };
+        if let Some(ends) = self.ends {
+            sleep_until(ends).await;
+            return Next::End;
         }
         let has_backlog = self.waiting.count() > 0 || self.state.has_backlog();
         let input = self.inbox.next(has_backlog).await;
@@ -188,7 +179,7 @@ impl Agent {
 
     /// Whether it has nothing to do that may show that a denial is wrong.
     pub fn is_idle(&self) -> bool {
-        self.running.is_none() && self.unread() == 0 && !self.state.is_half_applied()
+        self.ends.is_none() && self.unread() == 0 && !self.state.is_half_applied()
     }
 
     /// Whether a part of a list waits.
@@ -230,32 +221,17 @@ impl Agent {
         }
         let is_half_applied = self.state.is_half_applied();
         let mut meter = Meter { costs: self.costs, spent: Duration::ZERO, is_half_applied };
-        self.turn(self.costs.piece).apply_received(&mut meter);
-        let took_no_time = meter.spent.is_zero();
-        self.running = Some(Running { meter, began: Instant::now(), has_gone_on: false });
-        if took_no_time {
-            self.go_on(kernel);
-        }
-    }
-
-    /// Writes what the received facts contradict, and goes on with what waits.
-    pub fn go_on(&mut self, kernel: &mut Kernel) {
-        self.write(kernel);
-        let Some(mut running) = self.running.take() else {
-            return;
-        };
-        self.turn(self.costs.piece).go_on(&mut running.meter);
-        running.has_gone_on = true;
-        let took_no_time = running.meter.spent.is_zero();
-        self.running = Some(running);
-        if took_no_time {
+        let part = self.costs.piece;
+        self.turn(part).run(&mut meter);
+        self.ends = Some(Instant::now() + meter.spent);
+        if meter.spent.is_zero() {
             self.end(kernel);
         }
     }
 
     /// Ends a turn: what it has found is written.
     pub fn end(&mut self, kernel: &mut Kernel) {
-        self.running = None;
+        self.ends = None;
         self.turns += 1;
         self.write(kernel);
         let tables = self.state.tables();
@@ -340,7 +316,7 @@ impl Costs {
         if self == Self::NONE {
             return Duration::ZERO;
         }
-        Duration::from_millis(5) + self.message + self.step
+        Duration::from_millis(3) + self.message + self.step
     }
 
     /// How long what waits takes at most to be judged, whatever it is.

@@ -221,7 +221,6 @@ impl Run {
                 let routes = self.netlink.then(|| self.world.cluster.routes(0));
                 agent.begin(&mut self.kernel, input, routes);
             }
-            Next::GoOn => agent.go_on(&mut self.kernel),
             Next::End => agent.end(&mut self.kernel),
         }
         self.look();

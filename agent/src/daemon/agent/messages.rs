@@ -50,34 +50,17 @@ impl Agent {
             || self.history.lacks(&self.state)
     }
 
-    /// Applies messages and writes what they contradict, goes on with what waits and writes that, and last writes history.
+    /// Applies messages, goes on with what waits, writes the maps once for all of it, and last writes history.
     pub fn run_turn(&mut self) -> Result<()> {
         let was_synced = self.state.is_synced();
         let began = Instant::now();
-        self.take_turn(began, |turn, log| turn.apply_received(log));
-        self.install()?;
-        self.take_turn(began, |turn, log| turn.go_on(log));
-        self.write()?;
-        if self.state.is_synced() && !was_synced {
-            self.timings.synced();
-            memory::return_pages();
-            tracing::info!("synced");
-        }
-        self.follow_fleet()?;
-        self.keep_view_fresh()?;
-        self.record_history();
-        Ok(())
-    }
-
-    /// A part of the turn that began then.
-    fn take_turn(&mut self, began: Instant, part: impl FnOnce(&mut Turn<'_>, &mut Log<'_>)) {
         let mut log = Log {
             timings: &mut self.timings,
             node_modes: &mut self.node_modes,
             watches: &mut self.watches,
             slow_steps: &mut self.slow_steps,
             began,
-            step: Instant::now(),
+            step: began,
             object: None,
         };
         let mut turn = Turn {
@@ -88,7 +71,17 @@ impl Agent {
             clock: now,
             part: PART,
         };
-        part(&mut turn, &mut log);
+        turn.run(&mut log);
+        self.write()?;
+        if self.state.is_synced() && !was_synced {
+            self.timings.synced();
+            memory::return_pages();
+            tracing::info!("synced");
+        }
+        self.follow_fleet()?;
+        self.keep_view_fresh()?;
+        self.record_history();
+        Ok(())
     }
 
     /// Applies the mode policy if it changed. Does nothing before the sync: only the first list shows if the node is
