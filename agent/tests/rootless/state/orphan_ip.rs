@@ -185,3 +185,50 @@ fn lifts_survive_an_api_that_goes_back_in_time() {
     }
     assert_eq!((orphan_ip(&world), lifted(&world)), (vec![], vec![(X, a.uid)]));
 }
+
+/// Pods of another node, each with an IP of its own.
+fn others(count: u32) -> impl Iterator<Item = Pod> {
+    (0..count).map(|number| {
+        let ip = Addr::v4((number + (172 << 24)).to_be_bytes());
+        on("node-b", pod("other", &format!("other-{number}"), "other", &[ip]))
+    })
+}
+
+/// More IPs than are remembered without an owner.
+const VERY_MANY: u32 = 32_800;
+
+#[test]
+fn an_ip_that_another_pod_had_last_is_no_orphan_however_many_ips_have_lost_their_owner_since() {
+    let mut world = World::cluster();
+    world.pod(&a()).pod(&terminal(&a())).pod(&b()).deleted(&b());
+    for other in others(VERY_MANY) {
+        let other = Pod { uid: uid("other"), name: ("other".into(), "other".into()), ..other };
+        world.state.apply(world.now, shown(other));
+    }
+    world.later(Duration::from_mins(11)).pod(&dead(&a()));
+    assert!(!world.is_orphan(X), "B may still run");
+}
+
+#[test]
+fn an_ip_that_another_pod_had_last_is_no_orphan_after_the_api_of_a_large_cluster_went_back_in_time() {
+    let mut world = World::cluster();
+    let mut pods: Vec<Pod> = others(VERY_MANY).collect();
+    world.list(&pods).pod(&a()).pod(&dead(&a())).pod(&b()).deleted(&b());
+    world.state.start_over(world.now);
+    world.later(Duration::from_secs(1)).list_all_but_pods();
+    pods.push(dead(&a()));
+    world.list(&pods).list(&pods);
+    let sent = world.now;
+    world.now += Duration::from_secs(1);
+    let of_node = part(Selection::OnNode("node-a".into()), vec![dead(&a())]);
+    world.tell(Fact::Pod(Change::Part(Part { sent, ..of_node })));
+    world.tell(Fact::Presence(Presence::Held(vec![])));
+    assert!(!world.is_orphan(X), "B may still run");
+}
+
+#[test]
+fn an_address_that_a_load_balancer_itself_has_is_no_orphan_from_then_on() {
+    let (mut world, _) = World::with_an_orphan();
+    world.tell(service(Service { proxied: vec![X], ..web() }));
+    assert!(!world.is_orphan(X));
+}

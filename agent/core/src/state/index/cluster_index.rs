@@ -177,6 +177,11 @@ impl ClusterIndex {
         is_draining && !self.is_infrastructure(ip)
     }
 
+    /// True if a pod of this node has the IP, or had it. The IP may be an orphan one day.
+    pub(crate) fn names_own_pod(&self, ip: Addr) -> bool {
+        self.pods.claimants(ip).any(|record| self.is_own(&record.pod))
+    }
+
     /// True if something else than a pod has the IP, so that it has no owner, and is no orphan.
     pub(crate) fn is_no_pods(&self, ip: Addr) -> bool {
         self.is_infrastructure(ip) || self.service_addresses.contains(ip)

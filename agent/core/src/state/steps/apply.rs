@@ -106,8 +106,11 @@ impl State {
         forgotten.ended_on(&self.cluster, &nodes);
         let believed = self.cluster.forget_strays(now);
         forgotten.ranges(&self.cluster, &believed);
-        let orphan_ips = &self.orphan_ips;
-        self.generations.expire(now, |ip| orphan_ips.mentions(ip));
+        if self.is_listed() {
+            let (orphan_ips, cluster) = (&self.orphan_ips, &self.cluster);
+            let is_in_use = |ip| orphan_ips.mentions(ip) || cluster.names_own_pod(ip);
+            self.generations.expire(now, is_in_use);
+        }
         forgotten.orphan_ips = true;
         self.apply_consequences(now, forgotten);
         if !self.is_half_applied() {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 /// So many IPs without an owner are remembered. A pod can show other IPs all the time.
-const MOST: usize = 65_536;
+const MOST: usize = 32_768;
 
 /// The last owner of each IP that has none now, and since when.
 #[derive(Debug, Clone, Default)]
@@ -42,7 +42,8 @@ impl Generations {
         self.idle.get(&ip).map(|(last, _)| last.uid)
     }
 
-    /// Drops IPs that have had no owner for [`MEMORY`], except those `in_use`. If more than [`MOST`] have none, drops all but these.
+    /// Drops IPs that have had no owner for [`MEMORY`], except those `in_use`, whose last owner decides something. If more than [`MOST`]
+    /// have none, drops all but these.
     pub fn expire(&mut self, now: Duration, in_use: impl Fn(Addr) -> bool) {
         let memory = if self.idle.len() > MOST { Duration::ZERO } else { MEMORY };
         let forgotten = &mut self.forgotten;
