@@ -126,6 +126,18 @@ impl Tenant {
         }
     }
 
+    /// So many Services, each with a port of its own, share as many external IPs, and one changes its port.
+    pub(crate) fn services_at_each_address(&mut self, count: usize) {
+        let ips: Vec<String> = (0..count).map(|number| ip(30, number)).collect();
+        let fields = |port: usize| json!({"ports": [{"name": "p1", "port": port}], "externalIPs": ips});
+        self.stale_services(count, &json!({}));
+        for number in 0..count {
+            self.service(number, &format!("stale-{number}"), fields(1_000 + number));
+        }
+        self.0.rests();
+        (0..CHANGES).for_each(|change| self.service(0, "stale-0", fields(5_000 + change)));
+    }
+
     /// A pod waits for its IP beside 200 others, and 1,000 stale Services whose selectors have 250 labels, as it has; the others lack one.
     pub(crate) fn waiting_pods(&mut self) {
         let labels = |last: &str| -> Value {

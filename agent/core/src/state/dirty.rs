@@ -359,14 +359,19 @@ impl Dirty {
         if before == service {
             return;
         }
+        let was_left_out = cluster.vips.left_out.all.contains(name);
+        cluster.set_service(now, name, service.clone());
+        // All VIPs at the addresses of one that is left out are ambiguous.
+        let is_same = was_left_out == cluster.vips.left_out.all.contains(name);
+        let mut changed = Claims::default();
         for (one, other) in [(&before, &service), (&service, &before)] {
             if let Some(one) = one {
-                let changed = Claims::beyond(one, other.as_ref());
-                self.ips.extend(&changed.addrs);
-                self.beside(cluster, &changed);
+                changed.add(Claims::beyond(one, other.as_ref().filter(|_| is_same)));
+                self.ips.extend(&one.proxied);
             }
         }
-        cluster.set_service(now, name, service);
+        self.ips.extend(&changed.addrs);
+        self.beside(cluster, &changed);
         self.selector(cluster, name);
     }
 

@@ -164,3 +164,62 @@ fn a_change_of_another_service_concerns_only_those_that_share_what_changed() {
     world.tell(service(rival(&[2, 3]))).later(MEMORY);
     assert_eq!(vips(&world), before);
 }
+
+/// `other/wide`, whose pod is B, at so many addresses of its own and at 1,024 ports each. More than four are left out.
+fn wide(addrs: u8) -> Service {
+    let port = |port| ServicePort { port, node_port: 0, protocol: Protocol::Tcp };
+    Service {
+        uid: uid("wide"),
+        name: ("other".into(), "wide".into()),
+        selector: Some([("app", "b")].into_iter().collect()),
+        vips: (1..=addrs).map(external).collect(),
+        ports: (1..=1_024).map(port).collect(),
+        ..web()
+    }
+}
+
+fn external(last: u8) -> Addr {
+    Addr::v4([203, 0, 113, last])
+}
+
+/// A died behind `shop/web`, which has B's IP by now, and this VIP besides.
+fn with_vip(addr: Addr, port: u16) -> Service {
+    let ports = vec![ServicePort { port, node_port: 0, protocol: Protocol::Tcp }];
+    Service { vips: vec![web().vips[0], addr], ports, ..web() }
+}
+
+#[test]
+fn a_vip_that_a_service_without_room_gave_up_is_ambiguous_at_each_of_its_ports() {
+    for port in [1, 820, 1_024] {
+        let (mut world, _) = World::where_a_died();
+        world.tell(service(wide(5))).pod(&b()).tell(service(wide(4)));
+        world.tell(service(with_vip(external(5), port)));
+        assert_eq!(world.in_force(), [Reason::Reused], "{port}");
+        assert!(!vips(&world).contains(&(external(5), port)), "{port}: connections of other/wide lead to B");
+    }
+}
+
+#[test]
+fn ports_of_a_service_of_which_not_all_was_read_are_ambiguous() {
+    let (mut world, _) = World::where_a_died();
+    world.tell(service(with_vip(external(1), 1_400)));
+    assert!(vips(&world).contains(&(external(1), 1_400)));
+    world.tell(service(Service { partial: true, ..wide(1) }));
+    assert!(!vips(&world).contains(&(external(1), 1_400)), "other/wide may have it");
+}
+
+#[test]
+fn the_vips_beside_a_service_that_is_left_out_and_that_fits_again_are_those_of_a_judgement_of_everything() {
+    let (mut world, _) = World::where_a_died();
+    let wide = |addrs| {
+        let mut wide = wide(addrs);
+        wide.ports[0].node_port = 31_000;
+        wide
+    };
+    world.tell(service(with_vip(external(1), 31_000)));
+    for addrs in [3, 5, 3] {
+        world.tell(service(wide(addrs)));
+        let afresh = world.state.judged_afresh(world.now);
+        assert_eq!(world.state.tables().services, afresh.tables().services, "{addrs} addresses");
+    }
+}

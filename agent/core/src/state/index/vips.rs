@@ -18,8 +18,8 @@ pub const OF_ONE: usize = 4_096;
 /// VIPs of all Services.
 const OF_ALL: usize = 16 * capacity::SERVICES;
 
-/// Those of one namespace. Kubernetes supports 5,000 Services in one.
-const OF_NAMESPACE: usize = 16 * OF_ONE;
+/// Those of one namespace. A change of a Service concerns all Services at its addresses, at once.
+const OF_NAMESPACE: usize = 2 * OF_ONE;
 
 /// A port and the number of its protocol.
 pub type PortNumber = (u16, u8);
@@ -71,10 +71,10 @@ impl Vips {
         }
     }
 
-    /// True if there is room for the VIPs of a Service.
+    /// True if all VIPs of a Service are known, and there is room for them.
     pub fn fits(&self, service: &Service) -> bool {
         let count = count(service);
-        count <= OF_ONE && self.room.admits(&service.name.0, count)
+        !service.partial && count <= OF_ONE && self.room.admits(&service.name.0, count)
     }
 
     /// Removes the VIPs of a Service, which must be the object that was added.
@@ -98,14 +98,16 @@ impl Vips {
     pub fn note_former(&mut self, now: Duration, before: &Service, after: Option<&Service>) {
         // Compared part by part: a Service can have very many pairs of address and port.
         let addrs: BTreeSet<Addr> = after.into_iter().flat_map(|after| after.vips.iter().copied()).collect();
-        let ports: BTreeSet<PortNumber> = after.into_iter().flat_map(ports).collect();
+        let all_ports: BTreeSet<PortNumber> = after.into_iter().flat_map(ports).collect();
         let at_nodes: BTreeSet<PortNumber> = after.into_iter().flat_map(node_ports).collect();
-        let is_kept = |claim: &ClaimedPort| match claim {
-            ClaimedPort::Vip(vip) => addrs.contains(&vip.addr) && ports.contains(&(vip.port, vip.protocol)),
-            ClaimedPort::NodePort(number) => at_nodes.contains(number),
-        };
-        let gone: Vec<ClaimedPort> = claims_of(before).take(OF_ONE).filter(|claim| !is_kept(claim)).collect();
-        for claim in gone {
+        let (kept, gone): (Vec<Addr>, Vec<Addr>) = before.vips.iter().partition(|addr| addrs.contains(addr));
+        let gone_ports: Vec<PortNumber> =
+            ports(before).filter(|number| !all_ports.contains(number)).collect();
+        let at_gone = gone.iter().flat_map(|addr| ports(before).map(|number| vip(*addr, number)));
+        let at_kept = kept.iter().flat_map(|addr| gone_ports.iter().map(|number| vip(*addr, *number)));
+        let at_nodes = node_ports(before).filter(|number| !at_nodes.contains(number));
+        let vips = at_gone.chain(at_kept).map(ClaimedPort::Vip);
+        for claim in at_nodes.map(ClaimedPort::NodePort).chain(vips).take(OF_ONE) {
             self.former.add(now, &before.name.0, (claim, before.name.clone()));
         }
     }
@@ -385,10 +387,6 @@ const fn vip(addr: Addr, (port, protocol): PortNumber) -> Vip {
 
 fn vips_of(service: &Service) -> impl Iterator<Item = Vip> {
     ports(service).flat_map(|number| service.vips.iter().map(move |addr| vip(*addr, number)))
-}
-
-fn claims_of(service: &Service) -> impl Iterator<Item = ClaimedPort> {
-    vips_of(service).map(ClaimedPort::Vip).chain(node_ports(service).map(ClaimedPort::NodePort))
 }
 
 fn ports(service: &Service) -> impl Iterator<Item = PortNumber> {
