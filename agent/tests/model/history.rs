@@ -93,6 +93,8 @@ pub struct Setup {
     /// Selector and writer of the Services `front` and `pg`.
     pub front: usize,
     pub pg: usize,
+    /// A leader's slice is deleted while no pod leads.
+    pub lapses: bool,
     /// The Service that an earlier agent has bounded to `observe`, since it denied what it should not have.
     pub convicted: Option<usize>,
     /// How many Services the namespace has that writes much; none: there is no such namespace.
@@ -154,7 +156,8 @@ fn setups() -> impl Strategy<Value = Setup> {
     let families = prop_oneof![4 => Just([0; 3]), 1 => [families(), families(), families()]];
     let networks = prop_oneof![5 => Just(0usize), 1 => Just(1), 1 => 2usize..4];
     let front = prop_oneof![4 => Just(0usize), 1 => Just(1), 1 => Just(2)];
-    let writers = (front, prop_oneof![3 => Just(0usize), 1 => Just(1), 1 => Just(2)]);
+    let pg = prop_oneof![3 => Just(0usize), 1 => Just(1), 1 => Just(2)];
+    let writers = (front, pg, prop::bool::weighted(0.3));
     let linger = prop_oneof![2 => Just(0u8), 1 => 5u8..20];
     let ends = (linger, prop::bool::weighted(0.25), prop::bool::weighted(0.05));
     let host_port = prop_oneof![4 => Just(None), 1 => prop::sample::select(vec![Some("web"), Some("api")])];
@@ -170,7 +173,7 @@ fn setups() -> impl Strategy<Value = Setup> {
             (a, b, c),
             (families, networks, owner, host_port),
             follow,
-            (front, pg),
+            (front, pg, lapses),
             ((linger, patient, converge), costs, crowd, convicted),
         )| {
             Setup {
@@ -183,6 +186,7 @@ fn setups() -> impl Strategy<Value = Setup> {
                 host_port,
                 front,
                 pg,
+                lapses,
                 convicted,
                 crowd,
                 costs,

@@ -12,6 +12,7 @@ const SETUP: Setup = Setup {
     host_port: None,
     front: 0,
     pg: 0,
+    lapses: false,
     convicted: None,
     crowd: 0,
     costs: Costs::NONE,
@@ -34,7 +35,7 @@ pub fn histories() -> Vec<Known> {
 }
 
 fn of_writers_and_nodes() -> Vec<Known> {
-    use Op::{Address, Bring, Delete, End, Force, Run, Stall, Step};
+    use Op::{Address, Bring, Delete, End, Force, Restart, Run, Stall, Step};
     // A writer of slices keeps the targetRef of a pod while its IP is the same; `number` is the next pod's.
     let kept_target = |setup, number| {
         let ends = [(0, Run(PG, 0, 0, 0)), (0, Delete(0)), (0, End(0)), (0, Step(0, 0))];
@@ -50,6 +51,21 @@ fn of_writers_and_nodes() -> Vec<Known> {
             dead_backend,
         ),
         ("the next replica has another name", kept_target(Setup { owner: 4, ..SETUP }, 1), dead_backend),
+        (
+            "the next leader gets the IP after the last one's slice was deleted, and after a restart of the agent",
+            history(
+                Setup { pg: 1, lapses: true, converge: false, ..SETUP },
+                &[
+                    (0, Run(PG, 0, 0, 0)),
+                    (0, Delete(0)),
+                    (0, End(0)),
+                    (0, Step(0, 0)),
+                    (3_000, Restart(500)),
+                    (5_000, Bring(PG, 0, 1, 0)),
+                ],
+            ),
+            dead_backend,
+        ),
         (
             "the stream of pods lags while a pod of the Service gets the IP of a dead one, as confirmations show",
             history(

@@ -34,6 +34,9 @@ impl World {
         }
         match service.writer {
             Writer::Controller => {}
+            Writer::Leader | Writer::Both if self.setup.lapses && self.leading(&service).is_none() => {
+                self.remove_slices(&service, "leader");
+            }
             Writer::Leader | Writer::Both => {
                 let endpoints = self.leader(&service);
                 self.put_slice(&service, "leader", false, &endpoints);
@@ -66,11 +69,7 @@ impl World {
             *namespace == service.namespace && name.starts_with(&format!("{}-leader", service.name))
         });
         let before: Vec<Endpoint> = own.flat_map(|(_, slice)| slice.endpoints.clone()).collect();
-        let mut pods = self.objects.pods.iter();
-        let running = pods.find(|((namespace, name), pod)| {
-            service.has_member(namespace, name) && pod.phase == "Running" && pod.ip.is_some()
-        });
-        let Some((id, pod)) = running else {
+        let Some((id, pod)) = self.leading(service) else {
             return before;
         };
         let mut now: Vec<Endpoint> = endpoints(id, pod, true).collect();
@@ -80,6 +79,13 @@ impl World {
             endpoint.target = same.map_or(endpoint.target.take(), |kept| kept.target.clone());
         }
         now
+    }
+
+    /// The first member that runs.
+    fn leading(&self, service: &Service) -> Option<(&(&'static str, String), &PodObject)> {
+        self.objects.pods.iter().find(|((namespace, name), pod)| {
+            service.has_member(namespace, name) && pod.phase == "Running" && pod.ip.is_some()
+        })
     }
 
     /// A writer adds an address by hand.
@@ -106,7 +112,12 @@ impl World {
     }
 
     pub fn unlist_by_hand(&mut self, service: Service) {
-        for name in ["custom", "custom6"].map(|suffix| format!("{}-{suffix}", service.name)) {
+        self.remove_slices(&service, "custom");
+    }
+
+    /// Removes a writer's slice of each family.
+    fn remove_slices(&mut self, service: &Service, suffix: &str) {
+        for name in ["", "6"].map(|family| format!("{}-{suffix}{family}", service.name)) {
             if let Some(slice) = self.objects.slices.remove(&(service.namespace, name.clone())) {
                 let json = slice.json((service.namespace, &name));
                 self.api.store().remove(SLICES, &key(service.namespace, &name), json);
