@@ -206,6 +206,7 @@ fn ports_of_a_service_of_which_not_all_was_read_are_ambiguous() {
     assert!(vips(&world).contains(&(external(1), 1_400)));
     world.tell(service(Service { partial: true, ..wide(1) }));
     assert!(!vips(&world).contains(&(external(1), 1_400)), "other/wide may have it");
+    assert_eq!(world.state.left_out(), [].into(), "it is partial, not too large");
 }
 
 #[test]
