@@ -248,7 +248,9 @@ impl Own {
     fn of(world: &World, service: &Service, ever: &[(Service, Ip, String)]) -> Self {
         let uids = ever.iter().filter(|(other, ..)| other == service).map(|(.., uid)| uid);
         let named: Vec<&Pod> =
-            uids.filter_map(|uid| world.cluster.pods.iter().find(|pod| pod.uid == *uid)).collect();
+            uids.clone().filter_map(|uid| world.cluster.pods.iter().find(|pod| pod.uid == *uid)).collect();
+        // Written by hand as a pod of the Service's namespace.
+        let of_another_cluster = uids.filter(|uid| *uid == OF_ANOTHER_CLUSTER).map(|_| service.namespace);
         let is_selected = |pod: &&Pod| {
             let app = world.objects.pod_of(&pod.uid).map_or(pod.app, |(_, object)| object.app);
             pod.namespace == service.namespace && service.selects == Some(app)
@@ -261,7 +263,7 @@ impl Own {
                 && by_controller
                 && !world.has_relabelled
                 && named.iter().all(is_selected),
-            namespaces: named.iter().map(|pod| pod.namespace).collect(),
+            namespaces: named.iter().map(|pod| pod.namespace).chain(of_another_cluster).collect(),
         }
     }
 
