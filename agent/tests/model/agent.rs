@@ -12,13 +12,13 @@ use epguard::daemon::turn::waiting::Waiting;
 use epguard::daemon::turn::{Observer, Turn, UNREAD};
 use epguard::shared::clock::Clocks;
 use epguard::watch::{Event as Told, Message, Watches, start};
-use epguard_common::{Addr, Event, Mode, Reason, Suspect, UidState};
+use epguard_common::{Addr, Event, Mode, Reason, Suspect, Uid, UidState};
 use epguard_core::facts::{Change, Fact, ModePolicy, Name, Presence, Protocol, Watched};
 use epguard_core::freshness::Freshness;
 use epguard_core::plan;
 use epguard_core::state::{Cost, Endpoint, Ipam, Numbers, Ranges, Settings, State, Tables};
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Pending, pending};
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,6 +53,8 @@ pub struct Kernel {
     demoted: Vec<Reason>,
     /// Services that are only observed, by namespace and name: the file of the run directory.
     pub convicted: BTreeSet<(String, String)>,
+    /// The pods that denials name: another file there.
+    names: BTreeMap<Uid, Name>,
     /// The greatest number of a Service that was written.
     last_service: u32,
 }
@@ -127,6 +129,7 @@ impl Agent {
         for (namespace, name) in &kernel.convicted {
             state.demote(boot(), &(namespace.as_str().into(), name.as_str().into()));
         }
+        state.know_names(kernel.names.clone());
         state.restore(kernel.installed.clone());
         state.apply(boot(), Fact::LocalAddresses(vec![Addr::v4([192, 168, 250, 11])]));
         let view = Freshness::new(&Watched::ALWAYS, MAX_VIEW_AGE, fastrand::f64);
@@ -297,6 +300,10 @@ impl Agent {
             return;
         }
         let changes = self.state.take_changes();
+        let denied = changes.denied.iter().filter_map(|key| self.state.tables().denied.get(key));
+        for uid in denied.flat_map(|denial| [denial.dead_uid, denial.owner_uid]) {
+            kernel.names.extend(self.state.pod_name(uid).map(|name| (uid, name.clone())));
+        }
         for op in plan::tables(&kernel.installed, self.state.tables(), &changes) {
             op.apply(&mut kernel.installed);
         }
