@@ -236,16 +236,16 @@ impl Tenant {
         (0..2 * CHANGES).for_each(|number| self.slice(number, "new", number..number + 1, 0..1, None));
     }
 
-    /// A Service whose VIPs are too many is patched, beside 3,000 stale Services.
+    /// A Service whose VIPs are too many is patched, beside 2,000 stale Services.
     pub(crate) fn left_out_service(&mut self) {
-        self.stale_services(3_000, &json!({}));
+        self.stale_services(2_000, &json!({}));
         let ports = (1..=80).map(|port| json!({"name": format!("p{port}"), "port": port}));
         let ports: Vec<Value> = ports.collect();
         let ips: Vec<String> = (0..255).map(|number| ip(30, number)).collect();
         self.0.rests();
         for change in 0..CHANGES {
             let fields = json!({"ports": ports, "externalIPs": ips[..255 - change]});
-            self.service(3_000, "wide", fields);
+            self.service(2_000, "wide", fields);
         }
     }
 

@@ -79,7 +79,7 @@ const ROWS: &[(&str, usize, Act)] = &[
     ("a pod of a Service with 6 slices of 4,000 endpoints changes", 0, |tenant| tenant.listed_pod(6)),
     ("40 slices of 4,000 endpoints are deleted", 0, |tenant| tenant.deleted_slices(40)),
     ("6 slices of 4,000 endpoints are deleted", 0, |tenant| tenant.deleted_slices(6)),
-    ("a left-out Service beside 3,000 stale ones changes", 3_000, Tenant::left_out_service),
+    ("a left-out Service beside 2,000 stale ones changes", 2_000, Tenant::left_out_service),
     ("2,000 Services over one pod that flips, and dies", 2_000, Tenant::crowd),
     ("24,000 denials, another Service's selector changes", 24_000, |tenant| {
         tenant.denials();
@@ -93,9 +93,13 @@ const ROWS: &[(&str, usize, Act)] = &[
 
 /// What the tenant's objects cost in a cluster that is otherwise at rest: tables of memory, of standstills, and of waits.
 fn main() -> ExitCode {
-    let titles =
-        ["One tenant: memory", "One tenant: longest standstill", "One tenant: how long others wait, 99 %"];
-    let [mut memory, mut standstill, mut waits] = titles.map(Table::new);
+    let titles = [
+        "One tenant: memory",
+        "One tenant: longest standstill",
+        "One tenant: how long others wait, 99 %",
+        "One tenant: denials that are missing, or not expected",
+    ];
+    let [mut memory, mut standstill, mut waits, mut wrong] = titles.map(Table::new);
     let synced = Cluster::synced();
     for (name, denials, act) in ROWS {
         let mut tenant = Tenant(synced.clone());
@@ -104,9 +108,9 @@ fn main() -> ExitCode {
         let cost = tenant.0.cost();
         let kibibytes = f64::from(i32::try_from((memory::held() - before) / 1_024).unwrap());
         let wait: Vec<f64> = figures::percentile(&cost.waits, 99).into_iter().collect();
-        assert_eq!(tenant.0.denials(), *denials, "denials of: {name}");
+        let found = tenant.0.denials();
         eprintln!(
-            "{name}: {denials} denials; {:.2} MiB; {:.2} ms; wait {:.2}",
+            "{name}: {found} denials; {:.2} MiB; {:.2} ms; wait {:.2}",
             kibibytes / 1_024.0,
             cost.longest,
             wait.first().unwrap_or(&0.0)
@@ -114,6 +118,8 @@ fn main() -> ExitCode {
         memory.rows.push(Row::new(*name, "MiB", [kibibytes / 1_024.0]).at_most(MEMORY));
         standstill.rows.push(Row::new(*name, "ms", [cost.longest]).at_most(LONGEST));
         waits.rows.push(Row::new(*name, "ms", wait).at_most(WAIT));
+        let difference = f64::from(u32::try_from(found.abs_diff(*denials)).unwrap());
+        wrong.rows.push(Row::new(*name, "denials", [difference]).at_most(0.0));
     }
-    figures::print(&[memory, standstill, waits, lifts::table()])
+    figures::print(&[memory, standstill, waits, wrong, lifts::table()])
 }

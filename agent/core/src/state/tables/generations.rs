@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 /// So many IPs without an owner are remembered. A pod can show other IPs all the time.
-const MOST: usize = 32_768;
+const MOST: usize = 16_384;
 
 /// The last owner of each IP that has none now, and since when.
 #[derive(Debug, Clone, Default)]
