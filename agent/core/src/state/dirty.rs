@@ -360,13 +360,14 @@ impl Dirty {
             return;
         }
         let was_left_out = cluster.vips.left_out.all.contains(name);
-        cluster.set_service(now, name, service.clone());
+        cluster.set_service(now, name, service);
+        let after = cluster.service(name);
         // All VIPs at the addresses of one that is left out are ambiguous.
         let is_same = was_left_out == cluster.vips.left_out.all.contains(name);
         let mut changed = Claims::default();
-        for (one, other) in [(&before, &service), (&service, &before)] {
+        for (one, other) in [(before.as_ref(), after), (after, before.as_ref())] {
             if let Some(one) = one {
-                changed.add(Claims::beyond(one, other.as_ref().filter(|_| is_same)));
+                changed.add(Claims::beyond(one, other.filter(|_| is_same)));
                 self.ips.extend(&one.proxied);
             }
         }
