@@ -236,16 +236,16 @@ impl Tenant {
         (0..2 * CHANGES).for_each(|number| self.slice(number, "new", number..number + 1, 0..1, None));
     }
 
-    /// A Service whose VIPs are too many is patched, beside 2,000 stale Services.
+    /// A Service whose VIPs are too many is patched, beside 1,500 stale Services.
     pub(crate) fn left_out_service(&mut self) {
-        self.stale_services(2_000, &json!({}));
+        self.stale_services(1_500, &json!({}));
         let ports = (1..=80).map(|port| json!({"name": format!("p{port}"), "port": port}));
         let ports: Vec<Value> = ports.collect();
         let ips: Vec<String> = (0..255).map(|number| ip(30, number)).collect();
         self.0.rests();
         for change in 0..CHANGES {
             let fields = json!({"ports": ports, "externalIPs": ips[..255 - change]});
-            self.service(2_000, "wide", fields);
+            self.service(1_500, "wide", fields);
         }
     }
 
@@ -253,7 +253,7 @@ impl Tenant {
     pub(crate) fn crowd(&mut self) {
         let pod = Pod { labels: [("app", "one")].into_iter().collect(), ..self.pod(0) };
         self.shows(pod.clone());
-        for number in 0..2_000 {
+        for number in 0..1_500 {
             let name = format!("crowd-{number}");
             self.service(number, &name, json!({"externalIPs": [ip(40, number)]}));
             self.slice(number, &name, 0..1, 0..1, None);

@@ -79,8 +79,8 @@ const ROWS: &[(&str, usize, Act)] = &[
     ("a pod of a Service with 6 slices of 4,000 endpoints changes", 0, |tenant| tenant.listed_pod(6)),
     ("40 slices of 4,000 endpoints are deleted", 0, |tenant| tenant.deleted_slices(40)),
     ("6 slices of 4,000 endpoints are deleted", 0, |tenant| tenant.deleted_slices(6)),
-    ("a left-out Service beside 2,000 stale ones changes", 2_000, Tenant::left_out_service),
-    ("2,000 Services over one pod that flips, and dies", 2_000, Tenant::crowd),
+    ("a left-out Service beside 1,500 stale ones changes", 1_500, Tenant::left_out_service),
+    ("1,500 Services over one pod that flips, and dies", 1_500, Tenant::crowd),
     ("24,000 denials, another Service's selector changes", 24_000, |tenant| {
         tenant.denials();
         tenant.patches("other");

@@ -123,11 +123,11 @@ fn a_slice_of_one_more_service_than_a_namespace_may_have_is_left_out_until_anoth
         let name: Name = (namespace.into(), format!("web-{number}").as_str().into());
         Slice { name: name.clone(), service: Some(name), ..slice("web", &[(Y, None)]) }
     };
-    for number in 0..2_000 {
+    for number in 0..1_500 {
         world.tell(shown_slice(numbered("crowd", number)));
     }
     assert_eq!(world.state.left_out(), BTreeMap::new());
-    world.tell(shown_slice(numbered("crowd", 2_000))).tell(shown_slice(numbered("other", 0)));
+    world.tell(shown_slice(numbered("crowd", 1_500))).tell(shown_slice(numbered("other", 0)));
     assert_eq!(world.state.left_out(), one("crowd"));
     world.denies(&[Reason::DeadBackend]);
     world.tell(Fact::Slice(Change::Deleted(numbered("crowd", 0)))).later(Duration::from_mins(11));

@@ -28,7 +28,7 @@ pub fn all(quick: bool) -> Vec<Neighbour> {
         left_out_slice(312 / part),
         listed_finished_pod(40 / part),
         unproving_selector(40 / part),
-        stale_services(2_000 / part),
+        stale_services(1_500 / part),
     ]
 }
 

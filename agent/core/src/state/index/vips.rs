@@ -414,7 +414,7 @@ mod tests {
         let mut cluster = ClusterIndex::new(Settings::default());
         cluster.vips.room.take("others".into(), OF_ALL);
         for number in 0..8 {
-            let name: Name = ("flood".into(), number.to_string().into());
+            let name: Name = (format!("flood-{number}").into(), "wide".into());
             let port = |port| ServicePort { port, node_port: 0, protocol: Protocol::Tcp };
             let service = Service {
                 name: name.clone(),

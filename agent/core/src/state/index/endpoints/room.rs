@@ -20,7 +20,7 @@ pub(super) const OF_NAMESPACE: usize = 6 * Slice::MOST_PAIRS;
 const OF_IP: usize = 2_048;
 
 /// Services of one namespace with endpoints. A change of a pod concerns all that list it, at once.
-const SERVICES: usize = 2_000;
+const SERVICES: usize = 1_500;
 
 /// IPs at which slices of a namespace list one pod: more than a pod has on all its networks. A change of the pod concerns all of them.
 const OF_POD: usize = 64;
