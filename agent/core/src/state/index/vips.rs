@@ -100,14 +100,15 @@ impl Vips {
         let addrs: BTreeSet<Addr> = after.into_iter().flat_map(|after| after.vips.iter().copied()).collect();
         let all_ports: BTreeSet<PortNumber> = after.into_iter().flat_map(ports).collect();
         let at_nodes: BTreeSet<PortNumber> = after.into_iter().flat_map(node_ports).collect();
-        let (kept, gone): (Vec<Addr>, Vec<Addr>) = before.vips.iter().partition(|addr| addrs.contains(addr));
         let gone_ports: Vec<PortNumber> =
             ports(before).filter(|number| !all_ports.contains(number)).collect();
-        let at_gone = gone.iter().flat_map(|addr| ports(before).map(|number| vip(*addr, number)));
-        let at_kept = kept.iter().flat_map(|addr| gone_ports.iter().map(|number| vip(*addr, *number)));
-        let at_nodes = node_ports(before).filter(|number| !at_nodes.contains(number));
-        let vips = at_gone.chain(at_kept).map(ClaimedPort::Vip);
-        for claim in at_nodes.map(ClaimedPort::NodePort).chain(vips).take(OF_ONE) {
+        let gone_addrs = before.vips.iter().filter(|addr| !addrs.contains(addr));
+        let at_gone = gone_addrs.flat_map(|addr| ports(before).map(|number| vip(*addr, number)));
+        let kept_addrs = before.vips.iter().filter(|addr| addrs.contains(addr));
+        let at_kept = kept_addrs.flat_map(|addr| gone_ports.iter().map(|number| vip(*addr, *number)));
+        let gone_vips = at_gone.chain(at_kept).map(ClaimedPort::Vip);
+        let gone_node_ports = node_ports(before).filter(|number| !at_nodes.contains(number));
+        for claim in gone_node_ports.map(ClaimedPort::NodePort).chain(gone_vips).take(OF_ONE) {
             self.former.add(now, &before.name.0, (claim, before.name.clone()));
         }
     }

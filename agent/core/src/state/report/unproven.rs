@@ -114,8 +114,9 @@ impl State {
     pub fn left_out(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         let slices = self.slices_left_out(false).map(|slice| &slice.name);
-        let is_whole = |name: &&Name| self.cluster.service(name).is_some_and(|service| !service.partial);
-        let services = self.cluster.vips.left_out.all.iter().filter(is_whole);
+        let vips = &self.cluster.vips.left_out.all;
+        let services = vips.iter().filter_map(|name| self.cluster.service(name));
+        let services = services.filter(|service| !service.partial).map(|service| &service.name);
         for (namespace, _) in slices.chain(services) {
             *counts.entry(namespace.to_string()).or_default() += 1;
         }

@@ -106,10 +106,10 @@ impl State {
         forgotten.ended_on(&self.cluster, &nodes);
         let believed = self.cluster.forget_strays(now);
         forgotten.ranges(&self.cluster, &believed);
-        if self.is_listed() {
-            let (orphan_ips, cluster) = (&self.orphan_ips, &self.cluster);
-            let is_in_use = |ip| orphan_ips.mentions(ip) || cluster.names_own_pod(ip);
-            self.generations.expire(now, is_in_use);
+        // While everything is listed anew, no IP seems to be in use.
+        if self.is_listed {
+            let in_use = |ip| self.orphan_ips.mentions(ip) || self.cluster.names_own_pod(ip);
+            self.generations.expire(now, in_use);
         }
         forgotten.orphan_ips = true;
         self.apply_consequences(now, forgotten);
