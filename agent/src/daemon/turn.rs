@@ -16,7 +16,7 @@ use waiting::Waiting;
 
 /// After this time, the rest waits for the next turn: what ends a denial is written after one, and the lease, netlink and probes come
 /// before. Something of each kind is done in every turn.
-const TURN: Duration = Duration::from_millis(3);
+pub const TURN: Duration = Duration::from_millis(3);
 
 /// Objects and endpoints of a list that are applied at once: a few milliseconds' worth.
 pub const PART: usize = 512;

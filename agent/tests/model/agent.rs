@@ -9,7 +9,7 @@ use epguard::daemon::lease::Lease;
 use epguard::daemon::run::gather::Gather;
 use epguard::daemon::run::inbox::{BACKLOG, Inbox, Turn as Input};
 use epguard::daemon::turn::waiting::Waiting;
-use epguard::daemon::turn::{Observer, Turn, UNREAD};
+use epguard::daemon::turn::{Observer, TURN, Turn, UNREAD};
 use epguard::shared::clock::Clocks;
 use epguard::watch::{Event as Told, Message, Watches, start};
 use epguard_common::{Addr, Event, Mode, Reason, Suspect, Uid, UidState};
@@ -323,7 +323,7 @@ impl Costs {
         if self == Self::NONE {
             return Duration::ZERO;
         }
-        Duration::from_millis(3) + self.message + self.step
+        TURN + self.message + self.step
     }
 
     /// How long what waits takes at most to be judged, whatever it is.
