@@ -115,13 +115,11 @@ impl Tenant {
 
     /// The external IPs of one of 100 Services change, which share them.
     pub(crate) fn shared_external_ips(&mut self) {
-        let ports = (1..=40).map(|port| json!({"name": format!("p{port}"), "port": port}));
-        let ports: Vec<Value> = ports.collect();
         let ips: Vec<String> = (0..64).map(|number| ip(30, number)).collect();
-        self.stale_services(100, &json!({"ports": ports, "externalIPs": ips}));
+        self.stale_services(100, &json!({"externalIPs": ips}));
         self.0.rests();
         for change in 0..CHANGES {
-            let fields = json!({"ports": ports, "externalIPs": ips[..64 - change % 2]});
+            let fields = json!({"externalIPs": ips[..64 - change % 2]});
             self.service(0, "stale-0", fields);
         }
     }

@@ -74,8 +74,8 @@ fn write(real_loop: &RealLoop, writes: Vec<Fact>) -> Repeated {
     })
 }
 
-/// Ends the denial and lets it be proven anew, each once the map has what was before. Reads the map itself: a turn goes on after its
-/// first write.
+/// Ends the denial and lets it be proven anew, each once the map has what was before. Reads the map itself, since a turn goes on
+/// after its write.
 fn lift(watches: &Sender<Message>, judged: &Judged) -> Vec<f64> {
     let mut samples = Vec::new();
     for number in 10..10 + LIFTS {

@@ -23,7 +23,7 @@ pub fn all(quick: bool) -> Vec<Neighbour> {
         large_slices(80 / part),
         addresses(256 / part),
         ports_of_a_dead_pod(4_000 / part),
-        rivals(100 / part),
+        rivals(88 / part),
         pending_pod(1_000 / part, 200 / part),
         left_out_slice(312 / part),
         listed_finished_pod(40 / part),
@@ -73,17 +73,13 @@ fn ports_of_a_dead_pod(ports: usize) -> Neighbour {
     Neighbour { name: "many ports at the IP of a dead pod", objects, writes }
 }
 
-/// Services that share external IPs, of which one is patched.
+/// Services that share external IPs, of which one is patched. They have as many VIPs as there is room for.
 fn rivals(count: usize) -> Neighbour {
-    let ips: Vec<String> = (0..64).map(|number| ip(31, number)).collect();
+    let ips: Vec<String> = (0..45).map(|number| ip(31, number)).collect();
     let shared = |number: usize, ports| service(&format!("rival-{number}"), number, &ips, ports, "rival");
-    let mut objects: Vec<Fact> = (0..count).map(|number| shared(number, 40)).collect();
+    let mut objects: Vec<Fact> = (0..count).map(|number| shared(number, 2)).collect();
     objects.extend(stale(count, "rival"));
-    Neighbour {
-        name: "Services that share external IPs",
-        objects,
-        writes: vec![shared(0, 39), shared(0, 40)],
-    }
+    Neighbour { name: "Services that share external IPs", objects, writes: vec![shared(0, 1), shared(0, 2)] }
 }
 
 /// A pod without an IP beside Services with denials and other pods of many labels.
