@@ -180,7 +180,7 @@ fn objects(status: &Status, table: &mut Table) {
     table.row(
         (left_out > 0).then(|| format!("{left_out} {too_large}{by}")),
         "the slices of a namespace may have 24,576 pairs of address and port, 2,048 of one Service at one IP, and 8,192 \
-         of VIP and port, 4,096 of one Service: split them, or have their owner remove them",
+         of VIP and port, 4,096 of one Service, and a namespace 1,500 Services with endpoints: split them, or have their owner remove them",
     );
     let Partial { count: unread, first: named } = &status.partial;
     let (objects, named) = (count(*unread, "object"), first(named, named.len(), *unread));
