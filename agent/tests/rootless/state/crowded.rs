@@ -56,8 +56,7 @@ fn a_service_of_a_slice_of_which_nothing_is_kept_has_no_denials() {
 }
 
 #[test]
-fn an_ip_that_a_slice_of_1000_endpoints_and_4_ports_lists_is_no_orphan_and_one_that_only_a_larger_slice_lists_is()
- {
+fn an_ip_in_a_slice_of_1000_endpoints_and_4_ports_is_no_orphan_and_one_that_only_a_larger_slice_lists_is() {
     let listing = |ports: u16| {
         let ips = (0..1_000_u16).map(|number| format!("10.20.{}.{}", number >> 8, number & 255));
         let listed = ips.chain([X.ip().to_string()]).skip(1).map(|ip| json!({"addresses": [ip]}));
