@@ -51,7 +51,8 @@ impl<'a> Series<'a> {
         if let (Some(Reason::Terminated), Some(to)) = (expected.denied, &call.call) {
             self.stage.agent.await_orphan_ip(self.stage.cluster.names.address(to)?)?;
         }
-        if let (true, Some(_), Some(flow)) = (at_sockets, expected.denied, &call.on) {
+        let must_be_recognized = expected.denied.is_some() || !call.counted.is_empty();
+        if let Some(flow) = call.on.as_ref().filter(|_| at_sockets && must_be_recognized) {
             clients.await_settled(flow);
         }
         let before = self.quiet()?;
