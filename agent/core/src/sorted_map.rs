@@ -169,6 +169,25 @@ impl<K: Ord, V> SortedMap<K, V> {
     }
 }
 
+impl<K: Ord> SortedMap<K, u32> {
+    /// Counts one thing more behind a key.
+    pub fn count(&mut self, key: K) {
+        match self.get_mut(&key) {
+            Some(things) => *things += 1,
+            None => drop(self.insert(key, 1)),
+        }
+    }
+
+    /// Counts one thing less. The key goes with the last one.
+    pub fn uncount(&mut self, key: &K) {
+        if let Some(things) = self.get_mut(key).filter(|things| **things > 1) {
+            *things -= 1;
+        } else {
+            self.remove(key);
+        }
+    }
+}
+
 impl<K: Ord + Copy> SortedMap<K, ()> {
     /// Takes the first keys, at most so many.
     pub fn take_first(&mut self, most: usize) -> BTreeSet<K> {

@@ -132,27 +132,29 @@ impl Dirty {
 
     /// Adds what a change of the endpoints of Services concerns.
     pub fn changed_endpoints(&mut self, touched: Touched, cluster: &mut ClusterIndex) {
-        let mut doubted = touched.shows_writer;
-        for (uid, ip, service) in &touched.places {
-            if cluster.index_stale_at(*uid, service, *ip) {
-                // A live pod of its name is the Service's own from now on, whichever IP it has.
-                self.service(service);
+        for (service, mut touched) in touched.services {
+            let mut ips: BTreeSet<Addr> = touched.places.iter().map(|(ip, _)| *ip).collect();
+            let named = touched.places.iter().filter_map(|(ip, target)| target.map(|uid| (uid, *ip)));
+            let named: BTreeSet<(Uid, Addr)> = named.collect();
+            for (uid, ip) in &named {
+                if cluster.index_stale_at(*uid, &service, *ip) {
+                    // A live pod of its name is the Service's own from now on, whichever IP it has.
+                    touched.all = true;
+                }
+                self.listed(cluster, &service, *uid);
+                touched.shows_writer |= cluster.listing_may_change_selector(&service, cluster.pods.get(*uid));
             }
-            self.listed(cluster, service, *uid);
-            if cluster.listing_may_change_selector(service, cluster.pods.get(*uid)) {
-                doubted.insert(service.clone());
+            if touched.shows_writer {
+                self.selector(cluster, &service);
             }
+            if touched.all {
+                self.service(&service);
+            }
+            if !ips.is_empty() {
+                self.scope(&service).ips.append(&mut ips);
+            }
+            self.pods.extend(named.into_iter().map(|(uid, _)| uid));
         }
-        for service in &doubted {
-            self.selector(cluster, service);
-        }
-        for service in &touched.services {
-            self.service(service);
-        }
-        for (service, ip) in touched.pairs {
-            self.pair(&service, ip);
-        }
-        self.pods.extend(touched.places.into_iter().map(|(uid, ..)| uid));
     }
 
     /// All endpoints of a Service that may be denied.

@@ -126,19 +126,26 @@ pub struct OfService {
 }
 
 impl OfService {
-    /// Edits the listing of a target. Does nothing if there is none.
-    pub fn edit(&mut self, key: &(Endpoint, Target), edit: impl FnOnce(&mut Listing)) {
-        let Some(listing) = self.endpoints.get_mut(key) else {
-            return;
+    /// Edits the listing of a target. True if it is new.
+    pub fn edit(&mut self, key: (Endpoint, Target), edit: impl FnOnce(&mut Listing)) -> bool {
+        let Some(listing) = self.endpoints.get_mut(&key) else {
+            let mut listing = Listing::default();
+            edit(&mut listing);
+            self.foreign += listing.foreign_pods(key.1);
+            self.endpoints.insert(key, listing);
+            return true;
         };
         self.foreign -= listing.foreign_pods(key.1);
         edit(listing);
         self.foreign += listing.foreign_pods(key.1);
+        false
     }
 
     /// Removes the listing of a target.
     pub fn remove(&mut self, key: &(Endpoint, Target)) {
-        if let Some(listing) = self.endpoints.get(key) {
+        if self.foreign > 0
+            && let Some(listing) = self.endpoints.get(key)
+        {
             self.foreign -= listing.foreign_pods(key.1);
         }
         self.endpoints.remove(key);

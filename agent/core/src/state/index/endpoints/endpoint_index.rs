@@ -12,7 +12,7 @@ use crate::sorted_map::SortedMap;
 use crate::state::index::Moment;
 use crate::state::index::quota::{LeftOut, Quota};
 use epguard_common::{Addr, Uid};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 /// How often a packet to an endpoint is noted.
@@ -41,23 +41,26 @@ pub struct EndpointIndex {
     pub(super) kept: Counts<Text>,
 }
 
-/// The entries that a change of slices touched.
+/// What a change of slices touched, by Service.
 #[derive(Debug, Default)]
 pub struct Touched {
-    /// (Service, IP) pairs.
-    pub pairs: BTreeSet<(Name, Addr)>,
-    /// Services of which a slice was left out, or no longer is: that concerns all their denials.
-    pub services: BTreeSet<Name>,
-    /// Pods that are named there, or were until now.
-    pub places: BTreeSet<(Uid, Addr, Name)>,
-    /// Services of which a slice shows another writer, or another namespace.
-    pub shows_writer: BTreeSet<Name>,
+    pub services: BTreeMap<Name, TouchedService>,
+}
+
+/// What it touched of one Service.
+#[derive(Debug, Default)]
+pub struct TouchedService {
+    /// Its endpoints, with the pods that are named there, or were until now; in no order, some more than once.
+    pub places: Vec<(Addr, Target)>,
+    /// A slice was left out, or no longer is: that concerns all denials.
+    pub all: bool,
+    /// A slice shows another writer, or another namespace.
+    pub shows_writer: bool,
 }
 
 impl Touched {
-    pub(crate) fn add(&mut self, service: &Name, ip: Addr, target: Target) {
-        self.pairs.insert((service.clone(), ip));
-        self.places.extend(target.map(|uid| (uid, ip, service.clone())));
+    pub(super) fn of(&mut self, service: &Name) -> &mut TouchedService {
+        self.services.entry(service.clone()).or_default()
     }
 }
 
@@ -114,57 +117,63 @@ impl EndpointIndex {
         }
     }
 
-    /// Edits the listing of a target, which is added if there is none.
+    /// Edits the listing of one target, as [`Self::edit_all`] does.
     fn edit(&mut self, service: &Name, endpoint: Endpoint, target: Target, edit: impl FnOnce(&mut Listing)) {
-        let key = (endpoint, target);
+        self.edit_all(service, [(endpoint, target, edit)]);
+    }
+
+    /// Edits the listings of these targets of a Service. Those that it lacks are added.
+    fn edit_all<F: FnOnce(&mut Listing)>(
+        &mut self,
+        service: &Name,
+        targets: impl IntoIterator<Item = (Endpoint, Target, F)>,
+    ) {
         let of_namespaces = &mut self.of_namespaces;
         let known = self.services.entry(service.clone()).or_insert_with(|| {
             *of_namespaces.entry(service.0.clone()).or_default() += 1;
             OfService::default()
         });
-        let is_new = !known.endpoints.contains_key(&key);
-        if is_new {
-            known.endpoints.insert(key, Listing::default());
+        let mut remembered = self.remembered.remove(service).unwrap_or_default();
+        let mut new = Vec::new();
+        for (endpoint, target, edit) in targets {
+            let is_new = known.edit((endpoint, target), |listing| {
+                if !listing.is_current() {
+                    remembered.remove(&(listing.used, endpoint, target));
+                }
+                edit(listing);
+                if !listing.is_current() {
+                    remembered.insert((listing.used, endpoint, target));
+                }
+            });
+            if is_new {
+                new.push((endpoint.ip, target));
+            }
         }
-        let remembered = &mut self.remembered;
-        known.edit(&key, |listing| {
-            if !listing.is_current() {
-                ungroup(remembered, service, &(listing.used, endpoint, target));
+        if !remembered.is_empty() {
+            self.remembered.insert(service.clone(), remembered);
+        }
+        self.count(service, &new);
+    }
+
+    /// Counts these targets, which are new.
+    fn count(&mut self, service: &Name, targets: &[(Addr, Target)]) {
+        self.room.take(service.0.clone(), targets.len());
+        for (ip, target) in targets {
+            self.ips.count((*ip, service.clone()));
+            if let Some(uid) = target {
+                self.places.add(*uid, *ip);
             }
-            edit(listing);
-            if !listing.is_current() {
-                let remembered = remembered.entry(service.clone()).or_default();
-                remembered.insert((listing.used, endpoint, target));
-            }
-        });
-        if is_new {
-            self.count(service, endpoint.ip, target);
         }
     }
 
-    /// Counts a target that is new.
-    fn count(&mut self, service: &Name, ip: Addr, target: Target) {
-        self.room.take(service.0.clone(), 1);
-        let key = (ip, service.clone());
-        match self.ips.get_mut(&key) {
-            Some(targets) => *targets += 1,
-            None => drop(self.ips.insert(key, 1)),
-        }
-        if let Some(uid) = target {
-            self.places.add(uid, ip);
-        }
-    }
-
-    /// Counts a target less.
-    pub(super) fn uncount(&mut self, service: &Name, ip: Addr, target: Target) {
-        self.room.give_back(&service.0, 1);
-        let key = (ip, service.clone());
-        match self.ips.get_mut(&key) {
-            Some(targets) if *targets > 1 => *targets -= 1,
-            _ => drop(self.ips.remove(&key)),
-        }
-        if let Some(uid) = target {
-            self.places.remove(uid, ip);
+    /// Counts these targets less.
+    pub(super) fn uncount(&mut self, service: &Name, targets: &[(Addr, Target)]) {
+        self.room.give_back(&service.0, targets.len());
+        for (ip, target) in targets {
+            self.ips.uncount(&(*ip, service.clone()));
+            if let Some(uid) = target {
+                self.places.remove(*uid, *ip);
+            }
         }
     }
 
@@ -203,7 +212,9 @@ impl EndpointIndex {
         if let Some(slice) = slice {
             if is_left_out {
                 self.left_out.add(&slice.name, slice.service.clone(), []);
-                touched.services.extend(slice.service.clone());
+                if let Some(service) = &slice.service {
+                    touched.of(service).all = true;
+                }
             }
             self.keep(slice);
         }
@@ -211,30 +222,28 @@ impl EndpointIndex {
 
     fn list(&mut self, part: &SlicePart<'_>, touched: &mut Touched) {
         let service = part.service;
-        for (endpoint, shown, port) in part.named() {
-            self.edit(service, endpoint, shown.target, |listing| {
-                listing.add(port.name, shown.ready, part.slice.foreign);
-            });
-        }
-        if part.slice.foreign && part.endpoints.iter().any(|shown| shown.target.is_some()) {
-            touched.shows_writer.insert(service.clone());
+        let touched = touched.of(service);
+        let foreign = part.slice.foreign;
+        let targets = part.named().map(|(endpoint, shown, port)| {
+            let add = move |listing: &mut Listing| listing.add(port.name, shown.ready, foreign);
+            (endpoint, shown.target, add)
+        });
+        self.edit_all(service, targets);
+        if foreign && part.endpoints.iter().any(|shown| shown.target.is_some()) {
+            touched.shows_writer = true;
         }
         for namespace in &part.slice.namespaces {
-            if self.name_namespace(service, namespace) {
-                touched.shows_writer.insert(service.clone());
-            }
+            touched.shows_writer |= self.name_namespace(service, namespace);
         }
-        for shown in &part.endpoints {
-            touched.add(service, shown.ip, shown.target);
-        }
+        touched.places.extend(part.endpoints.iter().map(|shown| (shown.ip, shown.target)));
     }
 
     fn unlist(&mut self, now: Duration, part: &SlicePart<'_>, touched: &mut Touched) {
-        for (endpoint, shown, _) in part.named() {
-            self.edit(part.service, endpoint, shown.target, |listing| listing.take_away(now, shown.ready));
-        }
-        for shown in &part.endpoints {
-            touched.add(part.service, shown.ip, shown.target);
-        }
+        let targets = part.named().map(|(endpoint, shown, _)| {
+            let take_away = move |listing: &mut Listing| listing.take_away(now, shown.ready);
+            (endpoint, shown.target, take_away)
+        });
+        self.edit_all(part.service, targets);
+        touched.of(part.service).places.extend(part.endpoints.iter().map(|shown| (shown.ip, shown.target)));
     }
 }

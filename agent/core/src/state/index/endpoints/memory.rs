@@ -1,7 +1,6 @@
 //! The memory of endpoints that no slice lists any more: how long it keeps them, and how many.
 
 use super::{Endpoint, EndpointIndex, Target, Touched};
-use crate::counts::ungroup;
 use crate::facts::Name;
 use crate::state::index::Moment;
 use std::collections::BTreeSet;
@@ -27,34 +26,42 @@ impl EndpointIndex {
         let (mut touched, mut room) = (Touched::default(), AT_ONCE);
         for service in due {
             let old = self.remembered.get(&service).into_iter().flatten();
-            let gone: Vec<_> = old.take_while(|(used, ..)| is_old(*used)).take(room).copied().collect();
-            room -= gone.len();
-            self.forget(&service, gone, &mut touched);
+            let count = old.take_while(|(used, ..)| is_old(*used)).take(room).count();
+            room -= count;
+            self.forget_oldest(&service, count, &mut touched);
         }
         touched
     }
 
     /// Removes the oldest endpoints of a Service that no slice lists, beyond [`MAX_REMEMBERED`].
     pub(crate) fn drop_surplus(&mut self, service: &Name, touched: &mut Touched) {
-        if let Some(all) = self.remembered.get(service) {
-            let gone = all.iter().take(all.len().saturating_sub(MAX_REMEMBERED));
-            self.forget(service, gone.copied().collect(), touched);
-        }
+        let remembered = self.remembered.get(service).map_or(0, BTreeSet::len);
+        self.forget_oldest(service, remembered.saturating_sub(MAX_REMEMBERED), touched);
     }
 
-    fn forget(&mut self, service: &Name, gone: Vec<(Moment, Endpoint, Target)>, touched: &mut Touched) {
-        let Some(known) = self.services.get_mut(service) else { return };
-        for (_, endpoint, target) in &gone {
-            known.remove(&(*endpoint, *target));
+    /// Removes so many endpoints of a Service that no slice lists.
+    fn forget_oldest(&mut self, service: &Name, count: usize, touched: &mut Touched) {
+        let (Some(known), Some(remembered)) =
+            (self.services.get_mut(service), self.remembered.get_mut(service))
+        else {
+            return;
+        };
+        let mut places = Vec::with_capacity(count);
+        while places.len() < count
+            && let Some((_, endpoint, target)) = remembered.pop_first()
+        {
+            known.remove(&(endpoint, target));
+            places.push((endpoint.ip, target));
+        }
+        if remembered.is_empty() {
+            self.remembered.remove(service);
         }
         if known.endpoints.is_empty() {
             self.forget_service(service);
         }
-        for one in gone {
-            ungroup(&mut self.remembered, service, &one);
-            let (_, Endpoint { ip, .. }, target) = one;
-            self.uncount(service, ip, target);
-            touched.add(service, ip, target);
+        self.uncount(service, &places);
+        if !places.is_empty() {
+            touched.of(service).places.append(&mut places);
         }
     }
 }
@@ -77,7 +84,10 @@ mod tests {
             index.set(Duration::ZERO, &name(service), Some(listing(&name(service), ips)));
             index.set(Duration::ZERO, &name(service), None);
         }
-        let mut removed = || index.expire(MEMORY * 2).pairs.len();
+        let mut removed = || {
+            let touched = index.expire(MEMORY * 2);
+            touched.services.values().map(|service| service.places.len()).sum::<usize>()
+        };
         assert_eq!([removed(), removed(), removed()], [2_048, 1_952, 0]);
     }
 }

@@ -10,21 +10,12 @@ pub struct Places(SortedMap<(Uid, Addr), u32>);
 impl Places {
     /// An endpoint at the IP names the UID from now on.
     pub fn add(&mut self, uid: Uid, ip: Addr) {
-        match self.0.get_mut(&(uid, ip)) {
-            Some(endpoints) => *endpoints += 1,
-            None => drop(self.0.insert((uid, ip), 1)),
-        }
+        self.0.count((uid, ip));
     }
 
     /// An endpoint at the IP names the UID no more.
     pub fn remove(&mut self, uid: Uid, ip: Addr) {
-        let Some(endpoints) = self.0.get_mut(&(uid, ip)) else {
-            return;
-        };
-        *endpoints -= 1;
-        if *endpoints == 0 {
-            self.0.remove(&(uid, ip));
-        }
+        self.0.uncount(&(uid, ip));
     }
 
     /// True if a slice lists the UID, or did recently.

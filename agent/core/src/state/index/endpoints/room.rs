@@ -67,7 +67,9 @@ impl EndpointIndex {
         if !self.left_out.remove(name, slice.service.clone(), []) {
             return Some(slice);
         }
-        touched.services.extend(slice.service);
+        if let Some(service) = &slice.service {
+            touched.of(service).all = true;
+        }
         None
     }
 
@@ -282,7 +284,8 @@ mod tests {
         for number in 0..3 {
             let huge = slice(&format!("huge-{}", number % 2), number).emptied();
             let touched = index.set(NOW, &huge.name.clone(), Some(huge));
-            assert!(touched.pairs.is_empty() && touched.services.contains(&named("flood", "web")));
+            let web = &touched.services[&named("flood", "web")];
+            assert!(web.all && web.places.is_empty());
         }
     }
 }
