@@ -113,10 +113,10 @@ impl Tenant {
         (1..CHANGES).for_each(|change| self.lists(listing(0, change)));
     }
 
-    /// The external IPs of one of 100 Services change, which share them.
+    /// The external IPs of one of 90 Services change, which share them.
     pub(crate) fn shared_external_ips(&mut self) {
         let ips: Vec<String> = (0..64).map(|number| ip(30, number)).collect();
-        self.stale_services(100, &json!({"externalIPs": ips}));
+        self.stale_services(90, &json!({"externalIPs": ips}));
         self.0.rests();
         for change in 0..CHANGES {
             let fields = json!({"externalIPs": ips[..64 - change % 2]});

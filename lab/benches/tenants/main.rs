@@ -60,9 +60,9 @@ const ROWS: &[(&str, usize, Act)] = &[
     ("two deleted slices of 1,024 ports of such a pod", 2_048, |tenant| tenant.deleted_ports(2, 1_024)),
     ("24 slices list a dead pod at 1,024 addresses each", 0, |tenant| tenant.dead_at_many_ips(24, 24_576)),
     ("24 slices list 384 dead pods at 64 addresses each", 8_192, |tenant| tenant.dead_at_many_ips(24, 64)),
-    ("100 Services share 64 external IPs, one changes", 100, Tenant::shared_external_ips),
-    ("90 Services share 90 external IPs, one changes its port", 90, |tenant| {
-        tenant.services_at_each_address(90);
+    ("90 Services share 64 external IPs, one changes", 90, Tenant::shared_external_ips),
+    ("75 Services share 75 external IPs, one changes its port", 75, |tenant| {
+        tenant.services_at_each_address(75);
     }),
     ("pods wait beside 1,000 Services of 250 labels", 0, Tenant::waiting_pods),
     ("4,000 pods wait beside a Service with 128 dead ones, which changes", 0, |tenant| {

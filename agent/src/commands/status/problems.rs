@@ -179,7 +179,7 @@ fn objects(status: &Status, table: &mut Table) {
         "EndpointSlices or Services are too large for the index, so those Services have no denials";
     table.row(
         (left_out > 0).then(|| format!("{left_out} {too_large}{by}")),
-        "the slices of a namespace may have 24,576 pairs of address and port, 2,048 of one Service at one IP, and 8,192 \
+        "the slices of a namespace may have 24,576 pairs of address and port, 2,048 of one Service at one IP, and 6,144 \
          of VIP and port, 4,096 of one Service, and a namespace 1,500 Services with endpoints: split them, or have their owner remove them",
     );
     let Partial { count: unread, first: named } = &status.partial;

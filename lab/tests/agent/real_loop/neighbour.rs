@@ -23,7 +23,7 @@ pub fn all(quick: bool) -> Vec<Neighbour> {
         large_slices(80 / part),
         addresses(256 / part),
         ports_of_a_dead_pod(4_000 / part),
-        rivals(88 / part),
+        rivals(66 / part),
         pending_pod(1_000 / part, 200 / part),
         left_out_slice(312 / part),
         listed_finished_pod(40 / part),

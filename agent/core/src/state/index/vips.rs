@@ -19,7 +19,7 @@ pub const OF_ONE: usize = 4_096;
 const OF_ALL: usize = 16 * capacity::SERVICES;
 
 /// Those of one namespace. A change of a Service concerns all Services at its addresses, at once.
-const OF_NAMESPACE: usize = 2 * OF_ONE;
+const OF_NAMESPACE: usize = OF_ONE + OF_ONE / 2;
 
 /// A port and the number of its protocol.
 pub type PortNumber = (u16, u8);
