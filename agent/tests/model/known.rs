@@ -35,7 +35,9 @@ pub fn histories() -> Vec<Known> {
 }
 
 fn of_writers_and_nodes() -> Vec<Known> {
-    use Op::{Address, Bring, Delete, End, Force, Restart, Run, Stall, Step};
+    use Op::{
+        Address, Bring, Create, Delete, End, Finish, Force, PodGc, Pull, Restart, RollOut, Run, Stall, Step,
+    };
     // A writer of slices keeps the targetRef of a pod while its IP is the same; `number` is the next pod's.
     let kept_target = |setup, number| {
         let ends = [(0, Run(PG, 0, 0, 0)), (0, Delete(0)), (0, End(0)), (0, Step(0, 0))];
@@ -65,6 +67,31 @@ fn of_writers_and_nodes() -> Vec<Known> {
                 ],
             ),
             dead_backend,
+        ),
+        (
+            "nothing happens until the last endpoint that another writer listed is forgotten",
+            history(
+                Setup { ipam: Ipam::Cluster, patient: false, ..SETUP },
+                &[
+                    (0, RollOut(PG, 0, 2_361)),
+                    (63, RollOut(WEB, 0, 494)),
+                    (2_923, Restart(1_523)),
+                    (2_504, Finish(0)),
+                    (8_676, Run(PG, 0, 0, 0)),
+                    (0, Finish(1)),
+                    (11_805, Bring(API, 0, 0, 0)),
+                    (0, PodGc(0)),
+                    (0, Pull(0)),
+                    (0, Create(API, 0, 0)),
+                    (2_067, End(0)),
+                    (294, Force(3)),
+                    (0, End(3)),
+                    (0, End(2)),
+                    (0, Create(API, 0, 1)),
+                    (0, Step(3, 0)),
+                ],
+            ),
+            &["reused"],
         ),
         (
             "the stream of pods lags while a pod of the Service gets the IP of a dead one, as confirmations show",

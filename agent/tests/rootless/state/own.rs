@@ -121,6 +121,16 @@ fn a_selector_proves_nothing_where_another_writer_lists_a_pod_or_did() {
 }
 
 #[test]
+fn a_selector_proves_again_once_no_endpoint_that_another_writer_listed_is_remembered() {
+    let (mut world, _) = listing_a(Some(selecting("pg")));
+    let c = pod("shop", "c", "pg", &[Y]);
+    let second = Slice { foreign: true, ..slice("second", &[(Y, Some(c.uid))]) };
+    world.pod(&c).tell(shown_slice(second.clone())).tell(Fact::Slice(Change::Deleted(second)));
+    world.pod(&pod("shop", "b", "api", &[X])).denies_as("another writer listed a pod recently", &[]);
+    world.later(Duration::from_mins(11)).denies(&[Reused]);
+}
+
+#[test]
 fn a_selector_proves_nothing_while_slices_list_pods_that_it_does_not_select_dead_or_alive() {
     let (mut world, _) = listing_a(Some(selecting("only-its-controller-knows")));
     world.pod(&pending("other", "c", "pg"));

@@ -54,7 +54,7 @@ pub struct TouchedService {
     pub places: Vec<(Addr, Target)>,
     /// A slice was left out, or no longer is: that concerns all denials.
     pub all: bool,
-    /// A slice shows another writer, or another namespace.
+    /// A slice shows another writer, or another namespace; or no endpoint that another writer listed is left.
     pub shows_writer: bool,
 }
 

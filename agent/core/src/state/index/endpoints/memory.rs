@@ -46,6 +46,7 @@ impl EndpointIndex {
         else {
             return;
         };
+        let had_other_writer = known.foreign > 0;
         let mut places = Vec::with_capacity(count);
         while places.len() < count
             && let Some((_, endpoint, target)) = remembered.pop_first()
@@ -53,6 +54,7 @@ impl EndpointIndex {
             known.remove(&(endpoint, target));
             places.push((endpoint.ip, target));
         }
+        let has_other_writer = known.foreign > 0;
         if remembered.is_empty() {
             self.remembered.remove(service);
         }
@@ -61,7 +63,9 @@ impl EndpointIndex {
         }
         self.uncount(service, &places);
         if !places.is_empty() {
-            touched.of(service).places.append(&mut places);
+            let touched = touched.of(service);
+            touched.places.append(&mut places);
+            touched.shows_writer |= had_other_writer && !has_other_writer;
         }
     }
 }
