@@ -1,19 +1,20 @@
 //! The gate: packets that nothing is wrong with end here, before they are parsed.
 //!
-//! A table holds a byte for each bucket of addresses. A packet whose addresses fall into buckets without a bit needs no verdict. A
+//! Two tables hold a byte for each bucket of addresses. A packet whose addresses fall into buckets without a bit needs no verdict.
+//! The second table is looked at only on a hit of the first: an address that shares a bucket in one seldom shares one in the other. A
 //! bit too many costs time; a bit too few would miss a denial, or a lift. So the agent sets bits before it writes an entry, and
 //! clears them after it has removed one.
 
 use crate::{Addr, View};
 
-/// Buckets of addresses.
+/// Buckets of addresses in each table.
 pub const BUCKETS: usize = 8_192;
 
-/// GATE, one element, written by the agent's map writer only.
+/// The one element of GATE, and of `SECOND_GATE`. Written by the agent's map writer only.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gate {
-    /// [`Gate::WRITTEN`], [`Gate::SHOWS_FLOWS`]. 0: no agent has written the table, so every packet is judged.
+    /// [`Gate::WRITTEN`], [`Gate::SHOWS_FLOWS`]. 0: no agent has written the table, which then ends no packet.
     pub valid: u32,
     /// Bits of each bucket.
     pub buckets: [u8; BUCKETS],
@@ -34,23 +35,78 @@ impl Gate {
 
     /// A table without addresses.
     pub const EMPTY: Self = Self { valid: Self::WRITTEN | Self::SHOWS_FLOWS, buckets: [0; BUCKETS] };
+}
+
+/// Both tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gates {
+    /// GATE.
+    pub first: Gate,
+    /// `SECOND_GATE`.
+    pub second: Gate,
+}
+
+impl Gates {
+    /// Tables without addresses.
+    pub const EMPTY: Self = Self { first: Gate::EMPTY, second: Gate::EMPTY };
 
     /// Adds an address.
     pub fn add(&mut self, addr: Addr, bit: u8) {
-        self.buckets[bucket(addr.words())] |= bit;
+        let hash = Hash::of(addr.words());
+        self.first.buckets[hash.first()] |= bit;
+        self.second.buckets[hash.second()] |= bit;
+    }
+
+    /// The bits of all buckets.
+    pub fn bits(&self) -> impl Iterator<Item = u8> {
+        self.first.buckets.into_iter().chain(self.second.buckets)
+    }
+
+    /// The same, to change them.
+    pub fn bits_mut(&mut self) -> impl Iterator<Item = &mut u8> {
+        self.first.buckets.iter_mut().chain(&mut self.second.buckets)
+    }
+
+    /// The bits that both tables have for an address.
+    pub fn flags_at(&self, addr: Addr) -> u8 {
+        let hash = Hash::of(addr.words());
+        self.first.buckets[hash.first()] & self.second.buckets[hash.second()]
     }
 }
 
-/// The bucket of an address, from its words as they lie in memory. The octets that differ between the pods of a node become
-/// the highest bits of the second word, and stay distinct in the highest bits of the product.
-#[inline(always)]
-#[allow(clippy::cast_possible_truncation, reason = "13 bits are left")]
-pub const fn bucket(words: [u32; 4]) -> usize {
-    let high = words[0] as u64 | (words[1] as u64) << 32;
-    let low = words[2] as u64 | (words[3] as u64) << 32;
-    let mixed = high.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ low;
-    let mixed = mixed ^ mixed >> 29;
-    (mixed.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 51) as usize
+/// What places an address into buckets.
+#[derive(Clone, Copy)]
+pub struct Hash(u64);
+
+impl Hash {
+    /// The hash of an address, from its words as they lie in memory. The octets that differ between the pods of a node become
+    /// the highest bits of the second word, and stay distinct in the highest bits of the product.
+    #[inline(always)]
+    pub const fn of(words: [u32; 4]) -> Self {
+        let high = words[0] as u64 | (words[1] as u64) << 32;
+        let low = words[2] as u64 | (words[3] as u64) << 32;
+        let mixed = high.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ low;
+        let mixed = mixed ^ mixed >> 29;
+        Self(mixed.wrapping_mul(0xd6e8_feb8_6659_fd93))
+    }
+
+    /// The bucket of the first table: the highest bits.
+    #[inline(always)]
+    pub const fn first(self) -> usize {
+        self.bucket(51)
+    }
+
+    /// The bucket of the second table: the bits below.
+    #[inline(always)]
+    pub const fn second(self) -> usize {
+        self.bucket(38)
+    }
+
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation, reason = "13 bits are left")]
+    const fn bucket(self, shift: u32) -> usize {
+        (self.0 >> shift) as usize & (BUCKETS - 1)
+    }
 }
 
 /// What the gate sees of a packet.

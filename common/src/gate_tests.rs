@@ -23,12 +23,31 @@ fn addresses_of_a_cluster_spread_over_the_buckets() {
     let services = |pod: u32| Addr::v4([10, 96 + (pod >> 8) as u8, pod as u8, 1]);
     let kinds: [&dyn Fn(u32) -> Addr; 3] = [&v4, &v6, &services];
     for (kind, addr) in kinds.iter().enumerate() {
-        let buckets: BTreeSet<usize> = (0..2_048).map(|pod| bucket(addr(pod).words())).collect();
-        // 2,048 random choices of 8,192 give 1,812 different ones.
-        assert!(buckets.len() > 1_700, "kind {kind}: {} buckets", buckets.len());
-        let node: BTreeSet<usize> = (0..256).map(|pod| bucket(addr(pod).words())).collect();
-        assert!(node.len() > 240, "kind {kind}: {} of a node's 256", node.len());
+        for place in [Hash::first, Hash::second] {
+            let places = |pods| -> BTreeSet<usize> {
+                (0..pods).map(|pod| place(Hash::of(addr(pod).words()))).collect()
+            };
+            // 2,048 random choices of 8,192 give 1,812 different ones.
+            let buckets = places(2_048).len();
+            assert!(buckets > 1_700, "kind {kind}: {buckets} buckets");
+            let node = places(256).len();
+            assert!(node > 240, "kind {kind}: {node} of a node's 256");
+        }
     }
+}
+
+#[test]
+#[allow(clippy::cast_possible_truncation, reason = "octets")]
+fn few_addresses_share_their_buckets_in_both_tables_with_another_one() {
+    let pod = |net: u8, pod: u32| Addr::v4([10, net, (pod >> 8) as u8, pod as u8]);
+    let mut gates = Gates::EMPTY;
+    (0..2_048).for_each(|number| gates.add(pod(244, number), Gate::SUSPECT));
+    assert!((0..2_048).all(|number| gates.flags_at(pod(244, number)) == Gate::SUSPECT));
+    let innocent = |table: &dyn Fn(Addr) -> u8| (0..4_096).filter(|it| table(pod(245, *it)) != 0).count();
+    let first = innocent(&|addr| gates.first.buckets[Hash::of(addr.words()).first()]);
+    let both = innocent(&|addr| gates.flags_at(addr));
+    // A fifth of all buckets has a bit.
+    assert!(first > 600 && both < 300, "{first} in the first table, {both} in both");
 }
 
 #[test]

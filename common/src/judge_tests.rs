@@ -50,12 +50,14 @@ fn only_flows_of_a_service_to_its_dead_pod_are_denied_and_a_pass_names_its_cause
             Node { fresh: false, ..DENYING },
             pass(Reason::Reused, Outcome::LeaseExpired),
         ),
+        ("a terminating pod", SYN, Node { flags: Suspect::DRAINING, ..DENYING }, nothing(Outcome::Draining)),
         (
-            "a terminating pod",
+            "one whose IP another Service may not use",
             SYN,
-            Node { flags: Suspect::DRAINING, ..means(Intent::None) },
+            Node { flags: Suspect::DENIED | Suspect::DRAINING, ..means(Intent::None) },
             nothing(Outcome::Draining),
         ),
+        ("a suspect that is none any more", SYN, Node { flags: 0, ..DENYING }, nothing(Outcome::NotDenied)),
     ] {
         assert_eq!(judge(&packet, &node), expected, "{name}");
     }

@@ -8,7 +8,9 @@ use crate::skb::Skb;
 use crate::{maps, telemetry, terminated};
 use aya_ebpf::bindings::__sk_buff;
 use core::cell::Cell;
-use epguard_common::{Decision, Mode, Outcome, Reason, Role, View, decide_egress, refuses};
+use epguard_common::{
+    Decision, Mode, Outcome, Packet, Reason, Role, Verdict, View, decide_egress, refuses, without_denial,
+};
 
 /// Carries out what `epguard_common` decides about a packet that leaves: takes answers from the limits, counts and reports. The
 /// decision never depends on the report. `parsed`: see [`Skb::new`]. `TEST`: see [`find`].
@@ -39,6 +41,9 @@ pub fn judge<const TEST: bool>(context: *mut __sk_buff, parsed: u32) -> Decision
     if suspect.is_none() && view.flows == 0 || mode == Mode::Off || !is_judged_here(&skb, &view) {
         return Decision::Pass;
     }
+    if view.flows == 0 && suspect.is_some_and(|(_, flags)| passes(context, flags)) {
+        return Decision::Pass;
+    }
     let found = find::<TEST>(context);
     let Some((key, meant)) = maps::aim(found) else {
         return Decision::Pass;
@@ -63,6 +68,19 @@ pub fn judge<const TEST: bool>(context: *mut __sk_buff, parsed: u32) -> Decision
     }
     telemetry::report(&skb, packet, verdict, decision, &lookup, maps::is_logged(config));
     decision
+}
+
+/// Whether the packet in the scratch map passes without a look at its records, which then is counted: no Service has a denial of its
+/// destination. Not inlined: its stack is free again for the verdict.
+#[inline(never)]
+fn passes(context: *mut __sk_buff, flags: u32) -> bool {
+    let skb = Skb::judged(context);
+    let Some((reason, outcome)) = without_denial(flags).and_then(Verdict::counted) else {
+        return false;
+    };
+    let opens = skb.packet().is_some_and(Packet::opens);
+    maps::count_packet::<false>(reason, outcome, skb.length(), opens);
+    true
 }
 
 /// Lifts the denial of the packet's sender. Not inlined: its stack is free again for the verdict.

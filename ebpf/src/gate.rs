@@ -1,7 +1,7 @@
 //! Ends packets that need no verdict, by a look at their addresses. In doubt a packet is judged.
 
 use crate::linear::Linear;
-use crate::maps;
+use crate::maps::{self, Buckets};
 use aya_ebpf::bindings::{__sk_buff, xdp_md};
 use epguard_common::{Addr, Bytes as _, Glance, View};
 
@@ -15,32 +15,52 @@ pub fn asks_at_ingress(context: *mut __sk_buff) -> bool {
     if view.is_idle_at_ingress() {
         return false;
     }
-    look(context, &view).is_none_or(|glance| glance.asks_at_ingress(&view))
+    look(context, &view, GATE).is_none_or(|glance| glance.asks_at_ingress(&view))
+        && asks_again_at_ingress(context)
+}
+
+/// The same by both tables. Few packets come here. Not inlined, as the next one: its stack is free again for what follows.
+#[inline(never)]
+fn asks_again_at_ingress(context: *mut __sk_buff) -> bool {
+    let Some(view) = maps::view() else { return false };
+    look(context, &view, BOTH).is_none_or(|glance| glance.asks_at_ingress(&view))
 }
 
 /// Whether the packet needs a verdict at the egress hook.
 #[inline(always)]
 pub fn asks_at_egress(context: *mut __sk_buff) -> bool {
     let Some(view) = maps::active() else { return false };
-    look(context, &view).is_none_or(|glance| glance.asks_at_egress(&view))
+    look(context, &view, GATE).is_none_or(|glance| glance.asks_at_egress(&view))
+        && asks_again_at_egress(context)
+}
+
+#[inline(never)]
+fn asks_again_at_egress(context: *mut __sk_buff) -> bool {
+    let Some(view) = maps::active() else { return false };
+    look(context, &view, BOTH).is_none_or(|glance| glance.asks_at_egress(&view))
 }
 
 #[inline(always)]
-fn look(context: *mut __sk_buff, view: &View) -> Option<Glance> {
-    glance(&Linear::from_context(context)?, view)
+fn look(context: *mut __sk_buff, view: &View, tables: Tables) -> Option<Glance> {
+    glance(&Linear::from_context(context)?, view, tables)
 }
 
 /// Whether the frame needs a verdict before its skb is made.
 #[inline(always)]
 pub fn asks_at_xdp(context: *mut xdp_md, view: &View) -> bool {
-    let glance = Linear::of_raw(context).and_then(|frame| glance(&frame, view));
+    let glance = Linear::of_raw(context).and_then(|frame| glance(&frame, view, GATE));
     glance.is_none_or(|glance| glance.asks_about_orphans(view))
 }
 
-/// A look at a packet. `None`: it is not one of IP, or not whole, or the table does not show all addresses.
+/// Which tables are looked at: they show their buckets, with those of redirected flows if these are wanted, too.
+type Tables = fn(bool) -> Option<Buckets>;
+const GATE: Tables = maps::buckets;
+const BOTH: Tables = maps::both_buckets;
+
+/// A look at a packet. `None`: it is not one of IP, or not whole, or GATE does not show all addresses.
 #[inline(always)]
-fn glance(frame: &Linear, view: &View) -> Option<Glance> {
-    let buckets = maps::buckets(view.flows != 0)?;
+fn glance(frame: &Linear, view: &View, tables: Tables) -> Option<Glance> {
+    let buckets = tables(view.flows != 0)?;
     let has_sources = view.flows != 0 || view.terminated != 0;
     let source = |words| if has_sources { buckets.flags_at(words) } else { 0 };
     match frame.ether_type() {

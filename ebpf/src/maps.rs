@@ -10,7 +10,7 @@ mod settings;
 pub use connections::{call, connect, connected, connection, disconnect, hide, read_connection};
 pub use counts::{count, count_call, count_denied, count_packet};
 pub use denied::{Denied, choose, denial};
-pub use gate::buckets;
+pub use gate::{Buckets, both_buckets, buckets};
 pub use settings::{action_of, active, capture, config, is_logged, limits, mode_of, view};
 
 use crate::found::Found;

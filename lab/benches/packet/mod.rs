@@ -8,7 +8,7 @@ mod node;
 
 use super::bpf::{self, Kind, Ran};
 use super::programs::rig::{BOTH, Rig};
-use epguard_common::Gate;
+use epguard_common::Gates;
 use epguard_lab::figures::{Row, Table, in_turns};
 use node::Destination::{self, Other, Shared, Spared, Stale};
 use node::Family;
@@ -68,9 +68,9 @@ const CASES: [Case; 22] = [
     tc("egress hook, suspect without a connection", Enforce, EGRESS, Stale, None),
     tc("egress hook, suspect with a contradictory connection", Contradicted, EGRESS, Stale, None),
     tc("ingress hook, unaffected destination, orphan IPs", Orphans, INGRESS, Other, MISS),
-    tc("the same, in a bucket of the gate with an orphan IP", Orphans, INGRESS, Shared, None),
+    tc("the same, in a bucket of the first gate with an orphan IP", Orphans, INGRESS, Shared, None),
     tc("egress hook, no suspect, orphan IPs", Orphans, EGRESS, Other, MISS),
-    tc("the same, in a bucket of the gate with a suspect", Orphans, EGRESS, Shared, None),
+    tc("the same, in a bucket of the first gate with a suspect", Orphans, EGRESS, Shared, None),
     both("both hooks, miss, orphan IPs", Orphans, Other, End::Pass, None),
     both("both hooks, suspect without a denial", Enforce, Spared, End::Pass, None),
     both("both hooks, denied in observe", Observe, Stale, End::Pass, None),
@@ -124,7 +124,7 @@ pub(crate) fn tables(quick: bool) -> Vec<Table> {
     let cases: Vec<&Case> = CASES.iter().filter(|case| bench.program(case.subject).is_some()).collect();
     let table = |family: Family| {
         let frames: Vec<Vec<u8>> =
-            cases.iter().map(|case| node::frame_to(&bench.gate, case.to, family)).collect();
+            cases.iter().map(|case| node::frame_to(&bench.gates, case.to, family)).collect();
         let samples = in_turns(rounds, cases.len(), |row| [bench.sample(cases[row], family, &frames[row])]);
         let mut table = Table::new(format!("A packet, {family:?}"));
         let rows = cases.iter().zip(samples);
@@ -146,7 +146,7 @@ struct Bench {
     /// None if it is not installed.
     filter: Option<OwnedFd>,
     /// Of the state with most addresses.
-    gate: Gate,
+    gates: Gates,
     /// Of which a sample is the least.
     runs: u32,
 }
@@ -156,9 +156,9 @@ impl Bench {
         let states = [Idle, Observe, Enforce, Orphans, Contradicted];
         let rigs: Vec<_> = states.map(|state| (state, node::rig(state))).into();
         let filter = node::xdp_filter();
-        let gate = rigs.iter().find(|(state, _)| *state == Orphans).unwrap().1.gate();
+        let gates = rigs.iter().find(|(state, _)| *state == Orphans).unwrap().1.gates();
         let [empty_tc, empty_xdp] = [Kind::Tc, Kind::Xdp].map(bpf::empty);
-        Self { rigs, empty_tc, empty_xdp, filter, gate, runs }
+        Self { rigs, empty_tc, empty_xdp, filter, gates, runs }
     }
 
     /// Nanoseconds of a packet.

@@ -6,7 +6,7 @@ use crate::programs::rig::Rig;
 use crate::programs::world::{DEAD_UID, ENFORCE, FRESH, PORT, SHOP, denial, suspect, target, vip};
 use aya::maps::{Map, MapData, PerCpuHashMap};
 use aya::programs::ProgramInfo;
-use epguard_common::{Addr, Config, Gate, Mac, Mode, Reason, Suspect, Terminated, UidState, View, bucket};
+use epguard_common::{Addr, Config, Gates, Hash, Mac, Mode, Reason, Suspect, Terminated, UidState, View};
 use epguard_lab::process::output;
 use nix::sched::{CloneFlags, unshare};
 use std::net::IpAddr;
@@ -70,12 +70,18 @@ impl Destination {
         }
     }
 
-    /// The first address that is in such a bucket of the gate.
-    fn first(self, gate: &Gate, family: Family) -> Addr {
-        let is_empty = |addr: &Addr| gate.buckets[bucket(addr.words())] == 0;
+    /// The first address that is in such buckets of the gate.
+    fn first(self, gates: &Gates, family: Family) -> Addr {
+        let is_such = |addr: &Addr| {
+            let in_first = gates.first.buckets[Hash::of(addr.words()).first()] != 0;
+            match self {
+                Self::Other | Self::Client => !in_first,
+                Self::Shared => in_first && gates.flags_at(*addr) == 0,
+                Self::Stale | Self::Spared => gates.flags_at(*addr) != 0,
+            }
+        };
         let mut addresses = (0..=u16::MAX).map(|number| self.address(family, number));
-        let expected = matches!(self, Self::Other | Self::Client);
-        addresses.find(|addr| is_empty(addr) == expected).unwrap()
+        addresses.find(is_such).unwrap()
     }
 }
 
@@ -99,7 +105,7 @@ pub(crate) fn rig(state: State) -> Rig {
         _ => Rig::new(),
     };
     if state == State::Idle {
-        rig.set("GATE", Gate::EMPTY);
+        rig.set_gates(&Gates::EMPTY);
         rig.write_view(View { suspects: 0, ..FRESH });
         return rig;
     }
@@ -146,9 +152,9 @@ fn stale(family: Family) -> impl Iterator<Item = Addr> {
 }
 
 /// A SYN to loopback's MAC, which is all zero, from a client that nothing is wrong with.
-pub(crate) fn frame_to(gate: &Gate, to: Destination, family: Family) -> Vec<u8> {
-    let client = Destination::Client.first(gate, family);
-    let mut frame = frame(&packet(to.first(gate, family), TCP, &tcp(PORT, SYN)));
+pub(crate) fn frame_to(gates: &Gates, to: Destination, family: Family) -> Vec<u8> {
+    let client = Destination::Client.first(gates, family);
+    let mut frame = frame(&packet(to.first(gates, family), TCP, &tcp(PORT, SYN)));
     frame[..6].fill(0);
     match family {
         Family::V4 => frame[26..30].copy_from_slice(&client.octets[12..]),

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 
-use epguard_common::{Addr, Gate, Mode, ServiceNumber, Uid, bucket};
+use epguard_common::{Addr, Gate, Gates, Mode, ServiceNumber, Uid};
 use epguard_core::state::{OrphanIp, Tables};
 use epguard_lab::net::NetNs;
 use epguard_lab::process::{cause, with_input};
@@ -117,14 +117,14 @@ pub(crate) fn denied() -> Tables {
     tables
 }
 
-/// Whether the gate of [`denied`] also sends packets of this address to the full programs. One address in eight shares a bucket
-/// with an orphan IP.
+/// Whether the gate of [`denied`] also sends packets of this address to the full programs. One address in sixty shares its buckets
+/// with orphan IPs.
 pub(crate) fn shares_bucket(ip: Ipv4Addr) -> bool {
-    let mut gate = Gate::EMPTY;
+    let mut gates = Gates::EMPTY;
     for stale in all() {
-        gate.add(addr(stale), Gate::TERMINATED);
+        gates.add(addr(stale), Gate::TERMINATED);
     }
-    gate.buckets[bucket(addr(ip).words())] != 0
+    gates.flags_at(addr(ip)) != 0
 }
 
 fn addr(ip: Ipv4Addr) -> Addr {

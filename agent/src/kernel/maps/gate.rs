@@ -1,30 +1,35 @@
-//! GATE: which addresses the tables hold, so that the programs end all other packets at a look.
+//! GATE and `SECOND_GATE`: which addresses the tables hold, so that the programs end all other packets at a look.
 
 use super::take;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{Array, MapData};
-use epguard_common::{Addr, Gate};
+use epguard_common::{Addr, Gate, Gates};
 use epguard_core::plan::Op;
 use epguard_core::state::Tables;
 
-/// The table, as it was written last.
+/// The tables, as they were written last.
 pub(super) struct GateMap {
-    map: Array<MapData, Gate>,
-    written: Box<Gate>,
+    first: Array<MapData, Gate>,
+    second: Array<MapData, Gate>,
+    written: Box<Gates>,
     /// The bits of flows that may go on. Unknown for those of an earlier process, until all have ended once.
-    flows: Option<Box<Gate>>,
+    flows: Option<Box<Gates>>,
 }
 
 impl GateMap {
-    /// Takes over the map of a loaded object, and writes what the tables hold. The bits of the table in the kernel stay until it is
+    /// Takes over the maps of a loaded object, and writes what the tables hold. The bits in the kernel stay until they are
     /// closed: a program that has just read `SHOWS_FLOWS` of an earlier process reads its bucket next.
     pub fn new(ebpf: &mut Ebpf, restored: &Tables) -> Result<Self> {
-        let map: Array<_, Gate> = take(ebpf, "GATE")?;
-        let written = Box::new(map.get(&0, 0).context("cannot read GATE")?);
-        let mut gate = Self { map, written, flows: None };
+        let first: Array<_, Gate> = take(ebpf, "GATE")?;
+        let second: Array<_, Gate> = take(ebpf, "SECOND_GATE")?;
+        let written = Box::new(Gates {
+            first: first.get(&0, 0).context("cannot read GATE")?,
+            second: second.get(&0, 0).context("cannot read SECOND_GATE")?,
+        });
+        let mut gate = Self { first, second, written, flows: None };
         let mut wanted = gate.of(restored);
-        for (bits, known) in wanted.buckets.iter_mut().zip(gate.written.buckets) {
+        for (bits, known) in wanted.bits_mut().zip(gate.written.bits()) {
             *bits |= known;
         }
         gate.write(wanted)?;
@@ -32,13 +37,14 @@ impl GateMap {
     }
 
     /// What the programs need to see of the tables, and of flows.
-    fn of(&self, tables: &Tables) -> Box<Gate> {
-        let mut gate = self.flows.clone().unwrap_or_else(|| Box::new(Gate::EMPTY));
+    fn of(&self, tables: &Tables) -> Box<Gates> {
+        let mut gates = self.flows.clone().unwrap_or_else(|| Box::new(Gates::EMPTY));
         if self.flows.is_none() {
-            gate.valid &= !Gate::SHOWS_FLOWS;
+            gates.first.valid &= !Gate::SHOWS_FLOWS;
+            gates.second.valid &= !Gate::SHOWS_FLOWS;
         }
-        entries(tables).for_each(|(addr, bit)| gate.add(addr, bit));
-        gate
+        entries(tables).for_each(|(addr, bit)| gates.add(addr, bit));
+        gates
     }
 
     /// Adds what the programs need to see entries that are written next.
@@ -59,7 +65,7 @@ impl GateMap {
     /// Removes what belongs to no entry. Adds nothing: an entry whose bit is missing was written too early.
     pub fn close(&mut self, installed: &Tables) {
         let mut wanted = self.of(installed);
-        for (bits, known) in wanted.buckets.iter_mut().zip(self.written.buckets) {
+        for (bits, known) in wanted.bits_mut().zip(self.written.bits()) {
             *bits &= known;
         }
         if let Err(error) = self.write(wanted) {
@@ -73,13 +79,14 @@ impl GateMap {
 
     /// Forgets redirected flows, which have all ended: VIEW has none. True if there is something to close.
     pub fn forget_flows(&mut self) -> bool {
-        let none = Box::new(Gate::EMPTY);
+        let none = Box::new(Gates::EMPTY);
         self.flows.replace(none.clone()).is_none_or(|ended| ended != none)
     }
 
-    fn write(&mut self, wanted: Box<Gate>) -> Result<()> {
+    fn write(&mut self, wanted: Box<Gates>) -> Result<()> {
         if wanted != self.written {
-            self.map.set(0, *wanted, 0).context("cannot write GATE")?;
+            self.first.set(0, wanted.first, 0).context("cannot write GATE")?;
+            self.second.set(0, wanted.second, 0).context("cannot write SECOND_GATE")?;
             self.written = wanted;
         }
         Ok(())

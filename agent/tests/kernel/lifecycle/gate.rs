@@ -1,4 +1,4 @@
-//! GATE shows the addresses of all entries, for as long as there are such.
+//! GATE and `SECOND_GATE` show the addresses of all entries, for as long as there are such.
 
 use super::maps::write;
 use super::orphan_ip::orphan;
@@ -11,13 +11,32 @@ const SERVICE: Addr = Addr::v4([10, 96, 0, 1]);
 const ORPHAN: Addr = Addr::v4([10, 9, 0, 9]);
 const LIVE: Addr = Addr::v4([10, 9, 0, 2]);
 
-fn gate(node: &Node) -> Gate {
-    let map: Array<MapData, Gate> = maps::open(&node.pins(), "GATE").unwrap();
-    map.get(&0, 0).unwrap()
+const TABLES: [&str; 2] = ["GATE", "SECOND_GATE"];
+
+fn table(node: &Node, name: &str) -> Array<MapData, Gate> {
+    maps::open(&node.pins(), name).unwrap()
 }
 
-fn bits(gate: &Gate) -> [u8; 3] {
-    [SUSPECT, SERVICE, ORPHAN].map(|addr| gate.buckets[bucket(addr.words())])
+fn gates(node: &Node) -> Gates {
+    let [first, second] = TABLES.map(|name| table(node, name).get(&0, 0).unwrap());
+    Gates { first, second }
+}
+
+fn valid(node: &Node) -> [u32; 2] {
+    TABLES.map(|name| table(node, name).get(&0, 0).unwrap().valid)
+}
+
+/// Of each address: what the first table has, and what both have.
+fn bits(gates: &Gates) -> [(u8, u8); 3] {
+    [SUSPECT, SERVICE, ORPHAN].map(|addr| {
+        let first = gates.first.buckets[Hash::of(addr.words()).first()];
+        (first, gates.flags_at(addr))
+    })
+}
+
+/// As [`bits`], if both tables have these.
+fn both(bits: [u8; 3]) -> [(u8, u8); 3] {
+    bits.map(|bits| (bits, bits))
 }
 
 fn tables() -> Tables {
@@ -34,17 +53,18 @@ fn the_gate_shows_each_entry_until_it_is_removed() {
     let node = Node::new();
     write(&node, |writer| {
         writer.install(&tables()).unwrap();
-        assert_eq!(bits(&gate(&node)), [Gate::SUSPECT, 0, Gate::TERMINATED]);
+        assert_eq!(bits(&gates(&node)), both([Gate::SUSPECT, 0, Gate::TERMINATED]));
     });
-    // As if an agent that does not know the gate had run in between.
-    let mut map: Array<MapData, Gate> = maps::open(&node.pins(), "GATE").unwrap();
-    map.set(0, Gate::EMPTY, 0).unwrap();
+    // As if an agent that does not know them had run in between.
+    for name in TABLES {
+        table(&node, name).set(0, Gate::EMPTY, 0).unwrap();
+    }
     write(&node, |writer| {
         let left = "the next writer shows what the last one left";
-        assert_eq!(bits(&gate(&node)), [Gate::SUSPECT, 0, Gate::TERMINATED], "{left}");
+        assert_eq!(bits(&gates(&node)), both([Gate::SUSPECT, 0, Gate::TERMINATED]), "{left}");
         writer.install(&Tables::default()).unwrap();
-        assert_eq!(bits(&gate(&node)), [0; 3]);
-        assert_eq!(gate(&node).valid & Gate::WRITTEN, Gate::WRITTEN);
+        assert_eq!(bits(&gates(&node)), both([0; 3]));
+        assert_eq!(valid(&node).map(|valid| valid & Gate::WRITTEN), [Gate::WRITTEN; 2]);
     });
 }
 
@@ -59,8 +79,8 @@ fn redirecting() -> Tables {
 }
 
 fn flow_bits(node: &Node) -> [bool; 2] {
-    let gate = gate(node);
-    [SUSPECT, LIVE].map(|addr| gate.buckets[bucket(addr.words())] & Gate::FLOW != 0)
+    let gates = gates(node);
+    [SUSPECT, LIVE].map(|addr| gates.flags_at(addr) & Gate::FLOW != 0)
 }
 
 #[test]
@@ -97,13 +117,13 @@ fn while_flows_of_an_earlier_writer_may_go_on_the_gate_shows_none() {
     write(&node, |writer| {
         writer.sweep_flows().unwrap();
         writer.install(&redirecting()).unwrap();
-        assert_eq!(gate(&node).valid, Gate::WRITTEN | Gate::SHOWS_FLOWS);
+        assert_eq!(valid(&node), [Gate::WRITTEN | Gate::SHOWS_FLOWS; 2]);
     });
     write(&node, |writer| {
-        assert_eq!(gate(&node).valid, Gate::WRITTEN);
+        assert_eq!(valid(&node), [Gate::WRITTEN; 2]);
         writer.install(&Tables::default()).unwrap();
-        assert_eq!(gate(&node).valid, Gate::WRITTEN);
+        assert_eq!(valid(&node), [Gate::WRITTEN; 2]);
         writer.sweep_flows().unwrap();
-        assert_eq!(gate(&node).valid, Gate::WRITTEN | Gate::SHOWS_FLOWS);
+        assert_eq!(valid(&node), [Gate::WRITTEN | Gate::SHOWS_FLOWS; 2]);
     });
 }

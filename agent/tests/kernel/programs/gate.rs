@@ -8,10 +8,27 @@ fn without_the_table_every_packet_is_judged() {
     let mut rig = Rig::new();
     let none = Gate { valid: 0, ..Gate::EMPTY };
     rig.set("GATE", none);
-    rig.expect("no table", &syn(REUSED), DENIED);
-    rig.set("GATE", Gate::EMPTY);
+    rig.set("SECOND_GATE", Gate::EMPTY);
+    rig.expect("no first table", &syn(REUSED), DENIED);
+    rig.set_gates(&Gates::EMPTY);
     let ran = rig.run(BOTH, &syn(REUSED));
-    assert_eq!(ran.action, super::rig::PASS, "an empty table ends every packet");
+    assert_eq!(ran.action, super::rig::PASS, "empty tables end every packet");
+}
+
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn the_second_table_ends_packets_that_share_a_bucket_of_the_first_once_it_is_written() {
+    let mut rig = Rig::new();
+    let Gates { first, second } = rig.gates();
+    for (name, first, second, expected) in [
+        ("both have the bit", first, second, DROP),
+        ("the second lacks it", first, Gate::EMPTY, super::rig::PASS),
+        ("the first lacks it", Gate::EMPTY, second, super::rig::PASS),
+        ("nobody wrote the second", first, Gate { valid: 0, ..Gate::EMPTY }, DROP),
+    ] {
+        rig.set_gates(&Gates { first, second });
+        assert_eq!(rig.run(BOTH, &syn(REUSED)).action, expected, "{name}");
+    }
 }
 
 #[test]
@@ -19,17 +36,17 @@ fn without_the_table_every_packet_is_judged() {
 fn redirected_flows_take_no_other_packet_off_the_fast_path() {
     let mut rig = Rig::new();
     rig.write_view(View { flows: 1, ..FRESH });
-    let mut is_judged = |change: fn(&mut Gate)| {
+    let mut is_judged = |change: fn(&mut Gates)| {
         // Without the bit of a suspect, its packets show whether they were judged all the same.
-        let mut gate = Gate::EMPTY;
-        change(&mut gate);
-        rig.set("GATE", gate);
+        let mut gates = Gates::EMPTY;
+        change(&mut gates);
+        rig.set_gates(&gates);
         rig.forget_counters();
         rig.run("epguard_to", &syn(REUSED));
         !rig.counters().is_empty()
     };
     assert!(!is_judged(|_| ()), "no flow goes there, and none comes from there");
-    assert!(is_judged(|gate| gate.add(REUSED, Gate::FLOW)));
-    assert!(is_judged(|gate| gate.add(Addr::v4(SRC_V4), Gate::FLOW)));
-    assert!(is_judged(|gate| gate.valid = Gate::WRITTEN), "the flows are unknown");
+    assert!(is_judged(|gates| gates.add(REUSED, Gate::FLOW)));
+    assert!(is_judged(|gates| gates.add(Addr::v4(SRC_V4), Gate::FLOW)));
+    assert!(is_judged(|gates| gates.first.valid = Gate::WRITTEN), "the flows are unknown");
 }

@@ -8,7 +8,7 @@ use aya::maps::{Array, HashMap, MapData};
 use aya::programs::{Program, SchedClassifier, TestRun as _, TestRunOptions, Xdp, tc};
 use epguard::kernel::datapath::Datapath;
 use epguard_common::{
-    Addr, Config, DenialKey, Gate, Keyed, RawConfig, RawDenial, ServiceNumber, Verdict, View, Vip,
+    Addr, Config, DenialKey, Gate, Gates, Keyed, RawConfig, RawDenial, ServiceNumber, Verdict, View, Vip,
 };
 use std::ops::Range;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -45,7 +45,7 @@ pub struct Ran {
 /// The programs, the world of `world::fill`, enforcing.
 pub struct Rig {
     datapath: Datapath,
-    gate: Box<Gate>,
+    gates: Box<Gates>,
     /// conntrack's entry of each packet, for [`BOTH`]; else the one that a client of the packet's Service would have.
     pub tracked: Option<Tracked>,
     /// The interface where packets meet the programs; 0: loopback.
@@ -74,8 +74,8 @@ impl Rig {
     pub fn of(mut datapath: Datapath) -> Self {
         let selftest: &mut SchedClassifier = datapath.ebpf.program_mut(BOTH).unwrap().try_into().unwrap();
         selftest.load().unwrap();
-        let gate = Box::new(Gate::EMPTY);
-        let mut rig = Self { datapath, gate, tracked: None, ifindex: 0, came_in_at: 0 };
+        let gates = Box::new(Gates::EMPTY);
+        let mut rig = Self { datapath, gates, tracked: None, ifindex: 0, came_in_at: 0 };
         rig.forget_counters();
         rig
     }
@@ -180,15 +180,21 @@ impl Rig {
         map.insert(key, value, 0).unwrap();
     }
 
-    /// The table of GATE for all that was put in.
-    pub fn gate(&self) -> Gate {
-        *self.gate
+    /// The tables of the gate for all that was put in.
+    pub fn gates(&self) -> Gates {
+        *self.gates
+    }
+
+    /// Writes the tables of the gate.
+    pub fn set_gates(&mut self, gates: &Gates) {
+        self.set("GATE", gates.first);
+        self.set("SECOND_GATE", gates.second);
     }
 
     /// As the agent does after it has removed all entries.
     pub fn close_gate(&mut self) {
-        *self.gate = Gate::EMPTY;
-        self.set("GATE", Gate::EMPTY);
+        *self.gates = Gates::EMPTY;
+        self.set_gates(&Gates::EMPTY);
     }
 
     /// As the agent does before it writes an entry. The keys begin with the address; those of flows with the client's.
@@ -203,8 +209,8 @@ impl Rig {
         assert!(size_of::<K>() >= (place + 1) * size_of::<Addr>());
         // SAFETY: a Pod of that length at least; every bit pattern is an Addr.
         let addr = unsafe { std::ptr::from_ref(key).cast::<Addr>().add(place).read_unaligned() };
-        self.gate.add(addr, bit);
-        self.set("GATE", *self.gate);
+        self.gates.add(addr, bit);
+        self.set_gates(&self.gates());
     }
 
     pub fn get<K: Pod, V: Pod>(&mut self, map: &str, key: &K) -> Option<V> {

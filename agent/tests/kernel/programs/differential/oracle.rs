@@ -105,6 +105,9 @@ impl<'a> Oracle<'a> {
         let Some(flags) = tables.suspects.get(&ip.dst.into()) else {
             return false;
         };
+        if flags & Suspect::DENIED == 0 {
+            return self.count(Reason::Nothing, Outcome::Draining, &ip);
+        }
         let denial = match self.denial(&ip, tracked) {
             Ok(denial) => denial,
             Err(_) if flags & Suspect::DRAINING != 0 => {
