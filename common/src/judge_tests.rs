@@ -52,7 +52,7 @@ fn only_flows_of_a_service_to_its_dead_pod_are_denied_and_a_pass_names_its_cause
         ),
         ("a terminating pod", SYN, Node { flags: Suspect::DRAINING, ..DENYING }, nothing(Outcome::Draining)),
         (
-            "one whose IP another Service may not use",
+            "a terminating pod at an IP with a denial",
             SYN,
             Node { flags: Suspect::DENIED | Suspect::DRAINING, ..means(Intent::None) },
             nothing(Outcome::Draining),

@@ -41,7 +41,7 @@ pub fn judge<const TEST: bool>(context: *mut __sk_buff, parsed: u32) -> Decision
     if suspect.is_none() && view.flows == 0 || mode == Mode::Off || !is_judged_here(&skb, &view) {
         return Decision::Pass;
     }
-    if view.flows == 0 && suspect.is_some_and(|(_, flags)| passes(context, flags)) {
+    if view.flows == 0 && suspect.is_some_and(|(_, flags)| pass_without_denial(context, flags)) {
         return Decision::Pass;
     }
     let found = find::<TEST>(context);
@@ -70,10 +70,10 @@ pub fn judge<const TEST: bool>(context: *mut __sk_buff, parsed: u32) -> Decision
     decision
 }
 
-/// Whether the packet in the scratch map passes without a look at its records, which then is counted: no Service has a denial of its
-/// destination. Not inlined: its stack is free again for the verdict.
+/// Counts the packet in the scratch map if no Service has a denial of its destination: it passes without a look at its records. False
+/// if one has. Not inlined: its stack is free again for the verdict.
 #[inline(never)]
-fn passes(context: *mut __sk_buff, flags: u32) -> bool {
+fn pass_without_denial(context: *mut __sk_buff, flags: u32) -> bool {
     let skb = Skb::judged(context);
     let Some((reason, outcome)) = without_denial(flags).and_then(Verdict::counted) else {
         return false;

@@ -180,7 +180,9 @@ impl<K: Ord> SortedMap<K, u32> {
 
     /// Counts one thing less. The key goes with the last one.
     pub fn uncount(&mut self, key: &K) {
-        if let Some(things) = self.get_mut(key).filter(|things| **things > 1) {
+        if let Some(things) = self.get_mut(key)
+            && *things > 1
+        {
             *things -= 1;
         } else {
             self.remove(key);

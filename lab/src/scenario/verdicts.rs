@@ -52,7 +52,10 @@ impl<'a> Series<'a> {
             self.stage.agent.await_orphan_ip(self.stage.cluster.names.address(to)?)?;
         }
         let must_be_recognized = expected.denied.is_some() || !call.counted.is_empty();
-        if let Some(flow) = call.on.as_ref().filter(|_| at_sockets && must_be_recognized) {
+        if at_sockets
+            && must_be_recognized
+            && let Some(flow) = &call.on
+        {
             clients.await_settled(flow);
         }
         let before = self.quiet()?;

@@ -134,17 +134,19 @@ impl Dirty {
     pub fn changed_endpoints(&mut self, touched: Touched, cluster: &mut ClusterIndex) {
         for (service, mut touched) in touched.services {
             let mut ips: BTreeSet<Addr> = touched.places.iter().map(|(ip, _)| *ip).collect();
-            let named = touched.places.iter().filter_map(|(ip, target)| target.map(|uid| (uid, *ip)));
-            let named: BTreeSet<(Uid, Addr)> = named.collect();
+            let places = touched.places.iter();
+            let named: BTreeSet<(Uid, Addr)> =
+                places.filter_map(|(ip, target)| target.map(|uid| (uid, *ip))).collect();
             for (uid, ip) in &named {
                 if cluster.index_stale_at(*uid, &service, *ip) {
                     // A live pod of its name is the Service's own from now on, whichever IP it has.
                     touched.all = true;
                 }
                 self.listed(cluster, &service, *uid);
-                touched.shows_writer |= cluster.listing_may_change_selector(&service, cluster.pods.get(*uid));
+                touched.doubts_selector |=
+                    cluster.listing_may_change_selector(&service, cluster.pods.get(*uid));
             }
-            if touched.shows_writer {
+            if touched.doubts_selector {
                 self.selector(cluster, &service);
             }
             if touched.all {

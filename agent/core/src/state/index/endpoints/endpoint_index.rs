@@ -54,8 +54,8 @@ pub struct TouchedService {
     pub places: Vec<(Addr, Target)>,
     /// A slice was left out, or no longer is: that concerns all denials.
     pub all: bool,
-    /// A slice shows another writer, or another namespace; or no endpoint that another writer listed is left.
-    pub shows_writer: bool,
+    /// The selector may prove more or less: a slice shows another writer or namespace, or no endpoint of another writer is left.
+    pub doubts_selector: bool,
 }
 
 impl Touched {
@@ -230,10 +230,10 @@ impl EndpointIndex {
         });
         self.edit_all(service, targets);
         if foreign && part.endpoints.iter().any(|shown| shown.target.is_some()) {
-            touched.shows_writer = true;
+            touched.doubts_selector = true;
         }
         for namespace in &part.slice.namespaces {
-            touched.shows_writer |= self.name_namespace(service, namespace);
+            touched.doubts_selector |= self.name_namespace(service, namespace);
         }
         touched.places.extend(part.endpoints.iter().map(|shown| (shown.ip, shown.target)));
     }

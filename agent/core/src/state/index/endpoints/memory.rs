@@ -41,9 +41,10 @@ impl EndpointIndex {
 
     /// Removes so many endpoints of a Service that no slice lists.
     fn forget_oldest(&mut self, service: &Name, count: usize, touched: &mut Touched) {
-        let (Some(known), Some(remembered)) =
-            (self.services.get_mut(service), self.remembered.get_mut(service))
-        else {
+        let Some(known) = self.services.get_mut(service) else {
+            return;
+        };
+        let Some(remembered) = self.remembered.get_mut(service) else {
             return;
         };
         let had_other_writer = known.foreign > 0;
@@ -54,7 +55,7 @@ impl EndpointIndex {
             known.remove(&(endpoint, target));
             places.push((endpoint.ip, target));
         }
-        let has_other_writer = known.foreign > 0;
+        let lost_other_writer = had_other_writer && known.foreign == 0;
         if remembered.is_empty() {
             self.remembered.remove(service);
         }
@@ -65,7 +66,7 @@ impl EndpointIndex {
         if !places.is_empty() {
             let touched = touched.of(service);
             touched.places.append(&mut places);
-            touched.shows_writer |= had_other_writer && !has_other_writer;
+            touched.doubts_selector |= lost_other_writer;
         }
     }
 }
