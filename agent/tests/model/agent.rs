@@ -326,9 +326,9 @@ impl Costs {
         TURN + self.message + self.step
     }
 
-    /// How long what waits takes at most to be judged, whatever it is.
+    /// How long what waits takes at most to be read and judged, whatever it is: a flood has 60 writes.
     pub fn backlog(self) -> Duration {
-        60 * self.step
+        60 * (self.message + self.step)
     }
 
     /// How long a fact may wait.
