@@ -14,17 +14,20 @@ pub const BUCKETS: usize = 8_192;
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gate {
-    /// [`Gate::WRITTEN`], [`Gate::SHOWS_FLOWS`]. 0: no agent has written the table, which then ends no packet.
+    /// Of both tables, in GATE: [`Gate::WRITTEN`], [`Gate::SHOWS_FLOWS`], [`Gate::HAS_SECOND`]. 0: no agent has written the tables,
+    /// which then end no packet.
     pub valid: u32,
     /// Bits of each bucket.
     pub buckets: [u8; BUCKETS],
 }
 
 impl Gate {
-    /// The table shows the addresses of SUSPECTS and TERMINATED.
+    /// GATE shows the addresses of SUSPECTS and TERMINATED.
     pub const WRITTEN: u32 = 1;
     /// It also shows those of redirected flows. Without this, every packet is judged while there may be such flows.
     pub const SHOWS_FLOWS: u32 = 2;
+    /// `SECOND_GATE` shows all that GATE does. An agent that knows GATE alone writes it without this.
+    pub const HAS_SECOND: u32 = 4;
 
     /// An address of SUSPECTS.
     pub const SUSPECT: u8 = 1;
@@ -33,8 +36,8 @@ impl Gate {
     /// A denied endpoint whose flows are redirected, or a live one that they go to.
     pub const FLOW: u8 = 4;
 
-    /// A table without addresses.
-    pub const EMPTY: Self = Self { valid: Self::WRITTEN | Self::SHOWS_FLOWS, buckets: [0; BUCKETS] };
+    /// All that `valid` may say.
+    pub const VALID: u32 = Self::WRITTEN | Self::SHOWS_FLOWS | Self::HAS_SECOND;
 }
 
 /// Both tables.
@@ -48,7 +51,10 @@ pub struct Gates {
 
 impl Gates {
     /// Tables without addresses.
-    pub const EMPTY: Self = Self { first: Gate::EMPTY, second: Gate::EMPTY };
+    pub const EMPTY: Self = Self {
+        first: Gate { valid: Gate::VALID, buckets: [0; BUCKETS] },
+        second: Gate { valid: 0, buckets: [0; BUCKETS] },
+    };
 
     /// Adds an address.
     pub fn add(&mut self, addr: Addr, bit: u8) {

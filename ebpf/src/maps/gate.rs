@@ -21,13 +21,16 @@ pub struct Buckets {
 /// The buckets of GATE; `None`: they do not show all addresses. `with_flows`: those of redirected flows are wanted too.
 #[inline(always)]
 pub fn buckets(with_flows: bool) -> Option<Buckets> {
-    Some(Buckets { first: shown(&GATE, with_flows)?, second: None })
+    let (first, _) = first(with_flows)?;
+    Some(Buckets { first, second: None })
 }
 
 /// The same of both tables; of GATE alone while the second does not show all addresses.
 #[inline(always)]
 pub fn both_buckets(with_flows: bool) -> Option<Buckets> {
-    Some(Buckets { first: shown(&GATE, with_flows)?, second: shown(&SECOND_GATE, with_flows) })
+    let (first, valid) = first(with_flows)?;
+    let second = if valid & Gate::HAS_SECOND == 0 { None } else { SECOND_GATE.get_ptr(0).map(buckets_of) };
+    Some(Buckets { first, second })
 }
 
 impl Buckets {
@@ -43,12 +46,18 @@ impl Buckets {
     }
 }
 
-/// The buckets of a table; `None`: it does not show all addresses.
+/// The buckets of GATE, and [`Gate::valid`]; `None`: they do not show all addresses.
 #[inline(always)]
-fn shown(table: &Array<Gate, 1>, with_flows: bool) -> Option<*const u8> {
-    let gate = table.get_ptr(0)?;
+fn first(with_flows: bool) -> Option<(*const u8, u32)> {
+    let gate = GATE.get_ptr(0)?;
     // SAFETY: an element of an array map is never freed; every bit pattern is a Gate.
-    let (valid, buckets) = unsafe { (addr_of!((*gate).valid).read_volatile(), addr_of!((*gate).buckets)) };
+    let valid = unsafe { addr_of!((*gate).valid).read_volatile() };
     let wanted = Gate::WRITTEN | if with_flows { Gate::SHOWS_FLOWS } else { 0 };
-    (valid & wanted == wanted).then_some(buckets.cast())
+    (valid & wanted == wanted).then_some((buckets_of(gate), valid))
+}
+
+#[inline(always)]
+fn buckets_of(gate: *const Gate) -> *const u8 {
+    // SAFETY: a field of an element of an array map, not read here.
+    unsafe { addr_of!((*gate).buckets) }.cast()
 }

@@ -32,7 +32,7 @@ impl GateMap {
         for (bits, known) in wanted.bits_mut().zip(gate.written.bits()) {
             *bits |= known;
         }
-        gate.write(wanted)?;
+        gate.write(&wanted)?;
         Ok(gate)
     }
 
@@ -41,7 +41,6 @@ impl GateMap {
         let mut gates = self.flows.clone().unwrap_or_else(|| Box::new(Gates::EMPTY));
         if self.flows.is_none() {
             gates.first.valid &= !Gate::SHOWS_FLOWS;
-            gates.second.valid &= !Gate::SHOWS_FLOWS;
         }
         entries(tables).for_each(|(addr, bit)| gates.add(addr, bit));
         gates
@@ -59,7 +58,7 @@ impl GateMap {
                 flows.add(addr, Gate::FLOW);
             }
         }
-        self.write(wanted)
+        self.write(&wanted)
     }
 
     /// Removes what belongs to no entry. Adds nothing: an entry whose bit is missing was written too early.
@@ -68,7 +67,7 @@ impl GateMap {
         for (bits, known) in wanted.bits_mut().zip(self.written.bits()) {
             *bits &= known;
         }
-        if let Err(error) = self.write(wanted) {
+        if let Err(error) = self.write(&wanted) {
             // The next change tries again.
             tracing::warn!(
                 error = format!("{error:#}"),
@@ -83,11 +82,15 @@ impl GateMap {
         self.flows.replace(none.clone()).is_none_or(|ended| ended != none)
     }
 
-    fn write(&mut self, wanted: Box<Gates>) -> Result<()> {
-        if wanted != self.written {
-            self.first.set(0, wanted.first, 0).context("cannot write GATE")?;
+    /// Writes the second table before the first one, which says that the second shows all addresses.
+    fn write(&mut self, wanted: &Gates) -> Result<()> {
+        if wanted.second != self.written.second {
             self.second.set(0, wanted.second, 0).context("cannot write SECOND_GATE")?;
-            self.written = wanted;
+            self.written.second = wanted.second;
+        }
+        if wanted.first != self.written.first {
+            self.first.set(0, wanted.first, 0).context("cannot write GATE")?;
+            self.written.first = wanted.first;
         }
         Ok(())
     }

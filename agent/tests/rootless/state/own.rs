@@ -226,3 +226,18 @@ fn a_slice_without_ports_lists_its_addresses_on_any_port() {
     world.tell(shown_slice(Slice { ports: vec![any], ..slice("second", &[(X, None)]) }));
     assert!(!world.is_orphan(X));
 }
+
+#[test]
+fn services_that_never_had_an_endpoint_keep_no_listing_of_another_one_out() {
+    let (mut world, _) = World::with_an_orphan();
+    for number in 0..1_500 {
+        let name = format!("preview-{number}");
+        let preview = (Text::from("vms"), Text::from(name.as_str()));
+        let empty = Slice { service: Some(preview.clone()), name: preview, ..slice(&name, &[]) };
+        world.tell(shown_slice(empty.clone())).tell(Fact::Slice(Change::Deleted(empty)));
+    }
+    assert!(world.is_orphan(X));
+    let vm = ("vms".into(), "vm".into());
+    world.tell(shown_slice(Slice { service: Some(vm), ..slice("vm", &[(X, None)]) }));
+    assert!(!world.is_orphan(X), "something alive has it");
+}

@@ -153,7 +153,7 @@ impl Tables {
         rig.configure(self.config);
         rig.write_view(self.view);
         if !self.gate {
-            rig.set("GATE", Gate { valid: 0, ..Gate::EMPTY });
+            rig.set("GATE", Gate { valid: 0, ..Gates::EMPTY.first });
         }
     }
 
@@ -162,7 +162,7 @@ impl Tables {
         let mode = self.terminated[addr] as u32;
         rig.put_keyed("TERMINATED", addr, Terminated { mode, ..Terminated::default() });
         if !self.gate {
-            rig.set("GATE", Gate { valid: 0, ..Gate::EMPTY });
+            rig.set("GATE", Gate { valid: 0, ..Gates::EMPTY.first });
         }
     }
 }

@@ -128,6 +128,11 @@ impl EndpointIndex {
         service: &Name,
         targets: impl IntoIterator<Item = (Endpoint, Target, F)>,
     ) {
+        let mut targets = targets.into_iter().peekable();
+        // A Service without endpoints takes no room.
+        if targets.peek().is_none() {
+            return;
+        }
         let of_namespaces = &mut self.of_namespaces;
         let known = self.services.entry(service.clone()).or_insert_with(|| {
             *of_namespaces.entry(service.0.clone()).or_default() += 1;

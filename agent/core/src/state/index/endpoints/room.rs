@@ -288,4 +288,21 @@ mod tests {
             assert!(web.all && web.places.is_empty());
         }
     }
+
+    #[test]
+    fn a_service_without_endpoints_takes_no_room() {
+        let mut index = EndpointIndex::default();
+        for number in 0..SERVICES {
+            let name = named("flood", &number.to_string());
+            index.set(NOW, &name, Some(listing(&name, ips(0))));
+            index.set(NOW, &name, None);
+        }
+        let name = named("flood", "real");
+        index.set(NOW, &name, Some(listing(&name, ips(1))));
+        assert!(index.left_out.all.is_empty());
+        index.set(NOW, &name, Some(listing(&name, ips(0))));
+        index.expire(NOW + MEMORY * 2);
+        index.set(NOW + MEMORY * 2, &name, None);
+        assert!(index.services.is_empty() && index.of_namespaces.is_empty(), "its deletion leaves nothing");
+    }
 }
