@@ -31,6 +31,7 @@ pub type Known = (&'static str, History, &'static [&'static str]);
 pub fn histories() -> Vec<Known> {
     let mut all = of_writers_and_nodes();
     all.extend(of_restores());
+    all.push(of_a_conviction());
     all
 }
 
@@ -190,6 +191,35 @@ fn of_restores() -> Vec<Known> {
             &[],
         ),
     ]
+}
+
+fn of_a_conviction() -> Known {
+    use Op::{End, Finish, Restart, Rewrite, Run};
+    (
+        "one of two Services of a dead pod was convicted, and the agent starts anew",
+        history(
+            Setup {
+                ipam: Ipam::Cluster,
+                host_port: Some("web"),
+                convicted: Some(0),
+                crowd: 1,
+                linger: 14,
+                patient: false,
+                converge: false,
+                ..SETUP
+            },
+            &[
+                (6_487, Finish(1)),
+                (2_192, End(1)),
+                (732, Run(WEB, 0, 0, 0)),
+                (0, End(1)),
+                (33, End(2)),
+                (2_233, Restart(3_384)),
+                (1_361, Rewrite(1)),
+            ],
+        ),
+        &["dead-backend"],
+    )
 }
 
 fn history(setup: Setup, ops: &[(u16, Op)]) -> History {

@@ -206,6 +206,40 @@ fn a_restored_death_outlives_a_status_that_no_longer_proves_it() {
 }
 
 #[test]
+fn after_a_restart_a_conviction_still_costs_no_other_service() {
+    let (mut world, a) = World::cluster().with_a();
+    let front = Service {
+        name: ("shop".into(), "a-front".into()),
+        uid: uid("a-front"),
+        vips: vec![Addr::v4([10, 96, 0, 2])],
+        ..web()
+    };
+    let services = [web(), front.clone()];
+    let both = || {
+        services
+            .each_ref()
+            .map(|of| Slice { service: Some(of.name.clone()), ..slice(&of.name.1, &[(X, Some(a.uid))]) })
+    };
+    world.tell(service(front)).tell_all(both().map(shown_slice).into());
+    world.pod(&dead(&a));
+    for convicted in &services {
+        let mut world = World { state: world.state.clone(), ..world };
+        world.state.demote(world.now, &convicted.name);
+        world.later(Duration::from_secs(1));
+        for pods in [vec![], vec![Pod { ips: Ips::new(), ..terminal(&a) }], vec![dead(&a)]] {
+            let row = format!("{:?} {pods:?}", convicted.name);
+            let mut next = restarted(world.state.tables(), pods, services.to_vec(), both().into());
+            next.state.demote(next.now, &convicted.name);
+            next.later(Duration::from_secs(1));
+            let mut modes: Vec<Mode> =
+                next.state.tables().denied.values().map(|denial| denial.mode).collect();
+            modes.sort_unstable();
+            assert_eq!(modes, [Mode::Observe, Mode::Enforce], "{row}");
+        }
+    }
+}
+
+#[test]
 fn an_ip_that_an_earlier_process_lifted_is_no_orphan_for_the_next_one() {
     let (mut tables, a) = left_behind();
     let orphan_ip = tables.terminated.get_mut(&X).unwrap();
