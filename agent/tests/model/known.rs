@@ -31,7 +31,7 @@ pub type Known = (&'static str, History, &'static [&'static str]);
 pub fn histories() -> Vec<Known> {
     let mut all = of_writers_and_nodes();
     all.extend(of_restores());
-    all.push(of_a_conviction());
+    all.extend([of_a_conviction(), of_a_host_port()]);
     all
 }
 
@@ -219,6 +219,30 @@ fn of_a_conviction() -> Known {
             ],
         ),
         &["dead-backend"],
+    )
+}
+
+fn of_a_host_port() -> Known {
+    use Op::{Address, Backup, Create, End, Force, Restore, Run, Stall};
+    (
+        "a pod with a host port is force-deleted before the stream, which stalls, has told of it",
+        history(
+            Setup { host_port: Some("api"), patient: false, converge: false, ..SETUP },
+            &[
+                (0, Run(PG, 0, 0, 1)),
+                (0, Force(0)),
+                (0, End(0)),
+                (0, Backup),
+                (0, Create(PG, 0, 0)),
+                (0, Stall(0)),
+                (0, Restore(false)),
+                (0, Address(3, Ip::four([192, 168, 250, 11]))),
+                (0, Run(API, 0, 0, 1)),
+                (0, Force(0)),
+                (8_900, Create(WEB, 0, 0)),
+            ],
+        ),
+        &["retired-backend"],
     )
 }
 
