@@ -53,6 +53,8 @@ pub(super) struct Answer {
 /// The result of a short watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Probe {
+    /// The resourceVersion of its first event, and when it came.
+    pub(super) first: Option<(u64, Instant)>,
     /// The resourceVersion of its last event before the bookmark; without an event, the version at which it began.
     pub(super) last: u64,
     /// The bookmark's resourceVersion: no other event happened up to here.
@@ -117,6 +119,10 @@ impl Confirmations {
     pub(super) fn probed(&mut self, probe: Result<Probe>, at: Instant) -> Result<()> {
         self.probing = false;
         let probe = probe?;
+        // The stream has had as long as the probe to show what that showed first.
+        if let Some((first, since)) = probe.first {
+            self.seen_elsewhere(first, since);
+        }
         self.seen_elsewhere(probe.last, at);
         self.probe = Some(probe);
         let mut probed = self.answers.iter().rev().filter(|answer| answer.probe_at.is_none());

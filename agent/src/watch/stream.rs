@@ -209,15 +209,18 @@ async fn watch(
 pub(super) async fn probe<O: Object>(client: Client, shown: Collection, after: u64) -> Result<Probe> {
     let read = async {
         let mut lines = pin!(watch(&client, &shown, Some(after), PROBE).await?.lines());
-        let mut last = after;
+        let (mut first, mut last) = (None, after);
         while let Some(line) = lines.next().await {
             match Line::<O>::parse(line?.as_bytes())? {
-                Line::Object(_, entry) => last = last.max(entry.version),
-                Line::Bookmark { version, .. } => return Ok(Probe { last, through: version }),
+                Line::Object(_, entry) => {
+                    first.get_or_insert((entry.version, Instant::now()));
+                    last = last.max(entry.version);
+                }
+                Line::Bookmark { version, .. } => return Ok(Probe { first, last, through: version }),
                 Line::Error(status) => return Err(kube::Error::Api(status).into()),
             }
         }
-        Ok(Probe { last, through: last })
+        Ok(Probe { first, last, through: last })
     };
     timeout(PROBED_WITHIN, read).await?
 }

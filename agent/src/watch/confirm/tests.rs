@@ -35,12 +35,24 @@ fn a_probe_that_shows_too_little_proves_only_older_answers() {
     let later = Answer { sent: SENT * 2, version: 30, ..answer() };
     confirmations.answered(later, at);
     assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), Verdict::Probe);
-    let probe = Probe { last: 12, through: 29 };
+    let probe = Probe { first: None, last: 12, through: 29 };
     let error = confirmations.probed(Ok(probe), at).unwrap_err();
     assert!(error.root_cause().to_string().starts_with("no bookmark reaches resourceVersion 30"));
     assert_eq!(proven(&mut confirmations, shown(12, 9)), Some(SENT));
     assert_eq!(proven(&mut confirmations, shown(12, 9)), None);
     assert_eq!(proven(&mut confirmations, shown(30, 9)), Some(SENT * 2));
+}
+
+#[test]
+fn the_time_to_catch_up_with_a_probe_begins_with_its_first_event() {
+    let (mut confirmations, at) = asked(answer());
+    assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), Verdict::Probe);
+    let (first, end) = (at + MARKER, at + MARKER + LATE);
+    let probe = Probe { first: Some((13, first)), last: 15, through: 29 };
+    confirmations.probed(Ok(probe), end).unwrap();
+    assert_eq!(confirmations.judge(shown(12, 9), end), Verdict::Late, "it lacks the first");
+    let wait = Verdict::Wait(Some(end + LATE));
+    assert_eq!(confirmations.judge(shown(14, 9), end), wait, "it lacks the last");
 }
 
 #[test]
