@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 /// Within which time what is provable is denied: a second list, which is asked for after half a second and within two, and
 /// the probe that proves it, of up to four.
 const DUE: Duration = Duration::from_secs(8);
-/// The same after a fault: the longest back-off, a list, a second one.
-const AFTER_FAULT: Duration = Duration::from_secs(45);
+/// The same after a fault: the longest back-off, a list, a second one. After a compaction no probe proves a quiet stream before its next
+/// bookmark, which comes once a minute.
+const AFTER_FAULT: Duration = Duration::from_secs(75);
 /// How long a denial may be off for the facts of its own Service: they end it until they are judged.
 const LENIENCE: Duration = Duration::from_millis(500);
 

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 /// within two, and the probe that proves it, of up to four.
 const QUIET: Duration = Duration::from_secs(8);
 /// The same after faults: the longest back-off, a list, a second one.
-const QUIET_AFTER_FAULTS: Duration = Duration::from_secs(45);
+const QUIET_AFTER_FAULTS: Duration = Duration::from_secs(75);
 /// Longer than the ten minutes for which an agent keeps the UIDs that slices listed, and its next check.
 const FORGOTTEN: Duration = Duration::from_mins(11);
 /// How often the agent's loop ticks where nothing but time happens.
