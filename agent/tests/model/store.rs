@@ -4,7 +4,7 @@
 
 use super::*;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use tokio::sync::watch;
 
 #[derive(Clone, Debug)]
@@ -36,8 +36,8 @@ pub struct Kind {
     pub epoch: u64,
     /// The last change that the agent was sent, in a list or by its stream.
     pub delivered: u64,
-    /// The last change that something else has shown the agent, and since when the stream has lacked it.
-    pub shown_elsewhere: Option<(u64, Instant)>,
+    /// Changes that something else has shown the agent and that its stream lacks, ascending, each since when.
+    pub shown_elsewhere: VecDeque<(u64, Instant)>,
 }
 
 #[derive(Default, Debug)]
@@ -189,8 +189,8 @@ impl Store {
     /// Since when the agent was shown something that its stream lacks.
     pub fn behind_since(&self, kind: usize) -> Option<Instant> {
         let kind = &self.kinds[kind];
-        let (_, since) = kind.shown_elsewhere.filter(|(number, _)| *number > kind.delivered)?;
-        Some(since)
+        let lacking = kind.shown_elsewhere.iter().find(|(number, _)| *number > kind.delivered);
+        lacking.map(|(_, since)| *since)
     }
 }
 
@@ -198,14 +198,14 @@ impl Kind {
     /// The agent was sent everything up to a change.
     pub fn deliver(&mut self, number: u64) {
         self.delivered = self.delivered.max(number);
-        self.shown_elsewhere.take_if(|(shown, _)| *shown <= number);
+        self.shown_elsewhere.retain(|(shown, _)| *shown > number);
     }
 
     /// Something else than the stream has shown a change.
     pub fn show_elsewhere(&mut self, number: u64) {
-        if number > self.delivered {
-            let shown = self.shown_elsewhere.get_or_insert((number, Instant::now()));
-            shown.0 = shown.0.max(number);
+        let newest = self.shown_elsewhere.back().map_or(self.delivered, |(newest, _)| *newest);
+        if number > newest.max(self.delivered) {
+            self.shown_elsewhere.push_back((number, Instant::now()));
         }
     }
 
