@@ -104,8 +104,10 @@ fn is_wrong(world: &World, denied: &Denied, excused: &impl Fn(&[(usize, String)]
         let pod = (PODS, key(holder.namespace, &holder.name));
         // A pod that is force-deleted before a stream that stalls has told of it is in no list.
         let was_shown = world.faultless || world.objects.pod_of(&holder.uid).is_some();
-        let is_wrong = was_shown && !excused(&[pod]);
-        return is_wrong.then(|| format!("{vip} is the host port of {}", holder.uid));
+        if !was_shown || excused(&[pod]) {
+            return None;
+        }
+        return Some(format!("{vip} is the host port of {}", holder.uid));
     }
     called(world, vip).find_map(|service| is_wrong_for(world, service, denied, excused))
 }

@@ -5,18 +5,19 @@ use std::collections::BTreeMap;
 
 /// Within which time what is provable is denied: a second list, which is asked for after half a second and within two, and
 /// the probe that proves it, of up to four.
-const DUE: Duration = Duration::from_secs(8);
-/// The same after a fault: the longest back-off, a list, a second one. After a compaction no probe proves a quiet stream before its next
-/// bookmark, which comes once a minute.
-const AFTER_FAULT: Duration = Duration::from_secs(75);
+pub const DUE: Duration = Duration::from_secs(8);
+/// The same after a fault: the longest back-off, a list, a second one.
+pub const AFTER_FAULT: Duration = Duration::from_secs(45);
+/// The same after a compaction: no probe proves a quiet stream before its next bookmark, which comes once a minute.
+pub const AFTER_COMPACTION: Duration = Duration::from_secs(75);
 /// How long a denial may be off for the facts of its own Service: they end it until they are judged.
 const LENIENCE: Duration = Duration::from_millis(500);
 
 #[derive(Default)]
 pub struct Debts {
     of: BTreeMap<(&'static str, Ip), Debt>,
-    /// When a fault was last in effect.
-    fault: Option<Instant>,
+    /// When the agent has recovered from all faults.
+    recovered: Option<Instant>,
 }
 
 struct Debt {
@@ -28,9 +29,10 @@ struct Debt {
 }
 
 impl Debts {
-    /// A fault is in effect.
-    pub fn disturb(&mut self) {
-        (self.of, self.fault) = (BTreeMap::new(), Some(Instant::now()));
+    /// A fault is in effect, from which the agent recovers within this time.
+    pub fn disturb(&mut self, within: Duration) {
+        self.of.clear();
+        self.recovered = self.recovered.max(Some(Instant::now() + within));
     }
 
     /// Something else than the crowd has changed the cluster: the agent may ask for a second list of what is there then.
@@ -49,10 +51,10 @@ impl Debts {
     ) -> Result<(), (Service, Ip)> {
         let now = Instant::now();
         if fault {
-            self.disturb();
+            self.disturb(AFTER_FAULT);
             return Ok(());
         }
-        let recovered = self.fault.is_none_or(|fault| now >= fault + AFTER_FAULT);
+        let recovered = self.recovered.is_none_or(|at| now >= at);
         let mut debts = BTreeMap::new();
         for (service, ip) in provable {
             let is_denied = denied.iter().any(|denied| denied.is_of(service, *ip));

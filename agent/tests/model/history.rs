@@ -121,12 +121,27 @@ impl History {
     pub fn is_faultless(&self) -> bool {
         !self.ops.iter().any(|(_, op)| op.is_fault())
     }
+
+    /// Within which time of quiet everything provable is denied.
+    pub fn settles_within(&self) -> Duration {
+        let all = self.ops.iter().map(|(_, op)| op.settles_within());
+        all.max().unwrap_or(DUE)
+    }
 }
 
 impl Op {
     pub const fn is_fault(&self) -> bool {
         let of_api = matches!(self, Self::Stall(_) | Self::Break(_) | Self::Compact(_) | Self::Outage(_));
         of_api || matches!(self, Self::Lag(..) | Self::Restore(_) | Self::Restart(_) | Self::Netlink(_))
+    }
+
+    /// Within which time of quiet after it everything provable is denied.
+    pub const fn settles_within(&self) -> Duration {
+        match self {
+            Self::Compact(_) => AFTER_COMPACTION,
+            op if op.is_fault() => AFTER_FAULT,
+            _ => DUE,
+        }
     }
 }
 

@@ -3,11 +3,6 @@
 use super::*;
 use std::collections::BTreeSet;
 
-/// Within which time of quiet everything provable is denied: a second list, which is asked for after half a second and
-/// within two, and the probe that proves it, of up to four.
-const QUIET: Duration = Duration::from_secs(8);
-/// The same after faults: the longest back-off, a list, a second one.
-const QUIET_AFTER_FAULTS: Duration = Duration::from_secs(75);
 /// Longer than the ten minutes for which an agent keeps the UIDs that slices listed, and its next check.
 const FORGOTTEN: Duration = Duration::from_mins(11);
 /// How often the agent's loop ticks where nothing but time happens.
@@ -106,7 +101,7 @@ impl Run {
             }
             self.note_aims();
             if op.is_fault() {
-                self.debts.disturb();
+                self.debts.disturb(op.settles_within());
             }
             self.check()?;
         }
@@ -115,8 +110,7 @@ impl Run {
         self.world.flow();
         self.world.outage(false);
         self.netlink = true;
-        let quiet = if history.is_faultless() { QUIET } else { QUIET_AFTER_FAULTS };
-        self.quiet(quiet + history.setup.costs.backlog(), history.setup).await?;
+        self.quiet(history.settles_within() + history.setup.costs.backlog(), history.setup).await?;
         if checks::provable(&self.world, &self.aimed).next().is_some() {
             self.seen.insert("provable at the end");
         }
@@ -135,7 +129,7 @@ impl Run {
             if setup.patient || setup.converge {
                 self.wait(left).await?;
             } else if checks::missing(&self.world, &self.kernel, &self.aimed).is_some() || left == longest {
-                self.wait(QUIET.min(left)).await?;
+                self.wait(DUE.min(left)).await?;
             } else {
                 break;
             }
@@ -156,11 +150,11 @@ impl Run {
         self.kernel = Kernel::after(convicted);
         self.agent = None;
         self.world.kept.clear();
-        self.debts.disturb();
+        self.debts.disturb(AFTER_FAULT);
         self.agent = Some(Agent::start(&self.client, &self.kernel, self.world.setup.costs));
         self.look();
         self.check()?;
-        self.wait(QUIET_AFTER_FAULTS).await?;
+        self.wait(AFTER_FAULT).await?;
         let after = checks::lasting(&self.world, &self.kernel);
         if !after.is_empty() {
             self.seen.insert("converged");
