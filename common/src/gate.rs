@@ -14,8 +14,8 @@ pub const BUCKETS: usize = 8_192;
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gate {
-    /// Of both tables, in GATE: [`Gate::WRITTEN`], [`Gate::SHOWS_FLOWS`], [`Gate::HAS_SECOND`]. 0: no agent has written the tables,
-    /// which then end no packet.
+    /// In GATE, for both tables: [`Gate::WRITTEN`], [`Gate::SHOWS_FLOWS`], [`Gate::HAS_SECOND`]. 0: no agent has written them, and
+    /// they end no packet. In `SECOND_GATE` always 0.
     pub valid: u32,
     /// Bits of each bucket.
     pub buckets: [u8; BUCKETS],
@@ -26,7 +26,7 @@ impl Gate {
     pub const WRITTEN: u32 = 1;
     /// It also shows those of redirected flows. Without this, every packet is judged while there may be such flows.
     pub const SHOWS_FLOWS: u32 = 2;
-    /// `SECOND_GATE` shows all that GATE does. An agent that knows GATE alone writes it without this.
+    /// `SECOND_GATE` shows all that GATE does. An agent that does not know the second table clears this.
     pub const HAS_SECOND: u32 = 4;
 
     /// An address of SUSPECTS.

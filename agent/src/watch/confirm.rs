@@ -119,7 +119,7 @@ impl Confirmations {
     pub(super) fn probed(&mut self, probe: Result<Probe>, at: Instant) -> Result<()> {
         self.probing = false;
         let probe = probe?;
-        // The stream has had as long as the probe to show what that showed first.
+        // The stream has lacked it since then, and not only since the probe ended.
         if let Some((first, since)) = probe.first {
             self.seen_elsewhere(first, since);
         }

@@ -209,11 +209,14 @@ async fn watch(
 pub(super) async fn probe<O: Object>(client: Client, shown: Collection, after: u64) -> Result<Probe> {
     let read = async {
         let mut lines = pin!(watch(&client, &shown, Some(after), PROBE).await?.lines());
-        let (mut first, mut last) = (None, after);
+        let mut first = None;
+        let mut last = after;
         while let Some(line) = lines.next().await {
             match Line::<O>::parse(line?.as_bytes())? {
                 Line::Object(_, entry) => {
-                    first.get_or_insert((entry.version, Instant::now()));
+                    if first.is_none() {
+                        first = Some((entry.version, Instant::now()));
+                    }
                     last = last.max(entry.version);
                 }
                 Line::Bookmark { version, .. } => return Ok(Probe { first, last, through: version }),

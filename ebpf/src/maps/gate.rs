@@ -21,16 +21,22 @@ pub struct Buckets {
 /// The buckets of GATE; `None`: they do not show all addresses. `with_flows`: those of redirected flows are wanted too.
 #[inline(always)]
 pub fn buckets(with_flows: bool) -> Option<Buckets> {
-    let (first, _) = first(with_flows)?;
-    Some(Buckets { first, second: None })
+    let gate = GATE.get_ptr(0)?;
+    let wanted = Gate::WRITTEN | if with_flows { Gate::SHOWS_FLOWS } else { 0 };
+    if !is_valid(gate, wanted) {
+        return None;
+    }
+    Some(Buckets { first: buckets_of(gate), second: None })
 }
 
 /// The same of both tables; of GATE alone while the second does not show all addresses.
 #[inline(always)]
 pub fn both_buckets(with_flows: bool) -> Option<Buckets> {
-    let (first, valid) = first(with_flows)?;
-    let second = if valid & Gate::HAS_SECOND == 0 { None } else { SECOND_GATE.get_ptr(0).map(buckets_of) };
-    Some(Buckets { first, second })
+    let first = buckets(with_flows)?;
+    if !is_valid(GATE.get_ptr(0)?, Gate::HAS_SECOND) {
+        return Some(first);
+    }
+    Some(Buckets { second: SECOND_GATE.get_ptr(0).map(buckets_of), ..first })
 }
 
 impl Buckets {
@@ -46,14 +52,12 @@ impl Buckets {
     }
 }
 
-/// The buckets of GATE, and [`Gate::valid`]; `None`: they do not show all addresses.
+/// Whether [`Gate::valid`] has all of these bits.
 #[inline(always)]
-fn first(with_flows: bool) -> Option<(*const u8, u32)> {
-    let gate = GATE.get_ptr(0)?;
+fn is_valid(gate: *const Gate, wanted: u32) -> bool {
     // SAFETY: an element of an array map is never freed; every bit pattern is a Gate.
     let valid = unsafe { addr_of!((*gate).valid).read_volatile() };
-    let wanted = Gate::WRITTEN | if with_flows { Gate::SHOWS_FLOWS } else { 0 };
-    (valid & wanted == wanted).then_some((buckets_of(gate), valid))
+    valid & wanted == wanted
 }
 
 #[inline(always)]

@@ -10,7 +10,8 @@ use crate::state::State;
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::index::pods::RestoredPod;
-use epguard_common::{Addr, Denial, Mode, ServiceNumber, Uid, UidState};
+use epguard_common::{Denial, ServiceNumber, Uid, UidState};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -25,16 +26,12 @@ impl State {
             }
         }
         let is_carried_out = |denial: &Denial| denial.uid_state == UidState::Dead && denial.held == 0;
-        let carried_out = || tables.denied.iter().filter(|(_, denial)| is_carried_out(denial));
-        // Some Services were bound themselves, so the highest mode is nearest to that of the pod.
-        let mut bounds: BTreeMap<(Uid, Addr), Mode> = BTreeMap::new();
-        for (target, denial) in carried_out() {
-            let bound = bounds.entry((denial.dead_uid, target.addr)).or_insert(denial.mode);
-            *bound = denial.mode.max(*bound);
-        }
-        for (target, denial) in carried_out() {
+        let all = tables.denied.iter();
+        let mut carried_out: Vec<_> = all.filter(|(_, denial)| is_carried_out(denial)).collect();
+        // The first denial of a pod restores it. No denial's mode is higher than the pod's own, and a bound Service's is lower.
+        carried_out.sort_by_key(|(_, denial)| Reverse(denial.mode));
+        for (target, denial) in carried_out {
             let (ip, uid) = (target.addr, denial.dead_uid);
-            let bound = bounds.get(&(uid, ip)).copied().unwrap_or(denial.mode);
             self.denials.restored.insert((ip, uid));
             let (Some(Some(service)), Some(protocol)) =
                 (services.get(&target.service), Protocol::from_repr(target.protocol))
@@ -47,7 +44,7 @@ impl State {
                 None => self.known_names.get(&uid).cloned().unwrap_or_default(),
             };
             let namespace = if name.0.is_empty() { service.0.clone() } else { name.0.clone() };
-            cluster.pods.restore_dead(RestoredPod { uid, name, node, bound }, ip, now);
+            cluster.pods.restore_dead(RestoredPod { uid, name, node, bound: denial.mode }, ip, now);
             cluster.note_node(uid);
             if cluster.pods.get(uid).is_some_and(|record| record.uid_state == UidState::Dead) {
                 let endpoint = Endpoint { ip, port: target.port, protocol };
