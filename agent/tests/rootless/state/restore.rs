@@ -22,8 +22,18 @@ fn restarted_after(
     services: Vec<Service>,
     slices: Vec<Slice>,
 ) -> World {
-    let mut world =
-        World { state: State::with_numbers(settings(), Numbers::after(last)), now: Duration::from_secs(1) };
+    let state = State::with_numbers(settings(), Numbers::after(last));
+    taken_over_by(World { state, now: Duration::from_secs(1) }, tables, pods, services, slices)
+}
+
+/// The same of a new process that has begun.
+fn taken_over_by(
+    mut world: World,
+    tables: &Tables,
+    pods: Vec<Pod>,
+    services: Vec<Service>,
+    slices: Vec<Slice>,
+) -> World {
     world.state.restore(tables.clone());
     world.tell(Fact::Presence(Presence::Held(vec![])));
     world.list_namespaces_and_nodes();
@@ -205,38 +215,81 @@ fn a_restored_death_outlives_a_status_that_no_longer_proves_it() {
     }
 }
 
+/// A second Service, of the same pods.
+fn front() -> Service {
+    let vips = vec![Addr::v4([10, 96, 0, 2])];
+    Service { name: ("shop".into(), "a-front".into()), uid: uid("a-front"), vips, ..web() }
+}
+
+/// A slice of each Service that lists the pod.
+fn listing(services: &[Service], pod: &Pod) -> Vec<Slice> {
+    let at = [(X, Some(pod.uid))];
+    let services = services.iter();
+    services.map(|of| Slice { service: Some(of.name.clone()), ..slice(&of.name.1, &at) }).collect()
+}
+
+/// Both Services list A, which is dead.
+fn with_two_services() -> (World, Pod, [Service; 2]) {
+    let (mut world, a) = World::cluster().with_a();
+    let services = [web(), front()];
+    world.tell(service(front())).tell_all(listing(&services, &a).into_iter().map(shown_slice).collect());
+    world.pod(&dead(&a));
+    (world, a, services)
+}
+
+fn modes(world: &World) -> Vec<Mode> {
+    let mut modes: Vec<Mode> = world.state.tables().denied.values().map(|denial| denial.mode).collect();
+    modes.sort_unstable();
+    modes
+}
+
 #[test]
 fn after_a_restart_a_conviction_still_costs_no_other_service() {
-    let (mut world, a) = World::cluster().with_a();
-    let front = Service {
-        name: ("shop".into(), "a-front".into()),
-        uid: uid("a-front"),
-        vips: vec![Addr::v4([10, 96, 0, 2])],
-        ..web()
-    };
-    let services = [web(), front.clone()];
-    let both = || {
-        services
-            .each_ref()
-            .map(|of| Slice { service: Some(of.name.clone()), ..slice(&of.name.1, &[(X, Some(a.uid))]) })
-    };
-    world.tell(service(front)).tell_all(both().map(shown_slice).into());
-    world.pod(&dead(&a));
+    let (world, a, services) = with_two_services();
     for convicted in &services {
         let mut world = World { state: world.state.clone(), ..world };
         world.state.demote(world.now, &convicted.name);
         world.later(Duration::from_secs(1));
+        let tables = world.state.tables();
         for pods in [vec![], vec![Pod { ips: Ips::new(), ..terminal(&a) }], vec![dead(&a)]] {
             let row = format!("{:?} {pods:?}", convicted.name);
-            let mut next = restarted(world.state.tables(), pods, services.to_vec(), both().into());
+            let state = State::with_numbers(settings(), Numbers::after(last(tables)));
+            let mut next = World { state, now: Duration::from_secs(1) };
             next.state.demote(next.now, &convicted.name);
-            next.later(Duration::from_secs(1));
-            let mut modes: Vec<Mode> =
-                next.state.tables().denied.values().map(|denial| denial.mode).collect();
-            modes.sort_unstable();
-            assert_eq!(modes, [Mode::Observe, Mode::Enforce], "{row}");
+            let next = taken_over_by(next, tables, pods, services.to_vec(), listing(&services, &a));
+            assert_eq!(modes(&next), [Mode::Observe, Mode::Enforce], "{row}");
         }
     }
+}
+
+#[test]
+fn after_a_restart_no_more_is_done_than_the_owner_allowed_though_only_one_service_was_judged_on_it() {
+    let (mut world, a, services) = with_two_services();
+    let owner_allows_less = shown(Pod { bound: Mode::Observe, ..dead(&a) });
+    world.state.begin_fact(world.now, owner_allows_less);
+    while world.state.run_step(world.now, 1) {
+        if modes(&world).contains(&Mode::Observe) {
+            break;
+        }
+    }
+    assert_eq!(modes(&world), [Mode::Observe, Mode::Enforce], "the other one is suspended");
+    let next = restarted(world.state.tables(), vec![], services.to_vec(), listing(&services, &a));
+    assert_eq!(modes(&next), [Mode::Observe; 2]);
+}
+
+#[test]
+fn after_a_restart_no_more_is_done_than_an_earlier_dead_pod_at_the_ip_allowed() {
+    let mut world = World::cluster();
+    let services = [web(), front()];
+    let earlier = Pod { bound: Mode::Observe, ..pod("shop", "earlier", "web", &[X]) };
+    let later = pod("shop", "later", "web", &[X]);
+    world.tell(service(front())).pod(&earlier).slice(&[(X, Some(earlier.uid))]);
+    world.pod(&dead(&earlier)).deleted(&dead(&earlier)).pod(&later);
+    world.tell_all(listing(&services, &later).into_iter().map(shown_slice).collect());
+    world.pod(&dead(&later));
+    assert_eq!(modes(&world), [Mode::Observe, Mode::Enforce], "only one Service has listed the earlier one");
+    let next = restarted(world.state.tables(), vec![], services.to_vec(), vec![]);
+    assert_eq!(modes(&next), [Mode::Observe; 2]);
 }
 
 #[test]

@@ -10,8 +10,7 @@ use crate::state::State;
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::index::pods::RestoredPod;
-use epguard_common::{Denial, ServiceNumber, Uid, UidState};
-use std::cmp::Reverse;
+use epguard_common::{Denial, Mode, ServiceNumber, Uid, UidState};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -25,12 +24,8 @@ impl State {
                 self.layout.numbers.keep(*number, service);
             }
         }
-        let is_carried_out = |denial: &Denial| denial.uid_state == UidState::Dead && denial.held == 0;
-        let all = tables.denied.iter();
-        let mut carried_out: Vec<_> = all.filter(|(_, denial)| is_carried_out(denial)).collect();
-        // The first denial of a pod restores it. No denial's mode is higher than the pod's own, and a bound Service's is lower.
-        carried_out.sort_by_key(|(_, denial)| Reverse(denial.mode));
-        for (target, denial) in carried_out {
+        let bounds = bounds(tables, &services, cluster);
+        for (target, denial) in tables.denied.iter().filter(|(_, denial)| is_carried_out(denial)) {
             let (ip, uid) = (target.addr, denial.dead_uid);
             self.denials.restored.insert((ip, uid));
             let (Some(Some(service)), Some(protocol)) =
@@ -44,7 +39,8 @@ impl State {
                 None => self.known_names.get(&uid).cloned().unwrap_or_default(),
             };
             let namespace = if name.0.is_empty() { service.0.clone() } else { name.0.clone() };
-            cluster.pods.restore_dead(RestoredPod { uid, name, node, bound: denial.mode }, ip, now);
+            let bound = bounds.get(&uid).copied().unwrap_or(denial.mode);
+            cluster.pods.restore_dead(RestoredPod { uid, name, node, bound }, ip, now);
             cluster.note_node(uid);
             if cluster.pods.get(uid).is_some_and(|record| record.uid_state == UidState::Dead) {
                 let endpoint = Endpoint { ip, port: target.port, protocol };
@@ -71,6 +67,37 @@ impl State {
         let denied = tables.denied.values().map(|denial| denial.dead_uid);
         denied.chain(tables.terminated.values().map(|orphan_ip| orphan_ip.dead)).collect()
     }
+}
+
+/// Whether packets were denied, or would have been in `enforce`, on a death.
+fn is_carried_out(denial: &Denial) -> bool {
+    denial.uid_state == UidState::Dead && denial.held == 0
+}
+
+/// The most that dead pods are taken to allow, from what was in force: the lowest mode that the bound of the denial's own Service does not
+/// explain; else the highest, since no denial's mode is above what its pod allows.
+fn bounds(
+    tables: &Tables,
+    services: &BTreeMap<ServiceNumber, Option<Name>>,
+    cluster: &ClusterIndex,
+) -> BTreeMap<Uid, Mode> {
+    let mut highest: BTreeMap<Uid, Mode> = BTreeMap::new();
+    let mut unexplained: BTreeMap<Uid, Mode> = BTreeMap::new();
+    for (target, denial) in tables.denied.iter().filter(|(_, denial)| is_carried_out(denial)) {
+        // A Service without an address is being judged again: what it had in force may be out of date.
+        let Some(Some(name)) = services.get(&target.service) else {
+            continue;
+        };
+        let of_pod = highest.entry(denial.dead_uid).or_default();
+        *of_pod = denial.mode.max(*of_pod);
+        let of_service = cluster.service(name).map(|service| cluster.bound_of_service(service));
+        if of_service.is_none_or(|bound| denial.mode < bound) {
+            let of_pod = unexplained.entry(denial.dead_uid).or_insert(denial.mode);
+            *of_pod = denial.mode.lower(*of_pod);
+        }
+    }
+    highest.extend(unexplained);
+    highest
 }
 
 /// The node with a boot id.

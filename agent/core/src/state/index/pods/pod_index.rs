@@ -31,7 +31,7 @@ pub struct RestoredPod {
     pub name: Name,
     /// Its node, if known.
     pub node: Option<Text>,
-    /// The mode that was in force. What the API shows of the pod comes first.
+    /// The mode that was in force; for a pod that is gone, annotations are unknown now.
     pub bound: Mode,
 }
 
@@ -307,9 +307,7 @@ impl PodIndex {
         self.change(uid, |record| {
             if is_new {
                 record.uid_state = UidState::Dead;
-                if record.restored {
-                    record.pod.bound = record.pod.bound.max(bound);
-                }
+                record.pod.bound = record.pod.bound.lower(bound);
                 let claim = Claim { published: bound == Mode::Enforce, order, since: now.into() };
                 record.claims.add(ip, claim, |_| false);
             }
