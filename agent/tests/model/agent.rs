@@ -3,6 +3,7 @@
 //! Nothing but this file knows the agent's types.
 
 use crate::cluster::Ip;
+use crate::debts::{SHARE, SHARE_RETURNS};
 use crate::objects::{NODE_NAMES, Service};
 use anyhow::Result;
 use epguard::daemon::lease::Lease;
@@ -13,7 +14,7 @@ use epguard::daemon::turn::{Observer, TURN, Turn, UNREAD};
 use epguard::shared::clock::Clocks;
 use epguard::watch::{Event as Told, Message, Watches, start};
 use epguard_common::{Addr, Event, Mode, Reason, Suspect, Uid, UidState};
-use epguard_core::facts::{Change, Fact, ModePolicy, Name, Presence, Protocol, Watched};
+use epguard_core::facts::{Change, Fact, ModePolicy, Name, Presence, Protocol, Selection, Watched};
 use epguard_core::freshness::Freshness;
 use epguard_core::plan;
 use epguard_core::state::{Cost, Endpoint, Ipam, Numbers, Ranges, Settings, State, Tables};
@@ -97,6 +98,8 @@ pub struct Agent {
     turns: u64,
     /// The latest report of netlink.
     told: Option<Presence>,
+    /// When second lists of a namespace's objects were requested.
+    requested: BTreeMap<String, Vec<Instant>>,
 }
 
 /// What the agent does next.
@@ -156,6 +159,7 @@ impl Agent {
             ends: None,
             turns: 0,
             told: None,
+            requested: BTreeMap::new(),
         }
     }
 
@@ -193,6 +197,12 @@ impl Agent {
     /// Whether a fact has waited for so long that the lease ends.
     pub fn is_late(&self) -> bool {
         self.waiting.longest() > Some(UNREAD)
+    }
+
+    /// Whether a namespace may have used up its share of second lists: the next ones come one by one.
+    pub fn has_used_a_share(&self) -> bool {
+        let mut all = self.requested.values();
+        all.any(|requested| requested.iter().filter(|at| at.elapsed() < SHARE_RETURNS).count() >= SHARE)
     }
 
     /// How many turns have ended.
@@ -267,6 +277,11 @@ impl Agent {
         }
         self.state.begin_tick(now);
         for opinion in self.state.take_opinions(now) {
+            if let Some(Selection::Labelled { namespace, .. } | Selection::SlicesOf { namespace, .. }) =
+                &opinion.selection
+            {
+                self.requested.entry(namespace.to_string()).or_default().push(Instant::now());
+            }
             self.watches.list(opinion.kind, opinion.selection, self.state.spread());
         }
         for finding in self.state.take_findings() {

@@ -10,6 +10,9 @@ pub const DUE: Duration = Duration::from_secs(8);
 pub const AFTER_FAULT: Duration = Duration::from_secs(45);
 /// The same after a compaction: no probe proves a quiet stream before its next bookmark, which comes once a minute.
 pub const AFTER_COMPACTION: Duration = Duration::from_secs(75);
+/// Second lists that a namespace gets at once, and the time after which it gets as many again: one each 30 s.
+pub const SHARE: usize = 8;
+pub const SHARE_RETURNS: Duration = Duration::from_mins(4);
 /// How long a denial may be off for the facts of its own Service: they end it until they are judged.
 const LENIENCE: Duration = Duration::from_millis(500);
 

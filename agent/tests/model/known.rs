@@ -31,7 +31,7 @@ pub type Known = (&'static str, History, &'static [&'static str]);
 pub fn histories() -> Vec<Known> {
     let mut all = of_writers_and_nodes();
     all.extend(of_restores());
-    all.extend([of_a_conviction(), of_a_host_port()]);
+    all.extend([of_a_conviction(), of_a_host_port(), of_a_share()]);
     all
 }
 
@@ -243,6 +243,34 @@ fn of_a_host_port() -> Known {
             ],
         ),
         &["retired-backend"],
+    )
+}
+
+fn of_a_share() -> Known {
+    use Op::{Create, End, Finish, PodGc, Restart, RollOut, Run, Sync};
+    (
+        "the pods of a rollout come while each second list is awaited, until their namespace has used up its share of these",
+        history(
+            Setup {
+                kubelets: [Kubelet::OneBinary, Kubelet::Current, Kubelet::Current],
+                front: 1,
+                linger: 16,
+                patient: false,
+                converge: false,
+                ..SETUP
+            },
+            &[
+                (0, Run(WEB, 1, 0, 0)),
+                (0, Restart(102)),
+                (0, End(0)),
+                (0, Create(API, 0, 0)),
+                (0, Finish(0)),
+                (1_102, PodGc(0)),
+                (0, Sync(1)),
+                (3_000, RollOut(PG, 0, 1_060)),
+            ],
+        ),
+        &["dead-backend"],
     )
 }
 

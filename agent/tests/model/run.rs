@@ -110,7 +110,8 @@ impl Run {
         self.world.flow();
         self.world.outage(false);
         self.netlink = true;
-        self.quiet(history.settles_within() + history.setup.costs.backlog(), history.setup).await?;
+        let lists = if self.has_used_a_share() { SHARE_RETURNS } else { Duration::ZERO };
+        self.quiet(history.settles_within() + history.setup.costs.backlog() + lists, history.setup).await?;
         if checks::provable(&self.world, &self.aimed).next().is_some() {
             self.seen.insert("provable at the end");
         }
@@ -238,11 +239,16 @@ impl Run {
         }
         let costs = self.world.setup.costs;
         let is_crowded = !costs.keep_up() && self.agent.as_ref().is_some_and(Agent::is_late);
-        let fault = self.blind.is_some() || self.world.api.store().is_late() || is_crowded;
+        let fault =
+            self.blind.is_some() || self.world.api.store().is_late() || is_crowded || self.has_used_a_share();
         let provable: Vec<(Service, Ip)> =
             if fault { Vec::new() } else { checks::provable(&self.world, &self.aimed).collect() };
         let checked = self.debts.check(&provable, &in_force, fault, costs);
         checked.map_err(|(service, ip)| format!("for some time, {}", self.not_denied(&service, ip)))
+    }
+
+    fn has_used_a_share(&self) -> bool {
+        self.agent.as_ref().is_some_and(Agent::has_used_a_share)
     }
 
     fn not_denied(&self, service: &Service, ip: Ip) -> String {
