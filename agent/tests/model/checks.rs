@@ -234,6 +234,10 @@ fn is_provable(world: &World, service: &Service, ip: Ip, ever: &[(Service, Ip, S
     if strangers.next().is_some() {
         return false;
     }
+    // A denial is bound by the pod that it would hit, too.
+    if world.crowd_is_bound && stranger.is_some_and(|((namespace, _), _)| *namespace == CROWD) {
+        return false;
+    }
     let is_reused = own.is_proven && stranger.is_some_and(|(_, pod)| is_settled(world, pod));
     live().filter(|(id, pod)| own.has(id, pod)).all(|(_, pod)| {
         !pod.shows(ip) && (shows_all(world, pod, ip) || is_reused || is_given_elsewhere(world, pod, ip))

@@ -138,6 +138,7 @@ impl World {
             2 => self.put_service_of_crowd(0, ADDRESSES + u8::from(is_odd), PORTS),
             3 => {
                 let mode = MODES[usize::from(time % 2 == 1)];
+                self.crowd_is_bound |= mode.is_some();
                 self.api.store().put(NAMESPACES, CROWD, namespace(CROWD, mode));
             }
             4 => self.turn_pod_of_crowd(time),

@@ -31,7 +31,7 @@ pub type Known = (&'static str, History, &'static [&'static str]);
 pub fn histories() -> Vec<Known> {
     let mut all = of_writers_and_nodes();
     all.extend(of_restores());
-    all.extend([of_a_conviction(), of_a_host_port(), of_a_share()]);
+    all.extend([of_a_conviction(), of_a_host_port(), of_a_share(), of_a_bound()]);
     all
 }
 
@@ -271,6 +271,27 @@ fn of_a_share() -> Known {
             ],
         ),
         &["dead-backend"],
+    )
+}
+
+fn of_a_bound() -> Known {
+    use Op::{Create, End, Flood, Run, Step};
+    (
+        "the Namespace of the pod that would be hit asks for no more than observe",
+        history(
+            Setup { crowd: 1, linger: 5, patient: false, converge: false, ..SETUP },
+            &[
+                (0, Create(WEB, 0, 0)),
+                (0, End(0)),
+                (0, Flood(3, 6, 20)),
+                (0, Step(0, 0)),
+                (0, End(0)),
+                (0, Flood(4, 18, 20)),
+                (0, Run(API, 0, 0, 0)),
+                (0, Create(WEB, 0, 0)),
+            ],
+        ),
+        &[],
     )
 }
 

@@ -30,6 +30,8 @@ pub struct World {
     pub listed_by_hand: BTreeSet<&'static str>,
     /// Services of which a denial met a packet, and was found wrong.
     pub convicted: BTreeSet<&'static str>,
+    /// The crowd's Namespace has asked for no more than `observe`, which a restore of etcd may bring back.
+    pub crowd_is_bound: bool,
     /// What goes on by itself.
     pub agenda: Agenda,
     /// Nodes that went, or came.
@@ -54,6 +56,7 @@ impl World {
             has_relabelled: false,
             listed_by_hand: BTreeSet::new(),
             convicted: BTreeSet::new(),
+            crowd_is_bound: false,
             agenda: Agenda::default(),
             turned: BTreeSet::new(),
             began: Instant::now(),
