@@ -53,7 +53,7 @@ use xdp::Raw;
 /// The ingress hook: TC ingress of pod interfaces and uplinks. TCX from Linux 6.6.
 #[classifier]
 pub fn epguard_from(ctx: TcContext) -> i32 {
-    if !gate::asks_at_ingress(ctx.skb.skb) {
+    if !asks_at_ingress(ctx.skb.skb) {
         return TC_ACT_UNSPEC;
     }
     let parsed = parse_any(ctx.skb.skb);
@@ -99,7 +99,7 @@ fn judge_both(context: *mut __sk_buff) -> (Decision, Hook) {
     (egress::judge::<true>(context, parse_any(context)), Hook::Egress)
 }
 
-/// Not inlined, as the other gate: each takes the stack by turns.
+/// Not inlined, as the other gate: its stack is free again for what follows, of which Linux 6.1 has no octet to spare.
 #[inline(never)]
 fn asks_at_ingress(context: *mut __sk_buff) -> bool {
     gate::asks_at_ingress(context)
