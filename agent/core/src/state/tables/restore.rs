@@ -81,23 +81,23 @@ fn bounds(
     services: &BTreeMap<ServiceNumber, Option<Name>>,
     cluster: &ClusterIndex,
 ) -> BTreeMap<Uid, Mode> {
-    let mut highest: BTreeMap<Uid, Mode> = BTreeMap::new();
+    let mut bounds: BTreeMap<Uid, Mode> = BTreeMap::new();
     let mut unexplained: BTreeMap<Uid, Mode> = BTreeMap::new();
     for (target, denial) in tables.denied.iter().filter(|(_, denial)| is_carried_out(denial)) {
         // A Service without an address is being judged again: what it had in force may be out of date.
         let Some(Some(name)) = services.get(&target.service) else {
             continue;
         };
-        let of_pod = highest.entry(denial.dead_uid).or_default();
-        *of_pod = denial.mode.max(*of_pod);
+        let highest = bounds.entry(denial.dead_uid).or_default();
+        *highest = denial.mode.max(*highest);
         let of_service = cluster.service(name).map(|service| cluster.bound_of_service(service));
         if of_service.is_none_or(|bound| denial.mode < bound) {
-            let of_pod = unexplained.entry(denial.dead_uid).or_insert(denial.mode);
-            *of_pod = denial.mode.lower(*of_pod);
+            let lowest = unexplained.entry(denial.dead_uid).or_insert(denial.mode);
+            *lowest = denial.mode.lower(*lowest);
         }
     }
-    highest.extend(unexplained);
-    highest
+    bounds.extend(unexplained);
+    bounds
 }
 
 /// The node with a boot id.
