@@ -19,6 +19,7 @@ mod once;
 mod redirected;
 #[allow(dead_code, reason = "the benchmark uses the rest")]
 mod rig;
+mod stack;
 mod telemetry;
 mod tracked;
 mod wire;
