@@ -3,7 +3,9 @@
 use super::*;
 use aya::programs::SchedClassifier;
 use aya::programs::tc::{NlOptions, TcAttachOptions, TcHandle};
+use epguard::kernel::cilium::prepare;
 use epguard::kernel::conntrack::nfct_at;
+use epguard::kernel::datapath::Pins;
 use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, setns, unshare};
 use std::fs::{self, File};
@@ -65,6 +67,8 @@ impl Node {
 
     /// As an agent that starts here.
     pub fn load(&self, hooks: Hooks) -> Datapath {
+        Pins::make(&self.pins()).unwrap();
+        prepare(&self.pins()).unwrap();
         Datapath::load(&self.pins(), hooks, nfct_at().unwrap()).expect("run `cargo xtask build` first")
     }
 
