@@ -76,8 +76,6 @@ table! {
         EventSuppressed = 10, "event-suppressed", Effect::Beside("events_suppressed"),
             "Denials beyond the rate at which one suspect is reported";
         Lifted = 11, "lifted", Effect::Passed, "A packet from the IP was seen, so it is in use";
-        Held = 12, "held", Effect::Passed,
-            "The node's own routes lead to the IP, or nowhere, which the node itself answers";
         Rejected = 13, "rejected", Effect::Stopped(Action::Reject),
             "Denied: dropped, and answered with a TCP RST or an ICMP error";
         AnswerSuppressed = 14, "answer-suppressed", Effect::Beside("answers_suppressed"),

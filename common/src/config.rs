@@ -116,7 +116,7 @@ impl View {
     #[inline]
     pub const fn is_idle_at_ingress(&self) -> bool {
         let by_socket = self.socket_lb != 0 && self.suspects != 0;
-        self.terminated == 0 && self.flows == 0 && !by_socket
+        self.flows == 0 && !by_socket
     }
 }
 
@@ -147,7 +147,7 @@ mod tests {
         for (view, is_idle, is_idle_at_ingress) in [
             (View::default(), true, true),
             (with(|view| view.suspects = 1), false, true),
-            (with(|view| view.terminated = 1), false, false),
+            (with(|view| view.terminated = 1), false, true),
             (with(|view| view.flows = 1), false, false),
             (with(|view| (view.suspects, view.socket_lb) = (1, View::FOUND)), false, false),
         ] {

@@ -66,19 +66,19 @@ pub enum Record {
     None,
     /// Its entry contradicts the packet.
     Unreadable,
-    /// The packet is a reply, or its destination was not translated.
-    Direct,
+    /// The packet is a reply, or its destination was not translated: its sender asked for the IP itself.
+    Direct(Meant),
     /// The client asked for a Service's address.
     Translated(Meant),
 }
 
-/// What the client of a translated connection asked for.
+/// What the sender of a packet asked for.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Meant {
     /// The destination before DNAT, with the connection's protocol.
     pub vip: Vip,
-    /// The client before masquerade.
+    /// The sender before masquerade.
     pub client: Addr,
     /// Host order.
     pub client_port: u16,
@@ -95,7 +95,7 @@ impl Entry {
             return Record::None;
         }
         if reference.info() > Reference::NEW {
-            return Record::Direct;
+            return Record::Direct(reply.meant(original));
         }
         let is_v4 = packet.dst.is_v4();
         let family = if is_v4 { AF_INET } else { AF_INET6 };
@@ -114,21 +114,30 @@ impl Entry {
         if !agrees {
             return Record::Unreadable;
         }
-        let vip = addr(is_v4, original.dst);
-        if vip == packet.dst || same && packet.transport == Transport::Other {
-            return Record::Direct;
+        let meant = original.meant(reply);
+        if meant.vip.addr == packet.dst || same && packet.transport == Transport::Other {
+            return Record::Direct(meant);
         }
-        Record::Translated(Meant {
+        Record::Translated(meant)
+    }
+}
+
+impl Tuple {
+    /// What the sender of packets in this direction asks for. `back`: the other direction.
+    #[inline(always)]
+    fn meant(&self, back: &Self) -> Meant {
+        let is_v4 = self.family == AF_INET;
+        Meant {
             vip: Vip {
-                addr: vip,
-                port: u16::from_be(original.dst_port),
-                protocol: original.protocol,
+                addr: addr(is_v4, self.dst),
+                port: u16::from_be(self.dst_port),
+                protocol: self.protocol,
                 reserved: 0,
             },
-            client: addr(is_v4, original.src),
-            client_port: u16::from_be(original.src_port),
-            endpoint_port,
-        })
+            client: addr(is_v4, self.src),
+            client_port: u16::from_be(self.src_port),
+            endpoint_port: u16::from_be(back.src_port),
+        }
     }
 }
 

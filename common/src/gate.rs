@@ -122,10 +122,6 @@ pub struct Glance {
     pub src: u8,
     /// Bits of the destination's bucket.
     pub dst: u8,
-    /// The IPv4 protocol, or the first next header of IPv6.
-    pub protocol: u8,
-    /// Whether it is IPv6.
-    pub is_v6: bool,
 }
 
 impl Glance {
@@ -133,31 +129,21 @@ impl Glance {
     #[inline(always)]
     pub const fn asks_at_ingress(self, view: &View) -> bool {
         let by_socket = view.socket_lb != 0 && self.dst & Gate::SUSPECT != 0;
-        by_socket || self.src & Gate::FLOW != 0 || self.asks_about_orphans(view)
+        by_socket || self.src & Gate::FLOW != 0
     }
 
     /// Whether the packet needs a verdict at the egress hook.
     #[inline(always)]
-    pub const fn asks_at_egress(self, view: &View) -> bool {
-        self.dst & (Gate::SUSPECT | Gate::FLOW) != 0 || self.src & Gate::FLOW != 0 || self.shows_holder(view)
+    pub const fn asks_at_egress(self) -> bool {
+        self.dst != 0 || self.src & (Gate::FLOW | Gate::TERMINATED) != 0
     }
 
     /// Whether the packet may go to an orphan IP, or show that it has a holder.
     #[inline(always)]
-    pub const fn asks_about_orphans(self, view: &View) -> bool {
-        self.dst & Gate::TERMINATED != 0 || self.shows_holder(view)
-    }
-
-    /// Whether the packet may show a holder of an orphan IP: by its source, or as a neighbour advertisement by its target.
-    #[inline(always)]
-    const fn shows_holder(self, view: &View) -> bool {
-        let may_advertise = self.is_v6 && self.protocol != TCP && self.protocol != UDP;
-        view.terminated != 0 && (may_advertise || self.src & Gate::TERMINATED != 0)
+    pub const fn asks_about_orphans(self) -> bool {
+        (self.src | self.dst) & Gate::TERMINATED != 0
     }
 }
-
-const TCP: u8 = 6;
-const UDP: u8 = 17;
 
 #[cfg(test)]
 #[path = "gate_tests.rs"]

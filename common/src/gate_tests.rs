@@ -1,13 +1,10 @@
 use super::*;
 extern crate std;
 use std::collections::BTreeSet;
-use std::vec::Vec;
 
 fn view() -> View {
     View { suspects: 1, terminated: 1, ..View::default() }
 }
-
-const PLAIN: Glance = Glance { src: 0, dst: 0, protocol: TCP, is_v6: false };
 
 #[test]
 #[allow(clippy::cast_possible_truncation, reason = "octets")]
@@ -52,30 +49,19 @@ fn few_addresses_share_their_buckets_in_both_tables_with_another_one() {
 
 #[test]
 fn a_packet_needs_a_verdict_by_its_destination_as_a_sign_of_a_holder_or_in_a_redirected_flow() {
-    let with = |src, dst| Glance { src, dst, ..PLAIN };
+    let with = |src, dst| Glance { src, dst };
     for (glance, at_ingress, at_egress) in [
         (with(0, 0), false, false),
         (with(0, Gate::SUSPECT), false, true),
-        (with(0, Gate::TERMINATED), true, false),
-        (with(Gate::TERMINATED, 0), true, true),
+        (with(0, Gate::TERMINATED), false, true),
+        (with(Gate::TERMINATED, 0), false, true),
         (with(Gate::SUSPECT, 0), false, false),
         (with(Gate::FLOW, 0), true, true),
         (with(0, Gate::FLOW), false, true),
     ] {
-        let asks = (glance.asks_at_ingress(&view()), glance.asks_at_egress(&view()));
+        let asks = (glance.asks_at_ingress(&view()), glance.asks_at_egress());
         assert_eq!(asks, (at_ingress, at_egress), "{glance:?}");
     }
     let beside_lb = View { socket_lb: View::FOUND, ..view() };
     assert!(with(0, Gate::SUSPECT).asks_at_ingress(&beside_lb));
-}
-
-#[test]
-fn a_packet_that_may_advertise_a_neighbour_needs_a_verdict_while_there_are_orphan_ips() {
-    let v6 = |protocol| Glance { protocol, is_v6: true, ..PLAIN };
-    let table: Vec<_> = [(TCP, false), (UDP, false), (58, true), (0, true), (60, true)].into();
-    let none = View { terminated: 0, ..view() };
-    for (protocol, asks) in table {
-        assert_eq!(v6(protocol).asks_about_orphans(&view()), asks, "{protocol}");
-        assert!(!v6(protocol).asks_about_orphans(&none), "{protocol}");
-    }
 }

@@ -9,7 +9,6 @@ mod action;
 mod addr;
 pub mod capacity;
 pub mod cilium;
-mod claim;
 mod config;
 mod conntrack;
 mod count;
@@ -42,7 +41,6 @@ mod way;
 pub use abi::{ABI_VERSION, ANSWER, ANSWER_MAC, DenialKey, Owner, ServiceNumber, Suspect, Vip};
 pub use action::{Action, DenialCount, Effect, Outcome, ReasonActions};
 pub use addr::Addr;
-pub use claim::{claimed, refuses};
 pub use config::{Config, RawConfig, ReasonModes, View};
 pub use conntrack::{Entry, Meant, Record, Reference, Tuple};
 pub use count::Count;
@@ -56,18 +54,18 @@ pub use gate::{BUCKETS, Gate, Gates, Glance, Hash};
 pub use judge::{Intent, Model, Proof, judge, without_denial};
 pub use keyed::Keyed;
 pub use mode::Mode;
-pub use node::{Mac, Rate, RawRole, Role, Sighting, Terminated};
+pub use node::{Mac, Rate, RawRole, Role, Terminated};
 pub use packet::{Bytes, MAX_EXTENSIONS, Packet, Transport, is_vlan_tag, parse, parse_plain};
 pub use reason::{PER_REASON, PerReason, Reason};
 pub use redirect::{Backend, Backends, MAX_BACKENDS, is_redirectable};
 pub use reject::{
-    AnswerLimits, Bucket, MAX_QUOTE, Rewrite, Sum, answer, is_answerable, options_length, reset,
+    AnswerLimits, Bucket, MAX_QUOTE, Rewrite, Sum, answer, is_answerable, options_length, refuses, reset,
 };
 pub use socket_lb::{
     Call, CallDecision, CallModel, Connection, PENDING_NS, decide_call, packet_from, packet_of,
 };
 pub use table::OneOf;
-pub use terminated::{NextHop, TerminatedModel, judge_terminated};
+pub use terminated::{TerminatedModel, judge_terminated};
 pub use uid::Uid;
 pub use verdict::Verdict;
 pub use way::{Place, Way, may_enter, way_out};

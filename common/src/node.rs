@@ -13,12 +13,8 @@ pub struct Terminated {
     pub proven_ns: u64,
     /// Not 0: when a packet from the IP was seen, `CLOCK_BOOTTIME`. From then on all packets to it pass.
     pub lifted_ns: u64,
-    /// Not 0: when a packet from the IP first entered at the pod interface that the node routes the IP to,
-    /// `CLOCK_BOOTTIME`. A pod cannot forge that: the CNI sets the routes.
-    pub holder_ns: u64,
-    /// Not 0: when another such packet came, at least [`Terminated::APART_NS`] later. Only then may an earlier denial count
-    /// as wrong.
-    pub confirmed_ns: u64,
+    /// Always 0.
+    pub reserved: [u64; 2],
     /// How many events were sent.
     pub rate: Rate,
     /// Most that is done about packets to the IP, as the dead pod's annotations ask: a [`crate::Mode`]; a
@@ -26,32 +22,6 @@ pub struct Terminated {
     pub mode: u32,
     /// The action for packets to the IP, a [`crate::Action`] as a number; unset: that of CONFIG.
     pub action: u32,
-}
-
-/// What a packet that shows a holder adds to an entry of TERMINATED.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Sighting {
-    /// The first one.
-    First,
-    /// One that confirms the first.
-    Confirming,
-}
-
-impl Terminated {
-    /// Time between two packets that confirm each other: one burst is one sighting.
-    pub const APART_NS: u64 = 100_000_000;
-
-    /// What such a packet would add now; `None` for nothing. Takes numbers: other CPUs write the entry meanwhile.
-    #[inline]
-    pub const fn sighting(holder_ns: u64, confirmed_ns: u64, now_ns: u64) -> Option<Sighting> {
-        if holder_ns == 0 {
-            Some(Sighting::First)
-        } else if confirmed_ns == 0 && now_ns.saturating_sub(holder_ns) >= Self::APART_NS {
-            Some(Sighting::Confirming)
-        } else {
-            None
-        }
-    }
 }
 
 /// Limits events and answers; written by the programs.
@@ -109,6 +79,12 @@ impl Role {
     /// Every role, in the order of their numbers.
     pub const ALL: [Self; 6] =
         [Self::Pod, Self::Uplink, Self::Tunnel, Self::Bridge, Self::Stacked, Self::Relay];
+
+    /// Whether what leaves here leaves the node.
+    #[inline]
+    pub const fn leads_out(self) -> bool {
+        matches!(self, Self::Uplink | Self::Stacked | Self::Tunnel)
+    }
 
     /// Whether another hooked interface judges what leaves here.
     #[inline]
@@ -204,16 +180,6 @@ mod tests {
         let free = RawRole { number: Role::Pod as u32 | RawRole::TAKES_ANSWERS };
         assert_eq!((free.role(), free.has(RawRole::TAKES_ANSWERS)), (Some(Role::Pod), true));
         assert!(!free.has(RawRole::BRIDGE));
-    }
-
-    #[test]
-    fn a_burst_of_packets_is_one_sighting_and_a_later_one_confirms_it() {
-        let apart = Terminated::APART_NS;
-        assert_eq!(Terminated::sighting(0, 0, 7), Some(Sighting::First));
-        assert_eq!(Terminated::sighting(7, 0, 6 + apart), None);
-        assert_eq!(Terminated::sighting(7, 0, 7 + apart), Some(Sighting::Confirming));
-        assert_eq!(Terminated::sighting(7, 0, 6), None, "CPUs' clocks differ a little");
-        assert_eq!(Terminated::sighting(7, 8, 9 + apart), None);
     }
 
     #[test]

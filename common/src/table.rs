@@ -115,9 +115,9 @@ mod tests {
     /// Each row reads back from its number and from its name.
     macro_rules! reads_back {
         ($($list:ident),*) => {$(
-            for (place, row) in (0..).zip($list::ALL) {
-                assert_eq!(row as u32, place, "the numbers have no gap: {row}");
-                assert_eq!($list::from_number(place), Some(row));
+            assert!($list::ALL.is_sorted_by(|earlier, later| (*earlier as u32) < *later as u32));
+            for row in $list::ALL {
+                assert_eq!($list::from_number(row as u32), Some(row));
                 assert_eq!($list::named(row.as_str()), Some(row));
             }
             assert_eq!($list::from_number(99), None);

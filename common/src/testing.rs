@@ -2,8 +2,7 @@
 
 use crate::{
     Action, ActionModel, Addr, Backend, Bytes, CallModel, DenialKey, EgressModel, Intent, Mode, Model,
-    NextHop, Packet, Proof, Reason, ServiceNumber, Suspect, TerminatedModel, Transport, Uid, UidState,
-    Verdict,
+    Packet, Proof, Reason, ServiceNumber, Suspect, TerminatedModel, Transport, Uid, UidState, Verdict,
 };
 
 /// The suspect.
@@ -74,11 +73,10 @@ pub struct Node {
     pub copy: bool,
     /// Whether the packets of a call are judged.
     pub judged: bool,
-    /// Whether an orphan IP was lifted, and its bound; whether the frame is for this host, and where it would go.
+    /// Whether an orphan IP was lifted, and its bound; whether the packet leaves the node.
     pub lifted: Option<bool>,
     pub bound: Mode,
-    pub ours: bool,
-    pub next_hop: NextHop,
+    pub leaves: bool,
 }
 
 pub const PROOF: Proof =
@@ -106,8 +104,7 @@ pub const DENYING: Node = Node {
     judged: true,
     lifted: Some(false),
     bound: Mode::Enforce,
-    ours: true,
-    next_hop: NextHop::Away,
+    leaves: true,
 };
 
 /// Methods that show a field.
@@ -188,7 +185,6 @@ impl CallModel for Node {
 
 impl TerminatedModel for Node {
     fields! {
-        is_ours: bool = ours;
         mode: Mode = mode;
         mode_of_reason: Mode = of_reason;
         bound: Mode = bound;
@@ -197,7 +193,7 @@ impl TerminatedModel for Node {
     fn lifted(&self, addr: &Addr) -> Option<bool> {
         self.lifted.filter(|_| *addr == X)
     }
-    fn next_hop(&self, _: &Packet) -> NextHop {
-        self.next_hop
+    fn leaves(&self, _: &Packet) -> bool {
+        self.leaves
     }
 }

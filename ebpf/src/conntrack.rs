@@ -90,7 +90,10 @@ fn keep_record(scratch: *mut Scratch) -> Found {
     match scratch.entry.read(reference, &scratch.packet) {
         Record::None => Found::Nothing,
         Record::Unreadable => Found::Unreadable,
-        Record::Direct => Found::Direct,
+        Record::Direct(meant) => {
+            scratch.meant = meant;
+            Found::Direct
+        }
         Record::Translated(meant) => {
             scratch.meant = meant;
             Found::Conntrack

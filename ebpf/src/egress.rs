@@ -1,6 +1,8 @@
-//! The egress hook, after DNAT: judges packets that leave towards a pod, by the Service that they were aimed at.
+//! The egress hook, after DNAT: judges packets that leave towards a pod, by the Service that they were aimed at, and those that leave
+//! the node for an orphan IP itself.
 
-use crate::frame::Origin as _;
+use crate::found::Found;
+use crate::frame::{Frame as _, Origin as _};
 use crate::lookup::Lookup;
 use crate::records::find;
 use crate::reject::{Hook, limit};
@@ -12,41 +14,67 @@ use epguard_common::{
     Decision, Mode, Outcome, Packet, Reason, Role, Verdict, View, decide_egress, refuses, without_denial,
 };
 
-/// Carries out what `epguard_common` decides about a packet that leaves: takes answers from the limits, counts and reports. The
-/// decision never depends on the report. `parsed`: see [`Skb::new`]. `TEST`: see [`find`].
-///
-/// Not inlined: its stack is free again while the decision is carried out.
-#[inline(never)]
+/// Decides about a packet that leaves. `parsed`: see [`Skb::new`]. `TEST`: see [`find`].
+#[inline(always)]
 pub fn judge<const TEST: bool>(context: *mut __sk_buff, parsed: u32) -> Decision {
+    match judge_by_service::<TEST>(context, parsed) {
+        Some(decision) => decision,
+        None => judge_by_ip(context),
+    }
+}
+
+/// Decides about a packet to an orphan IP itself. Not inlined, as the next one: its stack is free again for what follows.
+#[inline(never)]
+fn judge_by_ip(context: *mut __sk_buff) -> Decision {
+    let skb = Skb::judged(context);
+    let (Some(view), Some(packet)) = (maps::active(), skb.packet()) else {
+        return Decision::Pass;
+    };
+    terminated::judge(&skb, packet, &view)
+}
+
+/// Carries out what `epguard_common` decides about a packet by its Service: takes answers from the limits, counts and reports. The
+/// decision never depends on the report. `None`: no translator sent the packet to its IP, which is an orphan IP.
+#[inline(never)]
+fn judge_by_service<const TEST: bool>(context: *mut __sk_buff, parsed: u32) -> Option<Decision> {
     let skb = Skb::new(context, parsed);
     // One by one: of a pair the verifier sees the values of one that is missing, up to Linux 6.12.
     let Some(view) = maps::active() else {
-        return Decision::Pass;
+        return PASS;
     };
     let Some((config, mode)) = maps::config() else {
-        return Decision::Pass;
+        return PASS;
     };
-    // ARP and non-IP packets, too: the sender of an ARP packet holds its address.
-    if view.terminated != 0 && !skb.is_answer() {
-        lift(context, parsed);
-    }
     let Some(packet) = skb.packet() else {
-        return Decision::Pass;
+        return PASS;
     };
     // A pod that forges the mark sends nothing but refusals unjudged.
     if skb.is_answer() && refuses(&skb, packet) {
-        return Decision::Pass;
+        return PASS;
     }
+    if view.terminated != 0 && !skb.is_answer() {
+        lift(context);
+    }
+    if mode == Mode::Off || !is_judged_here(&skb, &view) {
+        return PASS;
+    }
+    let leaves_for_orphan = view.terminated != 0 && leaves_for_orphan(context);
     let suspect = maps::suspect(&packet.dst);
-    if suspect.is_none() && view.flows == 0 || mode == Mode::Off || !is_judged_here(&skb, &view) {
-        return Decision::Pass;
+    if suspect.is_none() && view.flows == 0 && !leaves_for_orphan {
+        return PASS;
     }
-    if view.flows == 0 && suspect.is_some_and(|(_, flags)| pass_without_denial(context, flags)) {
-        return Decision::Pass;
+    if view.flows == 0
+        && !leaves_for_orphan
+        && suspect.is_some_and(|(_, flags)| pass_without_denial(context, flags))
+    {
+        return PASS;
     }
     let found = find::<TEST>(context);
+    if leaves_for_orphan && matches!(found, Found::Nothing | Found::Direct) {
+        return None;
+    }
     let Some((key, meant)) = maps::aim(found) else {
-        return Decision::Pass;
+        return PASS;
     };
     let lookup = Lookup {
         frame: &skb,
@@ -67,8 +95,10 @@ pub fn judge<const TEST: bool>(context: *mut __sk_buff, parsed: u32) -> Decision
         _ => {}
     }
     telemetry::report(&skb, packet, verdict, decision, &lookup, maps::is_logged(config));
-    decision
+    Some(decision)
 }
+
+const PASS: Option<Decision> = Some(Decision::Pass);
 
 /// Counts the packet in the scratch map if no Service has a denial of its destination: it passes without a look at its records. False
 /// if one has. Not inlined: its stack is free again for the verdict.
@@ -85,9 +115,18 @@ fn pass_without_denial(context: *mut __sk_buff, flags: u32) -> bool {
 
 /// Lifts the denial of the packet's sender. Not inlined: its stack is free again for the verdict.
 #[inline(never)]
-fn lift(context: *mut __sk_buff, parsed: u32) {
-    let skb = Skb::new(context, parsed);
-    terminated::lift(&skb, skb.packet());
+fn lift(context: *mut __sk_buff) {
+    let skb = Skb::judged(context);
+    if let Some(packet) = skb.packet() {
+        terminated::lift(&skb, packet);
+    }
+}
+
+/// Whether the packet leaves the node for an orphan IP. Not inlined, as [`lift`].
+#[inline(never)]
+fn leaves_for_orphan(context: *mut __sk_buff) -> bool {
+    let skb = Skb::judged(context);
+    skb.packet().is_some_and(|packet| maps::terminated(&packet.dst).is_some() && skb.leaves(packet))
 }
 
 /// Whether this interface judges what leaves by it. Where another hooked interface follows, that one does; the capture interface

@@ -1,7 +1,7 @@
 //! A frame as TC and XDP programs see it.
 
 use aya_ebpf::EbpfContext;
-use epguard_common::{Addr, Bytes, Packet, claimed};
+use epguard_common::{Bytes, Packet};
 
 /// Where a packet was judged, for reports.
 pub trait Origin: EbpfContext {
@@ -28,15 +28,8 @@ pub trait Frame: Bytes + Origin {
     fn can_reject(&self, packet: &Packet) -> bool;
     /// Whether the link layer brought it to more than one host.
     fn is_to_many(&self) -> bool;
-    /// Whether it is addressed to this host itself, and carries no VLAN tag.
-    fn is_ours(&self) -> bool;
-
-    /// The address that the frame shows to be held.
-    #[inline(always)]
-    fn claimed(&self, packet: Option<&Packet>) -> Option<Addr>
-    where
-        Self: Sized,
-    {
-        claimed(self, self.ether_type(), packet)
-    }
+    /// Whether the node sends the packet out by an uplink or a tunnel.
+    fn leaves(&self, packet: &Packet) -> bool;
+    /// Whether an answer finds a way to the sender.
+    fn has_way(&self) -> bool;
 }

@@ -30,14 +30,13 @@ fn asks_again_at_ingress(context: *mut __sk_buff) -> bool {
 #[inline(always)]
 pub fn asks_at_egress(context: *mut __sk_buff) -> bool {
     let Some(view) = maps::active() else { return false };
-    look(context, &view, GATE).is_none_or(|glance| glance.asks_at_egress(&view))
-        && asks_again_at_egress(context)
+    look(context, &view, GATE).is_none_or(Glance::asks_at_egress) && asks_again_at_egress(context)
 }
 
 #[inline(never)]
 fn asks_again_at_egress(context: *mut __sk_buff) -> bool {
     let Some(view) = maps::active() else { return false };
-    look(context, &view, BOTH).is_none_or(|glance| glance.asks_at_egress(&view))
+    look(context, &view, BOTH).is_none_or(Glance::asks_at_egress)
 }
 
 #[inline(always)]
@@ -49,7 +48,7 @@ fn look(context: *mut __sk_buff, view: &View, tables: Tables) -> Option<Glance> 
 #[inline(always)]
 pub fn asks_at_xdp(context: *mut xdp_md, view: &View) -> bool {
     let glance = Linear::of_raw(context).and_then(|frame| glance(&frame, view, GATE));
-    glance.is_none_or(|glance| glance.asks_about_orphans(view))
+    glance.is_none_or(Glance::asks_about_orphans)
 }
 
 /// Which tables are looked at: they show their buckets, with those of redirected flows if these are wanted, too.
@@ -65,25 +64,15 @@ fn glance(frame: &Linear, view: &View, tables: Tables) -> Option<Glance> {
     let source = |words| if has_sources { buckets.flags_at(words) } else { 0 };
     match frame.ether_type() {
         IPV4 => {
-            let [first, _, time_to_live, src, dst] = frame.words::<5>(0)?;
+            let [first, _, _, src, dst] = frame.words::<5>(0)?;
             let v4 = |word| Addr::from_v4_word(word).words();
             (first.to_ne_bytes()[0] >> 4 == 4).then_some(())?;
-            Some(Glance {
-                src: source(v4(src)),
-                dst: buckets.flags_at(v4(dst)),
-                protocol: time_to_live.to_ne_bytes()[1],
-                is_v6: false,
-            })
+            Some(Glance { src: source(v4(src)), dst: buckets.flags_at(v4(dst)) })
         }
         IPV6 => {
-            let [first, second, s0, s1, s2, s3, d0, d1, d2, d3] = frame.words::<10>(0)?;
+            let [first, _, s0, s1, s2, s3, d0, d1, d2, d3] = frame.words::<10>(0)?;
             (first.to_ne_bytes()[0] >> 4 == 6).then_some(())?;
-            Some(Glance {
-                src: source([s0, s1, s2, s3]),
-                dst: buckets.flags_at([d0, d1, d2, d3]),
-                protocol: second.to_ne_bytes()[2],
-                is_v6: true,
-            })
+            Some(Glance { src: source([s0, s1, s2, s3]), dst: buckets.flags_at([d0, d1, d2, d3]) })
         }
         _ => None,
     }

@@ -1,5 +1,4 @@
-//! The ingress hook, before DNAT: judges packets to a pod's IP itself, and packets of sockets that a load balancer has connected. It
-//! knows no Service's address.
+//! The ingress hook, before DNAT: judges packets of sockets that a load balancer has connected.
 
 use crate::found::Found;
 use crate::frame::Origin as _;
@@ -7,30 +6,10 @@ use crate::lookup::Lookup;
 use crate::reject::{Hook, limit};
 use crate::skb::Skb;
 use crate::socket::{self, Shown};
-use crate::{maps, telemetry, terminated};
+use crate::{maps, telemetry};
 use aya_ebpf::bindings::__sk_buff;
 use core::cell::Cell;
 use epguard_common::{Decision, Mode, Outcome, Reason, Verdict, decide, judge};
-
-/// Judges a packet by its destination. `by_ip`: whether it may be aimed at the IP itself.
-#[inline(always)]
-pub fn judge_by_destination(skb: &Skb, by_ip: bool) -> Decision {
-    let Some(view) = maps::view().filter(|view| view.terminated != 0) else {
-        return Decision::Pass;
-    };
-    let packet = skb.packet();
-    let is_answer = skb.is_answer();
-    if !is_answer {
-        terminated::lift(skb, packet);
-    }
-    let Some(packet) = packet else {
-        return Decision::Pass;
-    };
-    if !is_answer {
-        terminated::sight(skb, packet);
-    }
-    if by_ip { terminated::judge(skb, packet, &view) } else { Decision::Pass }
-}
 
 /// Judges a packet by its socket. `parsed`: see [`Skb::new`]. `None`: its Service has no denial for it, or the socket does not show
 /// the Service.

@@ -1,8 +1,8 @@
 //! The datapath. The programs carry decisions out; `epguard-common` makes them.
 //!
-//! The *egress hook* sees packets that leave towards a pod, after DNAT, and judges them by the Service that their connection was
-//! aimed at. The *ingress hook* sees packets that enter the node's stack, before DNAT. Beside a socket load balancer, cgroup hooks
-//! judge calls.
+//! The *egress hook* sees packets that leave towards a pod or the node's outside, after DNAT, and judges them: by the Service that
+//! their connection was aimed at, or by the IP itself. The *ingress hook* sees packets that enter the node's stack: replies of
+//! redirected flows, and packets of sockets that a load balancer has connected. Beside one, cgroup hooks judge calls.
 #![no_std]
 #![no_main]
 #![feature(asm_experimental_arch)]
@@ -46,7 +46,7 @@ use aya_ebpf::macros::{cgroup_sock_addr, classifier, xdp};
 use aya_ebpf::programs::{SockAddrContext, TcContext, XdpContext};
 use epguard_common::Decision;
 use reject::{Hook, carry_out, turn_round_early};
-use skb::{Skb, parse_any};
+use skb::parse_any;
 use socket_lb::Kind;
 use xdp::Raw;
 
@@ -57,10 +57,8 @@ pub fn epguard_from(ctx: TcContext) -> i32 {
         return TC_ACT_UNSPEC;
     }
     let parsed = parse_any(ctx.skb.skb);
-    let by_socket = ingress::judge_by_socket(ctx.skb.skb, parsed);
-    let decision = match by_socket {
-        // What its Service lets pass is not judged as aimed at an orphan IP.
-        None | Some(Decision::Pass) => judge_ingress(ctx.skb.skb, parsed, by_socket.is_none()),
+    let decision = match ingress::judge_by_socket(ctx.skb.skb, parsed) {
+        None | Some(Decision::Pass) => judge_reply(ctx.skb.skb, parsed),
         Some(denied) => denied,
     };
     carry_out(&ctx, decision, Hook::Ingress)
@@ -87,7 +85,7 @@ pub fn epguard_selftest(ctx: TcContext) -> i32 {
 #[inline(always)]
 fn judge_both(context: *mut __sk_buff) -> (Decision, Hook) {
     if asks_at_ingress(context) {
-        let decision = judge_ingress(context, parse_any(context), true);
+        let decision = judge_reply(context, parse_any(context));
         if decision != Decision::Pass {
             return (decision, Hook::Ingress);
         }
@@ -110,22 +108,14 @@ fn asks_at_egress(context: *mut __sk_buff) -> bool {
     gate::asks_at_egress(context)
 }
 
+/// Whether the packet is a reply of a redirected flow.
 #[inline(always)]
-fn judge_ingress(context: *mut __sk_buff, parsed: u32, by_ip: bool) -> Decision {
-    if parsed != 0 && turned::is_reply(context) != 0 {
-        return Decision::Reply;
-    }
-    judge_by_destination(context, parsed, by_ip)
+fn judge_reply(context: *mut __sk_buff, parsed: u32) -> Decision {
+    if parsed != 0 && turned::is_reply(context) != 0 { Decision::Reply } else { Decision::Pass }
 }
 
-/// Not inlined: its stack is free again while the decision is carried out.
-#[inline(never)]
-fn judge_by_destination(context: *mut __sk_buff, parsed: u32, by_ip: bool) -> Decision {
-    ingress::judge_by_destination(&Skb::new(context, parsed), by_ip)
-}
-
-/// XDP of uplinks: drops packets, or answers them with a RST, before the kernel makes an skb, as the TC program there would.
-/// That one gets all other packets. Linux 5.18, for frames of several buffers.
+/// XDP of uplinks: drops packets, or answers them with a RST, before the kernel makes an skb, as the egress hook would where they
+/// leave. That one gets all other packets. Linux 5.18, for frames of several buffers.
 #[xdp(frags)]
 pub fn epguard_xdp(ctx: XdpContext) -> u32 {
     match terminated::judge_early(&Raw::new(ctx.ctx)) {

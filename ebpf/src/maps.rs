@@ -34,7 +34,7 @@ pub type KeyedMap<K, V, const N: usize, const F: usize = 0> = HashMap<K, Keyed<K
 static SUSPECTS: KeyedMap<Addr, Suspect, { capacity::SUSPECTS }> = HashMap::new();
 #[btf_map]
 static SERVICES: KeyedMap<Vip, ServiceNumber, { capacity::SERVICES }> = HashMap::new();
-/// `lifted_ns`, `holder_ns`, `confirmed_ns` and `rate` are written here.
+/// `lifted_ns` and `rate` are written here.
 #[btf_map]
 static TERMINATED: KeyedMap<Addr, Terminated, { capacity::TERMINATED }> = HashMap::new();
 #[btf_map]
@@ -126,6 +126,14 @@ pub fn way<'a>() -> Option<&'a FoundWay> {
 pub fn vip<'a>() -> Option<&'a Vip> {
     // SAFETY: as in `packet`.
     scratch().map(|scratch| unsafe { &(*scratch).meant.vip })
+}
+
+/// Keeps that the sender of the packet in the scratch map asked for the packet's own destination.
+#[inline(always)]
+pub fn mean_itself() {
+    if let Some(packet) = packet() {
+        mean(Vip::of(packet));
+    }
 }
 
 /// Keeps the Service's address that the sender of the packet in the scratch map asked for.

@@ -18,6 +18,10 @@ pub fn find<const TEST: bool>(context: *mut __sk_buff) -> Found {
         Found::Unreadable if is_redirected_here() => Found::Direct,
         _ if reads_cilium() && is_of_pod::<TEST>(context) && cilium::translated() != 0 => Found::Cilium,
         _ if socket::has_left_by(context) != 0 => Found::Socket,
+        Found::Nothing => {
+            maps::mean_itself();
+            Found::Nothing
+        }
         _ => found,
     }
 }

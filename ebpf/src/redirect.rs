@@ -9,7 +9,7 @@ use crate::frame::Origin as _;
 use crate::link::Link;
 use crate::redirected::{destination, of_client, of_endpoint, opening};
 use crate::reject::{Seeker, find_way};
-use crate::route::{Hop, route, route_of, shows_its_sender};
+use crate::route::{route, route_of, shows_its_sender};
 use crate::skb::Skb;
 use crate::tcp_flags::{RST, closes, flags};
 use crate::{clock, flows, maps};
@@ -100,7 +100,7 @@ pub extern "C" fn next_hop(context: *mut __sk_buff) -> u32 {
     let to = |dst, dst_port| Packet { dst, dst_port, ..*packet };
     let there = to(destination.backend.addr, destination.backend.port);
     let size = if packet.opens() { largest(context) } else { 0 };
-    let Some(Hop::Through(ifindex)) = route_of(&skb, &there, size) else {
+    let Some(ifindex) = route_of(&skb, &there, size) else {
         return 0;
     };
     let own = || route(&skb, &to(packet.src, packet.src_port)).is_none();

@@ -26,10 +26,7 @@ pub extern "C" fn source_interface(context: *mut __sk_buff) -> u32 {
         dst_port: packet.src_port,
         ..*packet
     };
-    match route(&skb, &back) {
-        Some(Hop::Through(ifindex)) => ifindex,
-        Some(Hop::Blackhole) | None => 0,
-    }
+    route(&skb, &back).unwrap_or(0)
 }
 
 /// Whether the source of a packet shows its sender; 0 if not: a process of this node, or a client that the node has a route
@@ -63,13 +60,7 @@ pub fn shows_its_sender(skb: &Skb, packet: &Packet) -> bool {
 
 #[inline(always)]
 fn leads_to_bridge(skb: &Skb, packet: &Packet) -> bool {
-    matches!(route(skb, packet), Some(Hop::Through(ifindex)) if maps::role(ifindex) == Some(Role::Bridge))
-}
-
-/// Where a route leads.
-pub enum Hop {
-    Blackhole,
-    Through(u32),
+    route(skb, packet).is_some_and(|ifindex| maps::role(ifindex) == Some(Role::Bridge))
 }
 
 /// An interface by which packets leave.
@@ -91,27 +82,26 @@ pub fn exit<F: Frame>(frame: &F, packet: &Packet) -> Option<Exit> {
     Some(Exit { ifindex: route.ifindex, station: words(route.smac) })
 }
 
-/// Where the node would forward the packet; `None` where it would not, also if it sends the sender an error.
+/// The interface by which the node would forward the packet; `None` where it would not, also if it sends the sender an error.
 ///
 /// With no flags the kernel applies the routing rules (`ip rule`) for a packet that enters through the frame's interface
 /// (in a VRF: the VRF's table); `BPF_FIB_LOOKUP_DIRECT` would skip the rules, `BPF_FIB_LOOKUP_OUTPUT` apply those for a packet
 /// that leaves there. The packet's mark is taken for 0: rules by mark would
 /// take `BPF_FIB_LOOKUP_MARK`, Linux 6.10. The helper: 4.18; the interface of a hop whose neighbour is unknown: 5.10.
 #[inline(always)]
-pub fn route<F: Frame>(frame: &F, packet: &Packet) -> Option<Hop> {
+pub fn route<F: Frame>(frame: &F, packet: &Packet) -> Option<u32> {
     route_of(frame, packet, 0)
 }
 
 /// As [`route`]; `None` also where a packet of so many octets finds no way in one piece. 0: of any size.
 #[inline(always)]
-pub fn route_of<F: Frame>(frame: &F, packet: &Packet, octets: u16) -> Option<Hop> {
+pub fn route_of<F: Frame>(frame: &F, packet: &Packet, octets: u16) -> Option<u32> {
     let mut memory = MaybeUninit::uninit();
     let route = zeroed(&mut memory);
     route.__bindgen_anon_1.tot_len = octets;
     match ask(frame, packet, route) {
-        BLACKHOLE => Some(Hop::Blackhole),
         FRAGMENTATION_NEEDED if octets != 0 => None,
-        SUCCESS | NO_NEIGHBOUR | FRAGMENTATION_NEEDED => Some(Hop::Through(route.ifindex)),
+        SUCCESS | NO_NEIGHBOUR | FRAGMENTATION_NEEDED => Some(route.ifindex),
         _ => None,
     }
 }
@@ -155,6 +145,5 @@ const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 /// `BPF_FIB_LKUP_RET_*` of linux/bpf.h.
 const SUCCESS: i64 = 0;
-const BLACKHOLE: i64 = 1;
 const NO_NEIGHBOUR: i64 = 7;
 const FRAGMENTATION_NEEDED: i64 = 8;

@@ -4,16 +4,17 @@ use crate::clock::Clock;
 use crate::frame::{Frame, Origin};
 use crate::linear::Linear;
 use crate::maps;
+use crate::reject::{Seeker, find_way};
 use aya_ebpf::helpers::generated::{bpf_skb_load_bytes_relative, bpf_skb_pull_data, bpf_skb_vlan_pop};
 use aya_ebpf::{EbpfContext, bindings::__sk_buff};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
-use epguard_common::{ANSWER, Bytes, Mode, Packet, View, is_vlan_tag, parse, parse_plain};
+use epguard_common::{ANSWER, Bytes, Mode, Packet, Role, View, is_vlan_tag, parse, parse_plain};
 
 /// Offsets from the network header, wherever the device puts it: `BPF_HDR_START_NET`, Linux 5.0 in TC programs.
 const FROM_NETWORK_HEADER: u32 = 1;
 
-/// Of `linux/if_packet.h`: addressed to the device's own link-layer address.
+/// Of `linux/if_packet.h`: addressed to the device's own link-layer address, or the node's own packet.
 const PACKET_HOST: u32 = 0;
 
 /// The frame of a TC program.
@@ -69,11 +70,17 @@ impl Frame for Skb {
         matches!(unsafe { (*self.context).pkt_type }, 1 | 2)
     }
 
+    /// At the egress hook, of a packet that the node has routed: a bridge hands on frames for other hosts.
     #[inline(always)]
-    fn is_ours(&self) -> bool {
+    fn leaves(&self, _: &Packet) -> bool {
         // SAFETY: a field of the program's own context.
         let kind = unsafe { (*self.context).pkt_type };
-        kind == PACKET_HOST && !self.is_tagged() && !is_vlan_tag(self.ether_type())
+        kind == PACKET_HOST && maps::role(self.ifindex()).is_some_and(Role::leads_out)
+    }
+
+    #[inline(always)]
+    fn has_way(&self) -> bool {
+        find_way(self.as_ptr().cast(), Seeker::AfterDnat as u32) != 0
     }
 }
 
@@ -87,14 +94,9 @@ pub fn parse_any(context: *mut __sk_buff) -> u32 {
 #[inline(always)]
 pub fn parse_packet(context: *mut __sk_buff) -> u32 {
     let parsed = parse_linear(context);
-    // Behind the header of ICMPv6 stands the address that a neighbour message is about.
-    let has_more = maps::packet().is_some_and(|packet| packet.protocol == ICMPV6);
-    let most = match (parsed, has_more) {
-        (0, _) => HEADERS,
-        (_, true) => NEIGHBOUR_MESSAGE,
-        (_, false) => return parsed,
-    };
-    if pull_headers(context, most) {
+    // The type of ICMP lies behind all that the parser reads.
+    let is_whole = parsed != 0 && !maps::packet().is_some_and(is_icmp);
+    if !is_whole && pull_headers(context) {
         return parse_linear(context);
     }
     parsed
@@ -113,7 +115,12 @@ extern "C" fn parse_linear(context: *mut __sk_buff) -> u32 {
 #[inline(always)]
 fn parse_usual(context: *mut __sk_buff) -> bool {
     let packet = Linear::from_context(context).and_then(|frame| parse_plain(&frame, frame.ether_type()));
-    packet.filter(|packet| packet.protocol != ICMPV6).is_some_and(keep)
+    packet.filter(|packet| !is_icmp(packet)).is_some_and(keep)
+}
+
+#[inline(always)]
+fn is_icmp(packet: &Packet) -> bool {
+    packet.protocol == ICMP || packet.protocol == ICMPV6
 }
 
 /// Writes the packet into the scratch map.
@@ -133,15 +140,14 @@ fn keep(packet: Packet) -> bool {
 /// Packets that the kernel merged (GSO) are left as they are: their headers are linear, and a pull from a list of fragments may
 /// crash the kernel later, when it segments them (projectcalico/calico#11424).
 #[inline(always)]
-fn pull_headers(context: *mut __sk_buff, most: u32) -> bool {
+fn pull_headers(context: *mut __sk_buff) -> bool {
     // SAFETY: fields of the program's own context.
     let (start, end, length, protocol, gso_size) = unsafe {
         let context = &*context;
         (context.data, context.data_end, context.len, context.protocol as u16, context.gso_size)
     };
-    let wanted = length.min(most);
-    let may_be_judged =
-        matches!(u16::from_be(protocol), IPV4 | IPV6 | ARP) || is_vlan_tag(u16::from_be(protocol));
+    let wanted = length.min(HEADERS);
+    let may_be_judged = matches!(u16::from_be(protocol), IPV4 | IPV6) || is_vlan_tag(u16::from_be(protocol));
     if end - start >= wanted || gso_size != 0 || !may_be_judged {
         return false;
     }
@@ -151,11 +157,9 @@ fn pull_headers(context: *mut __sk_buff, most: u32) -> bool {
 
 /// Octets of a frame that hold all headers that decide. Packets with longer chains of IPv6 extension headers in pages pass.
 const HEADERS: u32 = 512;
-/// Octets of a frame that hold a whole neighbour message behind two VLAN tags.
-const NEIGHBOUR_MESSAGE: u32 = 128;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
-const ARP: u16 = 0x0806;
+const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
 
 impl Bytes for Skb {

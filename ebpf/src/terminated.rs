@@ -1,20 +1,18 @@
-//! Packets to a pod's IP itself: judges them by TERMINATED. A packet from such an IP lifts its denial.
+//! Packets that leave the node for a pod's IP itself: judges them by TERMINATED. A packet from such an IP lifts its denial.
 
-use crate::frame::{Frame, Origin as _};
+use crate::frame::Frame;
 use crate::reject::limit;
-use crate::route::{Hop, route, source_interface};
-use crate::skb::Skb;
 use crate::xdp::Raw;
 use crate::{gate, maps, telemetry};
 use aya_ebpf::EbpfContext as _;
 use core::cell::Cell;
 use core::ptr::copy_nonoverlapping;
 use epguard_common::{
-    Action, ActionModel, Addr, Decision, DenialKey, Mode, NextHop, Packet, Rate, RawConfig, Reason, Role,
-    Sighting, Terminated, TerminatedModel, Uid, View, decide, is_vlan_tag, judge_terminated, refuses,
+    Action, ActionModel, Addr, Decision, DenialKey, Mode, Packet, Rate, RawConfig, Reason, TerminatedModel,
+    Uid, View, decide, judge_terminated, refuses,
 };
 
-/// Judges a frame before its skb is made. The program at the same interface's TC hook counts and reports what passes here.
+/// Judges a frame before its skb is made. The egress hook where it leaves counts and reports what passes here.
 #[inline(always)]
 pub fn judge_early(frame: &Raw) -> Decision {
     let Some(view) = maps::view().filter(|view| view.terminated != 0) else {
@@ -23,9 +21,12 @@ pub fn judge_early(frame: &Raw) -> Decision {
     if !gate::asks_at_xdp(frame.as_ptr().cast(), &view) {
         return Decision::Pass;
     }
-    let packet = frame.parse();
+    let Some(packet) = frame.parse() else {
+        return Decision::Pass;
+    };
     lift(frame, packet);
-    packet.map_or(Decision::Pass, |packet| judge(frame, packet, &view))
+    maps::mean_itself();
+    judge(frame, packet, &view)
 }
 
 /// Judges a packet to an IP that may be unused.
@@ -53,53 +54,18 @@ pub fn judge<F: Frame>(frame: &F, packet: &Packet, view: &View) -> Decision {
 
 /// Lifts the denial of an address that sends a packet, at once. The agent learns of it from an event.
 #[inline(always)]
-pub fn lift<F: Frame>(frame: &F, packet: Option<&Packet>) {
-    let Some(address) = frame.claimed(packet) else {
-        return;
-    };
-    let Some(terminated) = maps::terminated(&address) else {
+pub fn lift<F: Frame>(frame: &F, packet: &Packet) {
+    let Some(terminated) = maps::terminated(&packet.src) else {
         return;
     };
     // Another program may have overwritten the mark of an answer.
-    if terminated.lifted || packet.is_some_and(|packet| refuses(frame, packet)) {
+    if terminated.lifted || refuses(frame, packet) {
         return;
     }
     let now_ns = frame.now_ns();
     // SAFETY: a field of an entry that stays writable for the run of the program; CPUs that race write nearly the same.
     unsafe { (&raw mut (*terminated.entry).lifted_ns).write_volatile(now_ns) };
-    telemetry::lifted(frame, &address, terminated.entry, now_ns);
-}
-
-/// Notes a packet that shows a holder of an IP in TERMINATED, see [`Terminated::holder_ns`]: it is untagged, and enters at
-/// the pod interface that the node routes its source to. Any other packet from the IP may be forged.
-#[inline(always)]
-pub fn sight(skb: &Skb, packet: &Packet) {
-    let Some(terminated) = maps::terminated(&packet.src).filter(|_| !refuses(skb, packet)) else {
-        return;
-    };
-    let now_ns = skb.now_ns();
-    let entry = terminated.entry;
-    // SAFETY: fields of an entry that stays there for the run of the program.
-    let (holder_ns, confirmed_ns) = unsafe {
-        ((&raw const (*entry).holder_ns).read_volatile(), (&raw const (*entry).confirmed_ns).read_volatile())
-    };
-    let Some(sighting) = Terminated::sighting(holder_ns, confirmed_ns, now_ns) else {
-        return;
-    };
-    let untagged = !skb.is_tagged() && !is_vlan_tag(skb.ether_type());
-    if !untagged
-        || maps::role(skb.ifindex()) != Some(Role::Pod)
-        || source_interface(skb.as_ptr().cast()) != skb.ifindex()
-    {
-        return;
-    }
-    // SAFETY: as above, aligned; CPUs that race write nearly the same.
-    unsafe {
-        match sighting {
-            Sighting::First => (&raw mut (*entry).holder_ns).write_volatile(now_ns),
-            Sighting::Confirming => (&raw mut (*entry).confirmed_ns).write_volatile(now_ns),
-        }
-    }
+    telemetry::lifted(frame, &packet.src, terminated.entry, now_ns);
 }
 
 /// What the decision looks up, in the maps and the node's routes.
@@ -118,11 +84,6 @@ impl<F: Frame> TerminatedModel for Tables<'_, F> {
         let terminated = maps::terminated(addr)?;
         self.terminated.set(Some(terminated));
         Some(terminated.lifted)
-    }
-
-    #[inline(always)]
-    fn is_ours(&self) -> bool {
-        self.frame.is_ours()
     }
 
     #[inline(always)]
@@ -147,16 +108,8 @@ impl<F: Frame> TerminatedModel for Tables<'_, F> {
     }
 
     #[inline(always)]
-    fn next_hop(&self, packet: &Packet) -> NextHop {
-        match route(self.frame, packet) {
-            Some(Hop::Blackhole) => NextHop::Away,
-            Some(Hop::Through(ifindex)) => match maps::role(ifindex) {
-                Some(Role::Uplink | Role::Stacked | Role::Tunnel) => NextHop::Away,
-                Some(Role::Bridge) => NextHop::Bridge,
-                _ => NextHop::Held,
-            },
-            None => NextHop::Held,
-        }
+    fn leaves(&self, packet: &Packet) -> bool {
+        self.frame.leaves(packet)
     }
 }
 
@@ -182,7 +135,7 @@ impl<F> telemetry::Evidence for Tables<'_, F> {
 
     #[inline(always)]
     fn client<'a>(&'a self, packet: &'a Packet) -> (&'a Addr, u16) {
-        (&packet.src, packet.src_port)
+        maps::meant().map_or((&packet.src, packet.src_port), |meant| (&meant.client, meant.client_port))
     }
 }
 
@@ -232,9 +185,8 @@ impl<F: Frame> ActionModel for Tables<'_, F> {
         limit::has_room(self.config, self, self.frame.now_ns())
     }
 
-    /// An answer leaves where the packet enters.
     #[inline(always)]
     fn has_way(&self) -> bool {
-        true
+        self.frame.has_way()
     }
 }

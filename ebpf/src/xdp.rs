@@ -5,11 +5,12 @@ use crate::clock::Clock;
 use crate::frame::{Frame, Origin};
 use crate::linear::{Linear, addressed};
 use crate::maps;
+use crate::route::route;
 use aya_ebpf::helpers::generated::{bpf_xdp_get_buff_len, bpf_xdp_load_bytes};
 use aya_ebpf::{EbpfContext, bindings::xdp_md};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
-use epguard_common::{Bytes, Packet, is_vlan_tag, options_length, parse, parse_plain};
+use epguard_common::{Bytes, Packet, Role, is_vlan_tag, options_length, parse, parse_plain};
 
 const ETHERNET: u32 = 14;
 const TCP: u8 = 6;
@@ -68,11 +69,21 @@ impl Frame for Raw {
         self.load::<[u8; 1]>(0).is_none_or(|[first]| first & 1 != 0)
     }
 
-    /// The program doesn't see a VLAN tag that the device has removed: the agent attaches only where none is expected.
+    /// Predicted by the node's routes, which apply to frames that are addressed to this host. The program doesn't see a VLAN tag that
+    /// the device has removed: the agent attaches only where none is expected.
     #[inline(always)]
-    fn is_ours(&self) -> bool {
+    fn leaves(&self, packet: &Packet) -> bool {
         let own = maps::mac(self.ifindex()).map(|mac| mac.octets);
-        own.is_some() && own == addressed(self.context) && !is_vlan_tag(self.ether_type())
+        own.is_some()
+            && own == addressed(self.context)
+            && !is_vlan_tag(self.ether_type())
+            && route(self, packet).and_then(maps::role).is_some_and(Role::leads_out)
+    }
+
+    /// An answer leaves where the packet enters.
+    #[inline(always)]
+    fn has_way(&self) -> bool {
+        true
     }
 }
 

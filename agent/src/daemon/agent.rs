@@ -25,7 +25,7 @@ use crate::shared::status::{Status, Watch};
 use crate::watch::Watches;
 use anyhow::Result;
 use epguard_common::{Addr, Event, Outcome};
-use epguard_core::facts::{Fact, Presence, Protocol, Watched};
+use epguard_core::facts::{Cidr, Fact, Presence, Protocol, Watched};
 use epguard_core::freshness::Freshness;
 use epguard_core::history::History;
 use epguard_core::state::{Endpoint, State};
@@ -54,7 +54,7 @@ pub struct Agent {
     watches: BTreeMap<Watched, Watch>,
     timings: Timings,
     /// True while netlink has to report which addresses the node leads to.
-    ask_for_presence: sync::watch::Sender<bool>,
+    ranges_in_question: sync::watch::Sender<Vec<Cidr>>,
     refused: usize,
     /// The last figures, and until when they are given again.
     recent: Option<(Duration, Status)>,
@@ -90,7 +90,7 @@ impl Agent {
             node_modes,
             watches: Watched::ALWAYS.into_iter().map(|id| (id, Watch::default())).collect(),
             timings: Timings::start(),
-            ask_for_presence: sync::watch::Sender::new(true),
+            ranges_in_question: sync::watch::Sender::new(Vec::new()),
             refused: 0,
             recent: None,
             history: History::default(),
@@ -125,10 +125,9 @@ impl Agent {
         self.interfaces.write(&self.node.seen, &mut self.writer);
         let fact = match event.event {
             LinkEvent::Addresses(addresses) => Fact::LocalAddresses(addresses),
-            LinkEvent::Held(Some(ips)) => Fact::Presence(Presence::Held(ips)),
-            LinkEvent::Held(None) => Fact::Presence(Presence::Unknown),
-            LinkEvent::Announced(ips) => Fact::Presence(Presence::Announced(ips)),
-            LinkEvent::Looked(at) => Fact::Presence(Presence::Looked(at)),
+            LinkEvent::Routes(Some(routes)) => Fact::Presence(Presence::Routes(routes)),
+            LinkEvent::Routes(None) => Fact::Presence(Presence::Unknown),
+            LinkEvent::Announced(routes) => Fact::Presence(Presence::Announced(routes)),
             LinkEvent::Appeared(_)
             | LinkEvent::Gone { .. }
             | LinkEvent::Defaults(_)
@@ -189,9 +188,9 @@ impl Agent {
         if spoke { self.write() } else { Ok(()) }
     }
 
-    /// A receiver whose value is true while the agent needs the addresses that the node leads to.
-    pub fn asks_for_presence(&self) -> sync::watch::Receiver<bool> {
-        self.ask_for_presence.subscribe()
+    /// A receiver of the ranges to whose parts the agent needs the node's routes.
+    pub fn ranges_in_question(&self) -> sync::watch::Receiver<Vec<Cidr>> {
+        self.ranges_in_question.subscribe()
     }
 
     /// Applies every IP that the programs saw in use, whether or not the ring buffer had room to report it.
@@ -199,10 +198,6 @@ impl Agent {
         for lift in self.writer.take_lifts()? {
             self.report.lifted(&self.state, &lift);
             self.apply_lift(lift.ip, lift.at);
-        }
-        for (ip, at) in self.writer.take_sightings() {
-            let sighted = Presence::Sighted(ip, at);
-            self.state.begin_fact(now(), Fact::Presence(sighted));
         }
         Ok(())
     }
@@ -230,8 +225,14 @@ impl Agent {
     /// Writes the maps. Before the sync denials that an earlier process proved stay under its lease, or a restart would let packets
     /// through; only what a fact contradicts is taken out.
     fn install(&mut self) -> Result<()> {
-        let asks = self.state.asks_for_presence();
-        self.ask_for_presence.send_if_modified(|asked| std::mem::replace(asked, asks) != asks);
+        let ranges = self.state.ranges_in_question();
+        self.ranges_in_question.send_if_modified(|asked| {
+            let differ = asked != ranges;
+            if differ {
+                *asked = ranges.to_vec();
+            }
+            differ
+        });
         if !self.state.is_synced() {
             if let Some((kept, changes)) = self.state.take_contradicted() {
                 self.writer.install_changes(kept, changes)?;

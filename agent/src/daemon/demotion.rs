@@ -80,9 +80,6 @@ fn log(state: &State, names: &Names, finding: &Finding, cost: Option<Cost<'_>>) 
     let Finding { case, packets, evidence } = finding;
     let evidence = match evidence {
         Evidence::HeldUnpublished(uid) => format!("{} held the IP without showing it", pod(*uid)),
-        Evidence::Sighted => {
-            "packets from the IP arrived at the interface that the node routes it to".to_owned()
-        }
         Evidence::MeantIsAlive => "the pod that was meant is alive".to_owned(),
         Evidence::Listed(uid) => format!("a slice of the Service lists {} at the IP", pod(*uid)),
     };

@@ -99,7 +99,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     // The loop's future stays small.
     let mut agent = Box::new(agent);
     agent.on_snapshot()?;
-    let mut presence = node.spawn(netlink::presence(announce, agent.asks_for_presence()));
+    let mut presence = node.spawn(netlink::presence(announce, agent.ranges_in_question()));
     let mut tick = interval(lease::period(args.lease, args.max_view_age));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;

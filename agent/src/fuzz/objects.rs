@@ -4,7 +4,7 @@ use super::harness::{corpus, run, words};
 use crate::daemon::mode_policy::NodeModes;
 use epguard_common::{Config, Mode, Reason, ReasonModes};
 use epguard_core::facts::{
-    self, Change, Fact, Ignored, Namespace, Node, Object, Pod, Presence, Service, Slice, Watched,
+    self, Change, Fact, Ignored, Namespace, Node, Object, Pod, Presence, Routes, Service, Slice, Watched,
 };
 use epguard_core::state::{Settings, State};
 use std::time::Duration;
@@ -21,7 +21,7 @@ fn state() -> State {
     let mut state = State::new(Settings { node: "node-a".into(), ..Settings::default() });
     let now = Duration::from_secs(1);
     let lists = [
-        Fact::Presence(Presence::Held(vec![])),
+        Fact::Presence(Presence::Routes(Routes::default())),
         Fact::Node(Change::Reset(read("node"))),
         Fact::Service(Change::Reset(read("service"))),
         Fact::Slice(Change::Reset(read("slice"))),

@@ -36,7 +36,6 @@ use flows::Flows;
 use gate::GateMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use terminated::Sightings;
 use view::count;
 
 /// The names of all maps of the datapath, as pinned.
@@ -97,7 +96,6 @@ pub struct Writer {
     flows_go_on: bool,
     /// Lifts of removed entries, until [`Writer::take_lifts`] returns them.
     lifts: Vec<Lift>,
-    sightings: Sightings,
     restored_owners: BTreeMap<Addr, Owner>,
     /// Restored owners that are the same pods now, and are still to be written.
     kept_owners: BTreeSet<Addr>,
@@ -147,7 +145,6 @@ impl Writer {
             flows: Flows::take_from(ebpf)?,
             flows_go_on: true,
             lifts: Vec::new(),
-            sightings: Sightings::default(),
             kept_owners: BTreeSet::new(),
         };
         // Denials that no epguard wrote; the programs ignore them.

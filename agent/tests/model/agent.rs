@@ -14,7 +14,9 @@ use epguard::daemon::turn::{Observer, TURN, Turn, UNREAD};
 use epguard::shared::clock::Clocks;
 use epguard::watch::{Event as Told, Message, Watches, start};
 use epguard_common::{Addr, Event, Mode, Reason, Suspect, Uid, UidState};
-use epguard_core::facts::{Change, Fact, ModePolicy, Name, Presence, Protocol, Selection, Watched};
+use epguard_core::facts::{
+    Change, Cidr, Fact, ModePolicy, Name, Presence, Protocol, Routes, Selection, Watched,
+};
 use epguard_core::freshness::Freshness;
 use epguard_core::plan;
 use epguard_core::state::{Cost, Endpoint, Ipam, Numbers, Ranges, Settings, State, Tables};
@@ -269,8 +271,9 @@ impl Agent {
     /// As `Agent::on_tick`, and before it a report of netlink.
     fn tick(&mut self, kernel: &mut Kernel, routes: Option<Vec<Ip>>) {
         let now = boot();
-        let presence =
-            routes.map_or(Presence::Unknown, |ips| Presence::Held(ips.iter().map(|ip| addr(*ip)).collect()));
+        let presence = routes.map_or(Presence::Unknown, |ips| {
+            Presence::Routes(Routes::new(&Cidr::ALL, ips.iter().map(|ip| Cidr::of(addr(*ip)))))
+        });
         if self.told.as_ref() != Some(&presence) {
             self.told = Some(presence.clone());
             self.state.begin_fact(now, Fact::Presence(presence));

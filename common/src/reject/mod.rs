@@ -9,12 +9,14 @@
 mod icmp;
 mod limit;
 mod network;
+mod refuses;
 mod reset;
 mod sum;
 
 pub use icmp::MAX_QUOTE;
 pub use limit::{AnswerLimits, Bucket};
 pub use network::options_length;
+pub use refuses::refuses;
 pub use reset::write as reset;
 pub use sum::Sum;
 

@@ -3,7 +3,7 @@
 use super::Rollout;
 use epguard_common::{Addr, Mode, Uid, UidState};
 use epguard_core::facts::{
-    Change, Cidr, Fact, Namespace, Node, NodeSeen, Part, Pod, PortName, Presence, Protocol, Sandbox,
+    Change, Cidr, Fact, Namespace, Node, NodeSeen, Part, Pod, PortName, Presence, Protocol, Routes, Sandbox,
     Selection, Service, ServicePort, Slice, SliceEndpoint, SlicePort, Text, Watched,
 };
 use epguard_core::state::{Settings, State};
@@ -92,7 +92,7 @@ impl Cluster {
             Fact::Service(Change::Reset(vec![service()])),
             Fact::Slice(Change::Reset(vec![cluster.slice()])),
             Fact::Pod(Change::Reset(vec![])),
-            Fact::Presence(Presence::Held(vec![])),
+            Fact::Presence(Presence::Routes(Routes::new(&Cidr::ALL, []))),
         ] {
             cluster.tell(fact);
         }

@@ -3,7 +3,7 @@
 use crate::objects::{Objects, State as PodState};
 use crate::other::Other;
 use crate::size::{self, BIG, Size};
-use epguard_core::facts::{Change, Fact, Object, Presence};
+use epguard_core::facts::{Change, Cidr, Fact, Object, Presence, Routes};
 use epguard_core::plan;
 use epguard_core::state::{Ipam, Ranges, Settings, State, Tables};
 use nix::time::{ClockId, clock_gettime};
@@ -56,7 +56,7 @@ impl Cluster {
         let nodes = (0..SIZE.nodes).map(|node| objects.node(node));
         let services = (0..SIZE.services).map(|service| objects.service(service));
         let lists = [
-            Fact::Presence(Presence::Held(vec![])),
+            Fact::Presence(Presence::Routes(Routes::new(&Cidr::ALL, []))),
             Fact::Namespace(list(namespaces)),
             Fact::Node(list(nodes)),
             Fact::Service(list(services)),

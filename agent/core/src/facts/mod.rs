@@ -9,6 +9,7 @@ mod mode_policy;
 mod networks;
 mod node;
 mod pod;
+mod routes;
 mod selection;
 mod service;
 mod slice;
@@ -21,6 +22,7 @@ pub use annotations::{Namespace, cut};
 pub use mode_policy::{ModePolicy, WantedModes};
 pub use node::{Cidr, Node, NodeSeen, WATCHED_NODES};
 pub use pod::{Doubt, HostPort, Ips, Pod, Sandbox};
+pub use routes::Routes;
 pub use selection::{Labels, Part, Selection, Selector};
 pub use service::{OnDenial, Protocol, Service, ServicePort};
 #[cfg(test)]
@@ -75,22 +77,17 @@ watched! {
     }
 }
 
-/// A report about holders of IPs, from the node's own routes and neighbours or from the datapath.
+/// A report about holders of IPs, from the node's own routes or from the datapath.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Presence {
-    /// Every IP that a host route or a valid neighbour of this node leads to.
-    Held(Vec<Addr>),
-    /// The routes and neighbours are unknown, or were not read: a pod may hold any IP.
+    /// All routes of this node to parts of its ranges.
+    Routes(Routes),
+    /// The routes are unknown, or were not read: a pod may hold any IP.
     Unknown,
-    /// A host route or a neighbour of each IP was announced; it may be gone again.
-    Announced(Vec<Addr>),
-    /// Everything that routes and neighbours led to up to then (`CLOCK_BOOTTIME`) has been reported.
-    Looked(Duration),
+    /// Such routes were announced; they may be gone again.
+    Announced(Vec<Cidr>),
     /// The datapath saw a packet from the IP, then (`CLOCK_BOOTTIME`).
     Spoke(Addr, Duration),
-    /// Packets from the IP, at least [`epguard_common::Terminated::APART_NS`] apart, entered at the pod interface that the
-    /// node routes the IP to; when the first one came (`CLOCK_BOOTTIME`).
-    Sighted(Addr, Duration),
 }
 
 /// Change of an object of a watch.

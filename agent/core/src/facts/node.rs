@@ -51,12 +51,27 @@ pub struct Cidr {
 }
 
 impl Cidr {
+    /// All addresses of each family.
+    pub const ALL: [Self; 2] = [
+        Self { first: Addr::v4([0; 4]), last: Addr::v4([0xff; 4]) },
+        Self { first: Addr::v6([0; 16]), last: Addr::v6([0xff; 16]) },
+    ];
+
+    /// One address.
+    pub const fn of(addr: Addr) -> Self {
+        Self { first: addr, last: addr }
+    }
+
     /// Reads `10.244.1.0/24` or `fd00::/64`.
     pub fn parse(text: &str) -> Option<Self> {
         let (ip, bits) = text.split_once('/')?;
-        let ip: IpAddr = ip.parse().ok()?;
+        Self::new(ip.parse().ok()?, bits.parse().ok()?)
+    }
+
+    /// The addresses that share so many first bits with this one. `None` for more bits than it has.
+    pub fn new(ip: IpAddr, bits: u32) -> Option<Self> {
         // Of the v4-mapped address.
-        let bits = bits.parse::<u32>().ok()?.checked_add(if ip.is_ipv4() { 96 } else { 0 })?;
+        let bits = bits.checked_add(if ip.is_ipv4() { 96 } else { 0 })?;
         let rest = u128::MAX.checked_shr(bits).unwrap_or(0);
         let base = u128::from_be_bytes(Addr::from(ip).octets);
         let [first, last] = [base & !rest, base | rest].map(|of| Addr { octets: of.to_be_bytes() });
@@ -67,6 +82,11 @@ impl Cidr {
     /// v4-mapped.
     pub fn contains(&self, addr: Addr) -> bool {
         self.is_v4() == addr.is_v4() && (self.first..=self.last).contains(&addr)
+    }
+
+    /// True if the other range lies in this one, or is the same.
+    pub fn covers(&self, other: Self) -> bool {
+        self.contains(other.first) && self.contains(other.last)
     }
 
     /// True for a range of IPv4.

@@ -33,7 +33,7 @@ pub use report::{
 pub use review::{Cost, Evidence, Finding, OPEN};
 pub use tables::{Changes, Numbers, Tables};
 
-use crate::facts::{Name, Watched};
+use crate::facts::{Cidr, Name, Watched};
 use crate::sorted_map::SortedMap;
 use denials::{Denials, Opinions};
 use epguard_common::{Addr, Denial, Owner, Uid};
@@ -104,10 +104,12 @@ impl State {
         self
     }
 
-    /// True if the state needs the IPs that the node's routes and neighbours lead to: a dead pod had one of them, or
-    /// may be found to once everything has been listed.
-    pub fn asks_for_presence(&self) -> bool {
-        !self.is_listed() || !self.orphan_ips.is_empty()
+    /// The ranges of this node if the state needs the routes to their parts: a dead pod had one of the IPs, or may be found to
+    /// once everything has been listed.
+    pub fn ranges_in_question(&self) -> &[Cidr] {
+        let is_asked = !self.is_listed() || !self.orphan_ips.is_empty();
+        let node = self.cluster.nodes.get(&self.cluster.settings.node).filter(|_| is_asked);
+        node.map_or(&[], |node| &node.pod_cidrs)
     }
 
     /// True if every watch has shown everything once.

@@ -1,14 +1,14 @@
 //! The proof of `terminated`: an orphan IP of this node, whose last owner is dead and that no pod holds.
 //!
 //! Absence alone proves nothing. The proof takes a dead pod, a range that only this node hands out, an API that shows
-//! no other pod that may hold the IP, and a node whose routes and neighbours lead to no holder. The kernel asks its own
-//! routes once more for every packet.
+//! no other pod that may hold the IP, and a node with no route to the IP or to a part of the range. The kernel denies only packets
+//! that leave the node.
 
 use super::denials::opinions::ReceivedList;
 use super::index::ClusterIndex;
 use super::index::endpoints::MEMORY;
 use super::index::pods::Record;
-use crate::facts::Selection;
+use crate::facts::{Presence, Routes, Selection};
 use epguard_common::{Addr, Mode, Uid, UidState, capacity};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -31,6 +31,8 @@ pub struct OrphanIps {
     last_pods: BTreeMap<Addr, LastPod>,
     /// When a packet from the IP was last seen: it is never again an orphan IP of a pod that was dead by then.
     spoke: HashMap<Addr, Duration>,
+    /// None while they are unknown: then no IP is an orphan.
+    routes: Option<Routes>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -50,10 +52,21 @@ struct LastPod {
 }
 
 impl OrphanIps {
-    /// Notes a packet from the IP.
-    pub fn spoke(&mut self, ip: Addr, at: Duration) {
-        let last = self.spoke.entry(ip).or_default();
-        *last = at.max(*last);
+    /// Notes a report about holders of IPs.
+    pub fn note(&mut self, presence: Presence) {
+        match presence {
+            Presence::Routes(routes) => self.routes = Some(routes),
+            Presence::Unknown => self.routes = None,
+            Presence::Announced(announced) => {
+                if let Some(routes) = &mut self.routes {
+                    routes.add(announced);
+                }
+            }
+            Presence::Spoke(ip, at) => {
+                let last = self.spoke.entry(ip).or_default();
+                *last = at.max(*last);
+            }
+        }
     }
 
     /// Notes that slices may list these IPs for other pods, or that these pods may have died.
@@ -157,12 +170,10 @@ impl OrphanIps {
         }
     }
 
-    /// The proven orphan IPs, lifted or not. `holders` are the IPs that the node's routes and neighbours lead to: while they are
-    /// unknown, no IP is an orphan. `last_owner` returns the pod that was last seen alive with an IP.
+    /// The proven orphan IPs, lifted or not. `last_owner` returns the pod that was last seen alive with an IP.
     pub fn proven(
         &mut self,
         cluster: &ClusterIndex,
-        holders: Option<&BTreeMap<Addr, Duration>>,
         last_owner: impl Fn(Addr) -> Option<Uid>,
     ) -> BTreeMap<Addr, OrphanIp> {
         for (ip, last_pod) in &mut self.last_pods {
@@ -181,12 +192,13 @@ impl OrphanIps {
             pods.any(|record| record.may_hold_unshown(of_family))
         });
         let [comes_v4, comes_v6] = comes;
-        let is_held = |ip: Addr| holders.is_none_or(|holders| holders.contains_key(&ip));
+        let routes = self.routes.as_ref();
+        let may_be_held = |ip: Addr| routes.is_none_or(|routes| routes.may_lead_to(ip));
         let is_orphan = |ip: Addr, last_pod: &LastPod| {
             !(if ip.is_v4() { comes_v4 } else { comes_v6 })
                 && last_pod.mode != Mode::Off
                 && last_owner(ip).is_none_or(|owner| owner == last_pod.dead)
-                && !is_held(ip)
+                && !may_be_held(ip)
                 && cluster.pods.get(last_pod.dead).is_some_and(|record| last_pod.is_dead_for_good(record))
                 && is_unclaimed(cluster, ip)
                 && last_pod.listed_alive == Some(false)
@@ -244,7 +256,7 @@ mod tests {
         orphan_ips.restore(x, orphan_ip, Duration::ZERO);
         let mut listed_alive = |cluster: &ClusterIndex, changed: Addr| {
             orphan_ips.relisted([changed].iter());
-            orphan_ips.proven(cluster, None, |_| None);
+            orphan_ips.proven(cluster, |_| None);
             orphan_ips.last_pods[&x].listed_alive
         };
         assert_eq!(listed_alive(&cluster, x), Some(false));

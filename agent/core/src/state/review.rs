@@ -8,7 +8,7 @@ use super::index::pods::Record;
 use super::proof::Own;
 use super::queue::Scopes;
 use crate::counts::{Counts, make_room, uncount};
-use crate::facts::{Name, Presence};
+use crate::facts::Name;
 use epguard_common::{Addr, Reason, Uid};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,9 +19,6 @@ pub const OPEN: Duration = Duration::from_mins(10);
 /// Time from the receipt of an event to the write of the map: a packet denied so soon after could not have passed, and
 /// no sandbox is up so soon after its pod was bound.
 const WRITE: Duration = Duration::from_millis(50);
-
-/// A pod may send packets before the node has a route to it: CNI plugins are done by then.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A past denial: where packets were aimed, and why they were denied.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,8 +50,6 @@ pub struct Packets {
     pub reported: u64,
     /// True if the denial was pending each time, so that no packet was stopped.
     pub held: bool,
-    /// When the node's routes or neighbours first showed a holder after the last packet.
-    holder_since: Option<Duration>,
     convicted: bool,
 }
 
@@ -63,8 +58,6 @@ pub struct Packets {
 pub enum Evidence {
     /// The pod published the IP, and may have held it unpublished when a packet was denied.
     HeldUnpublished(Uid),
-    /// Packets from the IP entered where the node routes it, though the node has shown no new holder since.
-    Sighted,
     /// The pod that was meant is alive.
     MeantIsAlive,
     /// A slice of the Service lists the pod that was hit, at that IP: the slices' writer meant it.
@@ -111,25 +104,10 @@ pub struct Review {
     shares: Counts<Addr>,
     /// Past denials that were dropped to make room for others.
     pub evicted: u64,
-    /// IPs whose holder was sighted, until netlink has reported what changed.
-    sighted: BTreeMap<Addr, Sighted>,
-    /// The IPs that the node's routes and neighbours lead to, and since when; none while they are unknown.
-    pub holders: Option<BTreeMap<Addr, Duration>>,
-    /// When they last began to lead to an IP.
-    announced: BTreeMap<Addr, Duration>,
-    /// Since when, and until when, everything that they lead to has been reported.
-    looked: Option<(Duration, Duration)>,
     /// Denials that were found wrong and are not taken yet.
     pub findings: Vec<Finding>,
     /// How many cases were wrong, by reason.
     pub wrong: BTreeMap<Reason, u64>,
-}
-
-/// Packets from an IP that a pod cannot forge.
-#[derive(Debug, Clone, Copy)]
-struct Sighted {
-    reported: Duration,
-    at: Duration,
 }
 
 impl Review {
@@ -138,16 +116,13 @@ impl Review {
         let evicts =
             make_room(&mut self.open, &mut self.shares, &case, |case| case.ip, |packets| packets.last);
         self.evicted += u64::from(evicts);
-        let (meant, ip) = (case.meant, case.ip);
+        let meant = case.meant;
         let new = Packets { first: at, held, ..Packets::default() };
         let packets = self.open.entry(case).or_insert(new);
         packets.owner = owner;
         packets.last = packets.last.max(at);
         packets.reported += 1;
         packets.held &= held;
-        let holder = self.holders.as_ref().and_then(|holders| holders.get(&ip));
-        let holder_since = holder.max(self.announced.get(&ip)).copied();
-        packets.holder_since = holder_since.filter(|since| *since > packets.last);
         self.seen_alive(cluster, |uid| uid == meant);
     }
 
@@ -206,61 +181,12 @@ impl Review {
         }
     }
 
-    /// Stores a report of the node.
-    pub(crate) fn note(&mut self, now: Duration, presence: &Presence) {
-        match presence {
-            Presence::Held(ips) => {
-                let before = self.holders.take().unwrap_or_default();
-                let since = |ip: &Addr| before.get(ip).copied().unwrap_or(now);
-                self.holders = Some(ips.iter().map(|ip| (*ip, since(ip))).collect());
-                self.shown(now, ips);
-            }
-            // They may be gone again.
-            Presence::Announced(ips) => {
-                self.announced.extend(ips.iter().map(|ip| (*ip, now)));
-                self.shown(now, ips);
-            }
-            // What was before the first time is unknown.
-            Presence::Looked(at) => self.looked = Some((self.looked.map_or(*at, |(since, _)| since), *at)),
-            // The node cannot list its routes and neighbours.
-            Presence::Unknown => (self.looked, self.holders) = (None, None),
-            // One packet ends a denial. It does not prove the denial wrong: any pod can forge it.
-            Presence::Spoke(..) => {}
-            // No pod can forge these. Netlink may report the holder as late as this report came.
-            Presence::Sighted(ip, at) => {
-                if self.open.keys().any(|case| case.ip == *ip && case.reason == Reason::Terminated) {
-                    self.sighted.entry(*ip).or_insert(Sighted { reported: now, at: *at });
-                }
-            }
-        }
-    }
-
-    fn shown(&mut self, now: Duration, ips: &[Addr]) {
-        for (case, packets) in &mut self.open {
-            if case.reason == Reason::Terminated && ips.contains(&case.ip) {
-                packets.holder_since.get_or_insert(now);
-            }
-        }
-    }
-
-    /// Judges the IPs whose holder was sighted, and drops cases that are no longer open.
+    /// Drops cases that are no longer open.
     pub fn tick(&mut self, now: Duration) {
-        if let Some((since, until)) = self.looked {
-            let is_due = |_: &Addr, sighted: &mut Sighted| until >= sighted.reported + PATIENCE;
-            let due: Vec<(Addr, Sighted)> = self.sighted.extract_if(.., is_due).collect();
-            for (ip, Sighted { at, .. }) in due.into_iter().filter(|(_, sighted)| sighted.at >= since) {
-                self.convict(|case, packets| {
-                    let before = case.reason == Reason::Terminated && case.ip == ip && packets.last <= at;
-                    (before && packets.holder_since.is_none()).then_some(Evidence::Sighted)
-                });
-            }
-        }
         let recent = |at: Duration| now.saturating_sub(at) < OPEN;
         for (case, _) in self.open.extract_if(.., |_, packets| !recent(packets.last)) {
             uncount(&mut self.shares, &case.ip, 1);
         }
-        self.sighted.retain(|_, sighted| recent(sighted.reported));
-        self.announced.retain(|_, at| recent(*at));
     }
 
     fn convict(&mut self, evidence: impl Fn(&Case, &Packets) -> Option<Evidence>) {

@@ -53,7 +53,7 @@ impl Interfaces {
             // One may have been made anew, and have lost its hooks.
             Event::Recovered => self.doubtful_until = *number,
             Event::Settled => {}
-            Event::Addresses(_) | Event::Held(_) | Event::Announced(_) | Event::Looked(_) => return,
+            Event::Addresses(_) | Event::Routes(_) | Event::Announced(_) => return,
         }
         self.last = *number;
     }

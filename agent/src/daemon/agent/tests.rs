@@ -12,7 +12,7 @@ use crate::watch::{self, Message};
 use aya::maps::{HashMap, MapData};
 use bed::*;
 use epguard_common::Owner;
-use epguard_core::facts::{Change, Object as _, Pod};
+use epguard_core::facts::{Change, Object as _, Pod, Routes};
 use tokio::time::Instant;
 
 #[tokio::test]
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 async fn facts_reach_the_maps_without_a_tick() {
     let bpffs = Bpffs::mount();
     let mut agent = agent(bpffs.0.path());
-    agent.on_node_event(node_event(LinkEvent::Held(Some(vec![])))).unwrap();
+    agent.on_node_event(node_event(LinkEvent::Routes(Some(Routes::default())))).unwrap();
     sync(&mut agent);
     let owners = || {
         let owners: HashMap<MapData, Addr, Owner> = open(&bpffs.0.path().join("epguard"), "OWNERS").unwrap();
@@ -43,9 +43,8 @@ async fn a_report_of_the_node_does_not_wait_for_the_end_of_a_list() {
     let ips = vec![Addr::v4([10, 244, 1, 10])];
     let reports = [
         LinkEvent::Addresses(ips.clone()),
-        LinkEvent::Held(Some(ips.clone())),
-        LinkEvent::Announced(ips.clone()),
-        LinkEvent::Looked(now()),
+        LinkEvent::Routes(Some(Routes::default())),
+        LinkEvent::Announced(vec![]),
     ];
     begin_long_list(&mut agent);
     for report in reports {

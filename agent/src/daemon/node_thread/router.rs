@@ -46,6 +46,6 @@ const fn is_of_interfaces(event: &Event) -> bool {
         | Event::Lost
         | Event::Recovered
         | Event::Settled => true,
-        Event::Addresses(_) | Event::Held(_) | Event::Announced(_) | Event::Looked(_) => false,
+        Event::Addresses(_) | Event::Routes(_) | Event::Announced(_) => false,
     }
 }

@@ -39,7 +39,7 @@ impl NodeWork {
                 self.attachments.remove_leftovers();
             }
             // Nothing to hook: the loop has them.
-            Event::Lost | Event::Addresses(_) | Event::Held(_) | Event::Announced(_) | Event::Looked(_) => {}
+            Event::Lost | Event::Addresses(_) | Event::Routes(_) | Event::Announced(_) => {}
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use super::terminated;
 use crate::fuzz::harness::config;
 use epguard_common::*;
-use epguard_core::facts::{Fact, Presence, Watched};
+use epguard_core::facts::{Fact, Presence, Routes, Watched};
 use epguard_core::plan;
 use epguard_core::state::{Changes, Settings, State, Tables};
 use proptest::collection::vec;
@@ -97,7 +97,7 @@ proptest! {
         let mut state = State::new(Settings { node: "node-a".into(), ..Settings::default() });
         state.restore(restored.clone());
         let now = Duration::from_secs(1);
-        state.apply(now, Fact::Presence(Presence::Held(vec![])));
+        state.apply(now, Fact::Presence(Presence::Routes(Routes::default())));
         for watched in Watched::ALWAYS {
             state.apply(now, watched.empty());
         }

@@ -7,7 +7,6 @@ use anyhow::{Context as _, Result};
 use aya::maps::MapError;
 use epguard_common::{Addr, Mode, Terminated, Uid};
 use epguard_core::state::{OrphanIp, Tables};
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// A packet from an IP that was taken for an orphan IP.
@@ -21,13 +20,6 @@ pub struct Lift {
     pub at: Duration,
 }
 
-/// IPs in TERMINATED whose holder the programs have sighted.
-#[derive(Debug, Default)]
-pub(super) struct Sightings {
-    known: BTreeSet<Addr>,
-    new: Vec<(Addr, Duration)>,
-}
-
 impl Writer {
     /// Returns what the programs have lifted since the last call. The ring buffer reports a lift sooner but may be
     /// full; the map keeps each lift until its entry is removed.
@@ -36,29 +28,17 @@ impl Writer {
     pub fn take_lifts(&mut self) -> Result<Vec<Lift>> {
         let mut lifts = std::mem::take(&mut self.lifts);
         for (ip, orphan_ip) in &mut self.installed.terminated {
-            if orphan_ip.lifted.is_some() && self.sightings.known.contains(ip) {
+            if orphan_ip.lifted.is_some() {
                 continue;
             }
             let entry = match self.terminated.get(ip) {
                 Err(MapError::KeyNotFound) => continue,
                 entry => entry.context("cannot read TERMINATED")?,
             };
-            if entry.confirmed_ns != 0 && self.sightings.known.insert(*ip) {
-                let first = Duration::from_nanos(entry.holder_ns);
-                self.sightings.new.push((*ip, first));
-            }
-            if orphan_ip.lifted.is_none() {
-                orphan_ip.lifted = lifted(&entry);
-                lifts.extend(lift(*ip, &entry).filter(|lift| !lifts.contains(lift)));
-            }
+            orphan_ip.lifted = lifted(&entry);
+            lifts.extend(lift(*ip, &entry).filter(|lift| !lifts.contains(lift)));
         }
         Ok(lifts)
-    }
-
-    /// Returns the IPs whose holder the programs have sighted, each once, as [`Writer::take_lifts`] found them, with
-    /// the time of the first sighting.
-    pub fn take_sightings(&mut self) -> Vec<(Addr, Duration)> {
-        std::mem::take(&mut self.sightings.new)
     }
 
     /// Whether installing this removes or overwrites what the programs may have lifted: first [`Writer::take_lifts`].
@@ -71,7 +51,6 @@ impl Writer {
         if !known && let Ok(entry) = self.terminated.get(&ip) {
             self.lifts.extend(lift(ip, &entry));
         }
-        self.sightings.known.remove(&ip);
         absent(self.terminated.remove(&ip))
     }
 

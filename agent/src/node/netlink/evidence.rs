@@ -1,31 +1,27 @@
-//! What single routes and neighbours prove about which addresses are in use.
+//! What a route proves: who may hold addresses, and which interfaces lead out of the node.
 
-use epguard_common::Addr;
-use rtnetlink::packet_route::neighbour::{
-    NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
-};
+use epguard_core::facts::Cidr;
 use rtnetlink::packet_route::route::{
     RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteType,
 };
-use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// The one address that a route names. A route to one address counts as evidence that the address is in use, in any
-/// table and through any interface. There are two exceptions: a route that refuses packets, and one that the kernel
-/// learnt (path MTU, redirect).
-pub fn holder(route: &RouteMessage) -> Option<Addr> {
-    let destination = route.attributes.iter().find_map(only!(
-        RouteAttribute::Destination(RouteAddress::Inet(ip)) => IpAddr::from(*ip),
-        RouteAttribute::Destination(RouteAddress::Inet6(ip)) => IpAddr::from(*ip)
-    ))?;
-    let whole = if destination.is_ipv4() { 32 } else { 128 };
+/// The addresses that a route leads to, in any table and through any interface. `None` for a route that refuses packets, and for one
+/// that the kernel learnt (path MTU, redirect).
+pub fn destination(route: &RouteMessage) -> Option<Cidr> {
     let refuses = matches!(
         route.header.kind,
         RouteType::BlackHole | RouteType::Unreachable | RouteType::Prohibit | RouteType::Throw
     );
-    let learnt = route.header.flags.contains(RouteFlags::Cloned);
-    let names = route.header.destination_prefix_length == whole && !refuses && !learnt;
-    Some(Addr::from(destination)).filter(|addr| names && addr.is_unicast())
+    let is_learnt = route.header.flags.contains(RouteFlags::Cloned);
+    if refuses || is_learnt {
+        return None;
+    }
+    let address = route.attributes.iter().find_map(only!(
+        RouteAttribute::Destination(RouteAddress::Inet(ip)) => IpAddr::from(*ip),
+        RouteAttribute::Destination(RouteAddress::Inet6(ip)) => IpAddr::from(*ip)
+    ))?;
+    Cidr::new(address, route.header.destination_prefix_length.into())
 }
 
 /// The interfaces of a default route that applies to every packet. Default routes in the tables of policy routing
@@ -52,56 +48,6 @@ const TABLE_MAIN: u32 = RouteHeader::RT_TABLE_MAIN as u32;
 /// linux/rtnetlink.h
 const RT_TABLE_DEFAULT: u32 = 253;
 
-/// The link-layer addresses behind the ports of each bridge. A bridge removes those of a deleted port at once, its
-/// neighbour table does not.
-#[derive(Default)]
-pub struct Ports(BTreeMap<u32, BTreeSet<Vec<u8>>>);
-
-impl FromIterator<NeighbourMessage> for Ports {
-    fn from_iter<T: IntoIterator<Item = NeighbourMessage>>(entries: T) -> Self {
-        let mut ports = Self::default();
-        for entry in entries {
-            let bridge =
-                entry.attributes.iter().find_map(only!(NeighbourAttribute::Controller(bridge) => *bridge));
-            if let (Some(bridge), Some(address)) = (bridge, link_address(&entry)) {
-                ports.0.entry(bridge).or_default().insert(address);
-            }
-        }
-        ports
-    }
-}
-
-impl Ports {
-    /// True if a neighbour is behind some port; also true if its interface is no bridge.
-    fn lead_to(&self, neighbour: &NeighbourMessage) -> bool {
-        match (self.0.get(&neighbour.header.ifindex), link_address(neighbour)) {
-            (Some(stations), Some(address)) => stations.contains(&address),
-            _ => true,
-        }
-    }
-}
-
-fn link_address(neighbour: &NeighbourMessage) -> Option<Vec<u8>> {
-    neighbour.attributes.iter().find_map(only!(NeighbourAttribute::LinkLayerAddress(it) => it.clone()))
-}
-
-/// The address of a neighbour that has a link-layer address, reachable or stale.
-pub fn that_answered(neighbour: &NeighbourMessage, ports: &Ports) -> Option<Addr> {
-    let known = matches!(
-        neighbour.header.state,
-        NeighbourState::Reachable
-            | NeighbourState::Stale
-            | NeighbourState::Delay
-            | NeighbourState::Probe
-            | NeighbourState::Permanent
-    );
-    let address = neighbour.attributes.iter().find_map(only!(
-        NeighbourAttribute::Destination(NeighbourAddress::Inet(ip)) => IpAddr::from(*ip),
-        NeighbourAttribute::Destination(NeighbourAddress::Inet6(ip)) => IpAddr::from(*ip)
-    ));
-    address.filter(|_| known && ports.lead_to(neighbour)).map(Addr::from).filter(|addr| addr.is_unicast())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_route_shows_that_its_ip_is_held_and_ranges_refusing_and_learnt_routes_do_not() {
+    fn a_route_leads_to_its_addresses_unless_it_refuses_packets_or_is_learnt() {
         let gateway = RouteAttribute::Gateway(RouteAddress::Inet(Ipv4Addr::new(10, 0, 0, 1)));
         let via = RouteAttribute::Via(RouteVia::Inet6("fe80::1".parse().unwrap()));
         let leads: [(RouteType, &[RouteAttribute]); 5] = [
@@ -132,15 +78,19 @@ mod tests {
             (RouteType::Local, &[]),
         ];
         for (kind, more) in leads {
-            assert_eq!(holder(&route(32, kind, more)), Some(X.into()), "{kind:?} {more:?}");
+            assert_eq!(
+                destination(&route(32, kind, more)),
+                Cidr::parse("10.244.1.10/32"),
+                "{kind:?} {more:?}"
+            );
         }
         let mut learnt = route(32, RouteType::Unicast, &[]);
         learnt.header.flags = RouteFlags::Cloned;
         let refuses = [RouteType::BlackHole, RouteType::Unreachable, RouteType::Prohibit, RouteType::Throw];
-        let refusing = refuses.map(|kind| route(32, kind, &[])).into_iter();
-        for route in refusing.chain([learnt, route(24, RouteType::Unicast, &[])]) {
-            assert_eq!(holder(&route), None, "{route:?}");
+        for route in refuses.map(|kind| route(32, kind, &[])).into_iter().chain([learnt]) {
+            assert_eq!(destination(&route), None, "{route:?}");
         }
+        assert_eq!(destination(&route(26, RouteType::Unicast, &[])), Cidr::parse("10.244.1.0/26"));
     }
 
     #[test]
@@ -160,41 +110,5 @@ mod tests {
         assert_eq!(through(&[RouteAttribute::MultiPath(hops.into())]), [8, 9]);
         assert_eq!(defaults(&route(0, RouteType::BlackHole, std::slice::from_ref(&oif))), [0; 0]);
         assert_eq!(defaults(&route(1, RouteType::Unicast, &[oif])), [0; 0]);
-    }
-
-    fn neighbour(state: NeighbourState) -> NeighbourMessage {
-        let mut neighbour = NeighbourMessage::default();
-        neighbour.header.ifindex = 7;
-        neighbour.header.state = state;
-        neighbour.attributes = vec![
-            NeighbourAttribute::Destination(NeighbourAddress::Inet(X)),
-            NeighbourAttribute::LinkLayerAddress(vec![2; 6]),
-        ];
-        neighbour
-    }
-
-    #[test]
-    fn only_a_neighbour_that_answered_and_whose_bridge_port_is_there_shows_a_holder() {
-        let station = |address: u8| {
-            let mut entry = NeighbourMessage::default();
-            entry.header.ifindex = 9;
-            entry.attributes = vec![
-                NeighbourAttribute::LinkLayerAddress(vec![address; 6]),
-                NeighbourAttribute::Controller(7),
-            ];
-            entry
-        };
-        let x = Some(X.into());
-        for (state, stations, expected) in [
-            (NeighbourState::Stale, vec![], x),
-            (NeighbourState::Failed, vec![], None),
-            (NeighbourState::Incomplete, vec![], None),
-            (NeighbourState::Stale, vec![station(2), station(3)], x),
-            (NeighbourState::Stale, vec![station(3)], None),
-        ] {
-            let row = format!("{state:?} {stations:?}");
-            let found = that_answered(&neighbour(state), &Ports::from_iter(stations));
-            assert_eq!(found, expected, "{row}");
-        }
     }
 }

@@ -26,7 +26,7 @@ const SERVICE_DEVICES: [&str; 2] = ["kube-ipvs0", "nodelocaldns"];
 /// Returns when the receiver is dropped. While the kernel cannot be followed, sends [`Event::Lost`] and retries.
 pub async fn follow(tx: mpsc::Sender<Event>) {
     let groups = [MulticastGroup::Link, MulticastGroup::Ipv4Ifaddr, MulticastGroup::Ipv6Ifaddr];
-    let subject = Subject { groups, what: "network interfaces", see: "ip link" };
+    let subject = Subject { groups: &groups, what: "network interfaces", see: "ip link" };
     let mut sent = Sent::default();
     while let Err(error) = subject.follow(async |it| send_changes(&mut sent, &tx, it).await).await {
         sent.lost = true;

@@ -1,6 +1,6 @@
 //! Messages of rtnetlink about links, addresses, routes, neighbours and qdiscs.
 
-use super::evidence::{Ports, defaults, holder, that_answered};
+use super::evidence::{defaults, destination};
 use super::interface::Interface;
 use crate::fuzz::harness::{corpus, run};
 use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
@@ -21,11 +21,7 @@ fn messages_of_rtnetlink() {
             };
             match message {
                 Message::NewLink(link) => drop(Interface::from(link)),
-                Message::NewRoute(route) => drop((holder(&route), defaults(&route))),
-                Message::NewNeighbour(neighbour) => {
-                    let ports: Ports = [neighbour.clone()].into_iter().collect();
-                    let _ = that_answered(&neighbour, &ports);
-                }
+                Message::NewRoute(route) => drop((destination(&route), defaults(&route))),
                 _ => {}
             }
         },

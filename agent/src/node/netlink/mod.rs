@@ -31,6 +31,7 @@ pub use roles::{Glob, RawRole, Role, Roles, Selection};
 pub use route::tables;
 
 use epguard_common::Addr;
+use epguard_core::facts::{Cidr, Routes};
 
 /// A change of the node's network.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,12 +45,10 @@ pub enum Event {
     },
     /// All unicast addresses of the node, ascending, without loopback and link-local ones.
     Addresses(Vec<Addr>),
-    /// All addresses that the node leads to: host routes, neighbours that answered. `None`: not known now.
-    Held(Option<Vec<Addr>>),
-    /// Addresses that the node was announced to lead to. It may no longer do so.
-    Announced(Vec<Addr>),
-    /// The results of a dump that began then (`CLOCK_BOOTTIME`) have been sent, and every announcement before it.
-    Looked(std::time::Duration),
+    /// All routes to parts of the ranges that were asked about. `None`: not known now.
+    Routes(Option<Routes>),
+    /// Routes that were announced since, of which some lead to such parts. They may be gone again.
+    Announced(Vec<Cidr>),
     /// The interfaces that default routes lead through.
     Defaults(std::collections::BTreeSet<u32>),
     /// Everything that was there at the start has been sent; sent once.

@@ -1,24 +1,22 @@
-//! Which addresses the node leads to, by its routes and neighbours, and which interfaces lead out of the node.
+//! The node's routes: which lead to parts of its own ranges, and which interfaces lead out of the node.
 //!
-//! As in `follow`, an announcement leads to a dump that is compared with what was reported, so overruns do no harm.
-//! The kernel program looks up the routes for each packet, so a change may wait a moment for further ones. While the
-//! addresses are not `asked` for, only changes of routes are read, for the default routes.
+//! As in `follow`, an announcement leads to a dump that is compared with what was reported, so overruns do no harm. A route to a part
+//! of a range is reported at once, too: whoever announced it waits for packets.
 
 use super::Event;
-use super::evidence::{Ports, defaults, holder, that_answered};
+use super::evidence::{defaults, destination};
 use super::route::{Announcement, Announcements, Subject, Table, list, send_all};
-use crate::shared::clock::boot;
-use epguard_common::Addr;
+use epguard_core::facts::{Cidr, Routes};
 use rtnetlink::MulticastGroup;
 use rtnetlink::packet_core::NetlinkPayload;
-use rtnetlink::packet_route::neighbour::NeighbourMessage;
 use rtnetlink::packet_route::route::RouteMessage;
 use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep, sleep_until};
 
-/// Shortest pause after a dump. Neighbours change by the second on a busy node.
+/// Shortest pause after a dump.
 const GATHER: Duration = Duration::from_millis(50);
 
 /// The pause after a dump, in units of the dump's duration: dumps take at most a tenth of the time for any number of
@@ -28,21 +26,20 @@ const REST: u32 = 9;
 /// Longest pause. On a busy machine a dump takes long because it waits for other work.
 const LONGEST_REST: Duration = Duration::from_secs(1);
 
-/// How often everything is read without an announcement, while the addresses are asked for.
+/// How often everything is read without an announcement, while ranges are asked about.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
-/// Sends the interfaces that lead out of the node and, while `asked`, every address that the node leads to. Then
-/// sends the whole list after every change of it.
+/// Sends the interfaces that lead out of the node and, while ranges are `asked` about, the routes to parts of them: all of these
+/// after every change, new ones at once.
 ///
-/// Returns when the receiver is dropped. While the kernel cannot be followed, reports the addresses as unknown and
-/// retries.
-pub async fn presence(tx: mpsc::Sender<Event>, asked: watch::Receiver<bool>) {
-    let groups = [MulticastGroup::Neigh, MulticastGroup::Ipv4Route, MulticastGroup::Ipv6Route];
-    let subject = Subject { groups, what: "routes and neighbours", see: "ip route" };
+/// Returns when the receiver is dropped. While the kernel cannot be followed, reports the routes as unknown and retries.
+pub async fn presence(tx: mpsc::Sender<Event>, asked: watch::Receiver<Vec<Cidr>>) {
+    let groups = [MulticastGroup::Ipv4Route, MulticastGroup::Ipv6Route];
+    let subject = Subject { groups: &groups, what: "routes", see: "ip route" };
     let mut sent = Seen::default();
     while let Err(error) = subject.follow(async |it| send_seen(&mut sent, &tx, asked.clone(), it).await).await
     {
-        let nothing = Seen { held: None, defaults: sent.defaults.clone() };
+        let nothing = Seen { routes: None, defaults: sent.defaults.clone() };
         if !sent.send_changes(nothing, &tx).await {
             return;
         }
@@ -54,82 +51,51 @@ pub async fn presence(tx: mpsc::Sender<Event>, asked: watch::Receiver<bool>) {
 async fn send_seen(
     sent: &mut Seen,
     tx: &mpsc::Sender<Event>,
-    mut asked: watch::Receiver<bool>,
+    mut asked: watch::Receiver<Vec<Cidr>>,
     mut announcements: Announcements,
 ) -> anyhow::Result<()> {
-    let mut came = BTreeSet::new();
     loop {
-        let (begun, as_of) = (Instant::now(), boot());
-        let is_asked = *asked.borrow_and_update();
-        let mut now = seen(is_asked).await?;
+        let begun = Instant::now();
+        let ranges = asked.borrow_and_update().clone();
+        let mut now = Seen::read(&ranges).await?;
         // Lets the subscription run: what changed during the dump has been announced by now.
         tokio::task::yield_now().await;
-        let torn = is_asked && drain(&mut announcements, &mut came);
-        if torn {
-            now.held = now.held.zip(sent.held.clone()).map(|(now, before)| &now | &before);
+        let during: Vec<Announcement> = announcements.drain().collect();
+        if let (Some(now), Some(before)) = (&mut now.routes, &sent.routes) {
+            // A route that the dump missed may be there.
+            if !during.is_empty() {
+                now.add(before.parts().iter().copied());
+            }
+            now.add(during.iter().filter_map(announced));
         }
         if !sent.send_changes(now, tx).await {
             return Ok(());
         }
-        if is_asked && !send_came(&mut came, as_of, tx).await {
-            return Ok(());
-        }
-        let rest = (begun.elapsed() * REST).clamp(GATHER, LONGEST_REST);
-        tokio::select! {
-            news = announcement(&mut announcements, is_asked, &mut came), if !torn => news?,
-            () = std::future::ready(()), if torn => {}
-            Ok(()) = asked.changed() => continue,
-            () = tokio::time::sleep(LOOK_AGAIN), if is_asked => {}
-            () = tx.closed() => return Ok(()),
-        }
-        tokio::time::sleep(rest).await;
-        drain(&mut announcements, &mut came);
-        if !is_asked {
-            came.clear();
-        }
-    }
-}
-
-/// Sends the addresses that were announced before a dump that began at `as_of`. False if the receiver was dropped.
-async fn send_came(came: &mut BTreeSet<Addr>, as_of: Duration, tx: &mpsc::Sender<Event>) -> bool {
-    let came: Vec<Addr> = std::mem::take(came).into_iter().collect();
-    let announced = (!came.is_empty()).then_some(Event::Announced(came));
-    send_all(tx, announced.into_iter().chain([Event::Looked(as_of)])).await
-}
-
-/// Waits for an announcement that matters. While the addresses are not asked for, neighbours do not matter.
-async fn announcement(
-    announcements: &mut Announcements,
-    is_asked: bool,
-    came: &mut BTreeSet<Addr>,
-) -> anyhow::Result<()> {
-    loop {
-        let news = announcements.next().await?;
-        came.extend(news.iter().filter_map(announced).filter(|_| is_asked));
-        let is_neighbour = |news: &Announcement| {
-            use RouteNetlinkMessage::{DelNeighbour, NewNeighbour};
-            matches!(news, NetlinkPayload::InnerMessage(NewNeighbour(_) | DelNeighbour(_)))
-        };
-        if is_asked || !news.iter().all(is_neighbour) {
-            return Ok(());
+        let rested = begun + (begun.elapsed() * (REST + 1)).clamp(GATHER, LONGEST_REST);
+        let mut has_changed = !during.is_empty();
+        loop {
+            tokio::select! {
+                news = announcements.next() => {
+                    let came = news?.iter().filter_map(announced).collect();
+                    let is_sent = sent.send_announced(came, tx).await;
+                    if !is_sent {
+                        return Ok(());
+                    }
+                    has_changed = true;
+                }
+                () = sleep_until(rested), if has_changed => break,
+                () = sleep(LOOK_AGAIN), if !ranges.is_empty() => break,
+                Ok(()) = asked.changed() => break,
+                () = tx.closed() => return Ok(()),
+            }
         }
     }
 }
 
-/// Takes all announcements that have arrived. True if there were any.
-fn drain(announcements: &mut Announcements, came: &mut BTreeSet<Addr>) -> bool {
-    let mut any = false;
-    came.extend(announcements.drain().inspect(|_| any = true).filter_map(|news| announced(&news)));
-    any
-}
-
-/// The address that the node leads to from now on, by an announcement.
-fn announced(news: &Announcement) -> Option<Addr> {
+/// The addresses that the node has a route to from now on, by an announcement.
+fn announced(news: &Announcement) -> Option<Cidr> {
     match news {
-        NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewRoute(route)) => holder(route),
-        NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewNeighbour(neighbour)) => {
-            that_answered(neighbour, &Ports::default())
-        }
+        NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewRoute(route)) => destination(route),
         _ => None,
     }
 }
@@ -137,51 +103,50 @@ fn announced(news: &Announcement) -> Option<Addr> {
 /// The result of one reading of the node; `None` for each part that is not known.
 #[derive(Default)]
 struct Seen {
-    held: Option<BTreeSet<Addr>>,
+    routes: Option<Routes>,
     defaults: Option<BTreeSet<u32>>,
 }
 
 impl Seen {
+    /// Reads the routes of both families.
+    async fn read(ranges: &[Cidr]) -> anyhow::Result<Self> {
+        let mut all = routes(AddressFamily::Inet).await?;
+        let of_6 = routes(AddressFamily::Inet6).await?;
+        all.entries.extend(of_6.entries);
+        all.is_whole &= of_6.is_whole;
+        let defaults = all.entries.iter().flat_map(defaults).collect();
+        Ok(Self { routes: to_parts(ranges, &all), defaults: Some(defaults) })
+    }
+
     /// Sends the events that lead to `now`. False if the receiver was dropped.
     async fn send_changes(&mut self, now: Self, tx: &mpsc::Sender<Event>) -> bool {
         let mut events = Vec::new();
         if let Some(defaults) = now.defaults.clone().filter(|_| self.defaults != now.defaults) {
             events.push(Event::Defaults(defaults));
         }
-        if self.held != now.held {
-            let held = now.held.as_ref();
-            events.push(Event::Held(held.map(|held| held.iter().copied().collect())));
+        if self.routes != now.routes {
+            events.push(Event::Routes(now.routes.clone()));
         }
         *self = now;
         send_all(tx, events).await
     }
-}
 
-/// Reads routes and neighbours. Neighbours only if `is_asked`: without a request for the addresses, only routes
-/// matter.
-async fn seen(is_asked: bool) -> anyhow::Result<Seen> {
-    let mut all = routes(AddressFamily::Inet).await?;
-    let of_6 = routes(AddressFamily::Inet6).await?;
-    all.entries.extend(of_6.entries);
-    all.is_whole &= of_6.is_whole;
-    let mut held = None;
-    if is_asked {
-        let ports = neighbours(AddressFamily::Bridge).await?;
-        held = holders(&all, ports, &neighbours(AddressFamily::Unspec).await?);
+    /// Sends new routes. False if the receiver was dropped.
+    async fn send_announced(&mut self, came: Vec<Cidr>, tx: &mpsc::Sender<Event>) -> bool {
+        let Some(routes) = &mut self.routes else {
+            return true;
+        };
+        let before = routes.clone();
+        routes.add(came.iter().copied());
+        let events = (*routes != before).then_some(Event::Announced(came));
+        send_all(tx, events).await
     }
-    Ok(Seen { held, defaults: Some(all.entries.iter().flat_map(defaults).collect()) })
 }
 
-/// The addresses that the node leads to; none if an entry cannot be read, for it may lead to any.
-fn holders(
-    routes: &Table<RouteMessage>,
-    ports: Table<NeighbourMessage>,
-    neighbours: &Table<NeighbourMessage>,
-) -> Option<BTreeSet<Addr>> {
-    let is_whole = routes.is_whole && ports.is_whole && neighbours.is_whole;
-    let ports = Ports::from_iter(ports.entries);
-    let answered = neighbours.entries.iter().filter_map(|it| that_answered(it, &ports));
-    is_whole.then(|| routes.entries.iter().filter_map(holder).chain(answered).collect())
+/// The routes to parts of the ranges; none if there are no ranges, or an entry cannot be read, for it may lead anywhere.
+fn to_parts(ranges: &[Cidr], routes: &Table<RouteMessage>) -> Option<Routes> {
+    let is_known = routes.is_whole && !ranges.is_empty();
+    is_known.then(|| Routes::new(ranges, routes.entries.iter().filter_map(destination)))
 }
 
 async fn routes(family: AddressFamily) -> anyhow::Result<Table<RouteMessage>> {
@@ -191,21 +156,12 @@ async fn routes(family: AddressFamily) -> anyhow::Result<Table<RouteMessage>> {
     list("routes", RouteNetlinkMessage::GetRoute(request), taken).await
 }
 
-async fn neighbours(family: AddressFamily) -> anyhow::Result<Table<NeighbourMessage>> {
-    let mut request = NeighbourMessage::default();
-    request.header.family = family;
-    let taken = only!(RouteNetlinkMessage::NewNeighbour(neighbour) => neighbour);
-    list("neighbours", RouteNetlinkMessage::GetNeighbour(request), taken).await
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::node::netlink::route::readable;
     use rtnetlink::packet_core::{NetlinkSerializable as _, ParseableParametrized as _};
     use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteType};
-
-    const X: Addr = Addr::v4([10, 244, 1, 10]);
 
     /// The table of one host route and of so many octets of another one.
     fn routes(octets: usize) -> Table<RouteMessage> {
@@ -223,13 +179,12 @@ mod tests {
     }
 
     #[test]
-    fn the_holders_are_unknown_while_a_route_or_a_neighbour_cannot_be_read() {
-        let whole = || Table { entries: vec![], is_whole: true };
-        let not_whole = || Table { entries: vec![], is_whole: false };
-        let held = holders(&routes(usize::MAX), whole(), &whole());
-        assert_eq!(held, Some(BTreeSet::from([X])));
-        assert_eq!(holders(&routes(4), whole(), &whole()), None);
-        assert_eq!(holders(&routes(usize::MAX), not_whole(), &whole()), None);
-        assert_eq!(holders(&routes(usize::MAX), whole(), &not_whole()), None);
+    fn routes_to_parts_of_a_range_are_unknown_while_a_route_cannot_be_read_or_no_range_is_asked_about() {
+        let range = [Cidr::parse("10.244.1.0/24").unwrap()];
+        let parts =
+            |ranges: &[Cidr], octets| to_parts(ranges, &routes(octets)).map(|found| found.parts().to_vec());
+        assert_eq!(parts(&range, usize::MAX), Some(vec![Cidr::parse("10.244.1.10/32").unwrap()]));
+        assert_eq!(parts(&range, 4), None);
+        assert_eq!(parts(&[], usize::MAX), None);
     }
 }

@@ -42,9 +42,9 @@ impl Announcements {
 }
 
 /// What is followed.
-pub struct Subject {
+pub struct Subject<'a> {
     /// Its announcements.
-    pub groups: [MulticastGroup; 3],
+    pub groups: &'a [MulticastGroup],
     /// Its name in errors.
     pub what: &'static str,
     /// The command that shows it.
@@ -54,12 +54,12 @@ pub struct Subject {
 /// How long to wait after a failure before the kernel is asked again.
 const RETRY: Duration = Duration::from_secs(1);
 
-impl Subject {
+impl Subject<'_> {
     /// Passes the announcements to `run` until it ends. Errors: the kernel cannot be followed.
     ///
     /// Dumps have sockets of their own: an overrun can lose announcements, never an answer to a dump.
     pub async fn follow(&self, run: impl AsyncFnOnce(Announcements) -> Result<()>) -> Result<()> {
-        let (subscription, _, announcements) = rtnetlink::new_multicast_connection(&self.groups)
+        let (subscription, _, announcements) = rtnetlink::new_multicast_connection(self.groups)
             .with_context(|| format!("cannot subscribe to changes of {} (rtnetlink)", self.what))?;
         tokio::select! {
             biased;

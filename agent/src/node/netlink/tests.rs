@@ -181,40 +181,40 @@ fn vips_of_services_on_kube_ipvs0_and_nodelocaldns_are_no_addresses_of_the_node(
     });
 }
 
-const ROUTED: Addr = Addr::v4([10, 244, 1, 10]);
-const BRIEF: Addr = Addr::v4([10, 244, 1, 11]);
-const NEIGHBOUR: Addr = Addr::v4([10, 9, 0, 7]);
-
 #[test]
 #[ignore = "needs root: makes a network namespace"]
-fn holders_are_sent_while_requested_and_default_routes_always() {
-    let (ask, asked) = watch::channel(false);
+fn routes_to_parts_of_a_range_are_sent_while_it_is_asked_about_and_default_routes_always() {
+    let (ask, asked) = watch::channel(vec![]);
     in_namespace(
         async move |tx| presence(tx, asked).await,
         async move |mut rx| {
             let rx = &mut rx;
             ip(
                 "link add index 70 va type veth peer name vb\naddress add 10.9.0.1/24 dev va\nlink set va up\n\
-             neighbour add 10.9.0.7 lladdr 02:00:00:00:00:07 dev va\n\
              route add 10.244.1.10/32 via 10.9.0.2 table 100\nroute add default via 10.9.0.2 table 100",
             );
             until(rx, |event| *event == Event::Defaults(BTreeSet::new())).await;
             ip("route add default via 10.9.0.2");
-            assert_eq!(next(rx).await, Event::Defaults(BTreeSet::from([70])), "no holders are asked for");
-            ask.send(true).unwrap();
-            until(rx, |event| holds(event, &[ROUTED, NEIGHBOUR])).await;
-            ip("route add 10.244.1.11/32 via 10.9.0.2\nroute delete 10.244.1.11/32 via 10.9.0.2");
-            until(rx, |event| matches!(event, Event::Announced(ips) if ips.contains(&BRIEF))).await;
-            ip("neighbour delete 10.9.0.7 dev va");
-            until(rx, |event| holds(event, &[ROUTED]) && !holds(event, &[NEIGHBOUR])).await;
-            ask.send(false).unwrap();
-            until(rx, |event| *event == Event::Held(None)).await;
+            assert_eq!(next(rx).await, Event::Defaults(BTreeSet::from([70])), "no routes are asked about");
+            ask.send(cidrs(&["10.244.1.0/24"])).unwrap();
+            until(rx, |event| leads_to(event, &["10.244.1.10/32"])).await;
+            ip("route add 10.244.1.64/26 via 10.9.0.2");
+            let announced = next(rx).await;
+            assert_eq!(announced, Event::Announced(cidrs(&["10.244.1.64/26"])), "at once");
+            ip("route delete 10.244.1.64/26 via 10.9.0.2\nroute add 10.245.1.64/26 via 10.9.0.2");
+            until(rx, |event| leads_to(event, &["10.244.1.10/32"])).await;
+            ask.send(vec![]).unwrap();
+            until(rx, |event| *event == Event::Routes(None)).await;
         },
     );
 }
 
-fn holds(event: &Event, wanted: &[Addr]) -> bool {
-    matches!(event, Event::Held(Some(ips)) if wanted.iter().all(|ip| ips.contains(ip)))
+fn cidrs(texts: &[&str]) -> Vec<Cidr> {
+    texts.iter().map(|text| Cidr::parse(text).unwrap()).collect()
+}
+
+fn leads_to(event: &Event, wanted: &[&str]) -> bool {
+    matches!(event, Event::Routes(Some(routes)) if routes.parts() == cidrs(wanted))
 }
 
 async fn until(rx: &mut Receiver<Event>, wanted: impl Fn(&Event) -> bool) {

@@ -1,6 +1,6 @@
 //! The oracle's own reading of a frame. It shares nothing with the parser of `epguard-common`, and begins at the Ethernet header.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 
 /// What a frame shows.
 #[derive(Debug)]
@@ -47,18 +47,11 @@ pub fn read(frame: &[u8]) -> Wire {
         return wire;
     };
     match kind {
-        0x0800 => {
-            wire.ip = v4(body);
-            wire.holder = wire.ip.map(|ip| ip.src);
-        }
-        0x86dd => {
-            wire.ip = v6(body);
-            wire.holder = wire.ip.and_then(|ip| neighbour(body, ip));
-        }
-        0x0806 => wire.holder = arp(body),
+        0x0800 => wire.ip = v4(body),
+        0x86dd => wire.ip = v6(body),
         _ => {}
     }
-    wire.holder = wire.holder.filter(|_| !wire.ip.is_some_and(|ip| refuses(body, ip)));
+    wire.holder = wire.ip.filter(|ip| !refuses(body, *ip)).map(|ip| ip.src);
     wire
 }
 
@@ -138,29 +131,6 @@ fn ports(packet: &[u8], at: usize, protocol: u8) -> Option<Option<Ports>> {
     };
     let (src, dst) = (half(packet, at)?, half(packet, at + 2)?);
     Some(Some(Ports { src, dst, opens, ends }))
-}
-
-/// An ARP message shows its sender; a probe, which has none, the address that its sender takes.
-fn arp(message: &[u8]) -> Option<IpAddr> {
-    match address4(message, 14)? {
-        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => address4(message, 24),
-        sender => Some(sender),
-    }
-}
-
-/// A neighbour advertisement shows its target, a solicitation without a source too. Other packets show their source.
-fn neighbour(packet: &[u8], ip: Ip) -> Option<IpAddr> {
-    if packet[6] != 58 {
-        return Some(ip.src);
-    }
-    let probes = ip.src == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-    match *packet.get(40)? {
-        136 => {}
-        135 if probes => {}
-        _ => return Some(ip.src),
-    }
-    let target = address6(packet, 48)?;
-    target.to_ipv4_mapped().is_none().then_some(target.into())
 }
 
 fn half(octets: &[u8], at: usize) -> Option<u16> {

@@ -58,7 +58,7 @@ impl Cluster {
                 let shown = namespace(name, *bound);
                 vec![Fact::Namespace(put(&mut self.namespaces, shown.name.clone(), shown))]
             }
-            Step::Held(ips) => vec![Fact::Presence(Presence::Held(ips.clone()))],
+            Step::Held(ips) => vec![routes_to(ips)],
             Step::Unknown => vec![Fact::Presence(Presence::Unknown)],
             Step::SocketLb(is_there) => vec![Fact::SocketLb(*is_there)],
             Step::Relist(kind, gone) => vec![self.relist(*kind, *gone)],

@@ -72,7 +72,7 @@ impl Run {
         let settings = Settings { node: "node-a".into(), ipam, ranges: Ranges::default() };
         let state = State::new(settings.clone()).with_piece(piece);
         let mut world = World { state, now: Duration::from_secs(1) };
-        world.tell(Fact::Presence(Presence::Held(vec![])));
+        world.tell(routes_to(&[]));
         let (cluster, maps) = (Cluster::new(), Maps::default());
         Self { world, cluster, part, piece, between, steps: 0, maps, settings }
     }

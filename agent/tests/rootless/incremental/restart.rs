@@ -103,7 +103,7 @@ impl Run {
         self.maps.stale_owners = self.maps.owners.keys().copied().collect();
         self.maps.removed.clear();
         self.apply(Fact::LocalAddresses(self.cluster.local.clone()))?;
-        self.apply(Fact::Presence(Presence::Held(vec![])))?;
+        self.apply(routes_to(&[]))?;
         for step in lists {
             for fact in self.cluster.take(step) {
                 self.apply(fact)?;

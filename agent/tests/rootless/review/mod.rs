@@ -34,15 +34,9 @@ fn scanned(world: &mut World, dst: Addr, dst_port: u16) {
 
 fn findings(world: &mut World) -> Vec<(Reason, Evidence)> {
     world.now += Duration::from_secs(2);
-    looked(world);
+    world.state.tick(world.now);
     let findings = world.state.take_findings().into_iter();
     findings.map(|finding| (finding.case.reason, finding.evidence)).collect()
-}
-
-/// The node has reported its routes and neighbours by now.
-fn looked(world: &mut World) {
-    world.tell(Fact::Presence(Presence::Looked(world.now)));
-    world.state.tick(world.now);
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn a_new_process_is_synced_once_its_first_lists_are_judged() {
     let tables = earlier.state.tables().clone();
     let mut world = World { state: State::new(settings()), now: earlier.now };
     world.state.restore(tables.clone());
-    world.tell(Fact::Presence(Presence::Held(vec![])));
+    world.tell(routes_to(&[]));
     world.list_all_but_pods();
     world.begin(list_of(&[dead(&a)]), 1);
     while !world.state.is_synced() {

@@ -150,6 +150,11 @@ pub fn web() -> Service {
     }
 }
 
+/// The node has a route to each of these addresses, and to no other part of its ranges.
+pub fn routes_to(ips: &[Addr]) -> Fact {
+    Fact::Presence(Presence::Routes(Routes::new(&Cidr::ALL, ips.iter().copied().map(Cidr::of))))
+}
+
 pub fn node(name: &str, number: u8) -> Node {
     Node {
         name: name.into(),

@@ -34,7 +34,7 @@ fn an_ip_is_an_orphan_once_the_last_pod_that_had_it_is_dead_and_none_may_hold_it
         let of = |name, number| Node { pod_cidrs: pod_cidrs.into(), ..node(name, number) };
         Fact::Node(Change::Reset(vec![of("node-a", 1), of("node-b", 2)]))
     };
-    let held = |ips: &[Addr]| Fact::Presence(Presence::Held(ips.into()));
+    let announced = |text| Fact::Presence(Presence::Announced(vec![Cidr::parse(text).unwrap()]));
     let coming = pending("other", "b", "b");
     let far = on("node-b", pending("other", "c", "c"));
     for (sentence, facts, expected) in [
@@ -46,9 +46,12 @@ fn an_ip_is_an_orphan_once_the_last_pod_that_had_it_is_dead_and_none_may_hold_it
         ("it came up elsewhere", vec![shown(coming), shown(pod("other", "b", "b", &[Y]))], true),
         ("another node never hands X out", vec![shown(far)], true),
         ("a slice lists it without a pod", vec![sliced(&[(X, None)])], false),
-        ("the node has a route or neighbour there", vec![held(&[Y, X])], false),
-        ("it has none any more", vec![held(&[Y, X]), held(&[Y])], true),
-        ("routes and neighbours cannot be listed", vec![Fact::Presence(Presence::Unknown)], false),
+        ("the node has a route there", vec![routes_to(&[Y, X])], false),
+        ("it has none any more", vec![routes_to(&[Y, X]), routes_to(&[Y])], true),
+        ("a route there was announced", vec![announced("10.244.1.10/32")], false),
+        ("a route to a part of the range was announced", vec![announced("10.244.1.0/26")], false),
+        ("it is gone", vec![announced("10.244.1.10/32"), routes_to(&[])], true),
+        ("routes cannot be listed", vec![Fact::Presence(Presence::Unknown)], false),
         ("the node has no ranges of its own", vec![ranges(&[])], false),
     ] {
         let (mut world, a) = World::with_an_orphan();
@@ -61,17 +64,17 @@ fn an_ip_is_an_orphan_once_the_last_pod_that_had_it_is_dead_and_none_may_hold_it
 }
 
 #[test]
-fn no_ip_is_an_orphan_before_the_sync_and_before_the_nodes_holders_are_known() {
+fn no_ip_is_an_orphan_before_the_sync_and_before_the_nodes_routes_are_known() {
     let mut world = World::blind(settings());
     world.pod(&a());
     world.pod(&dead(&a()));
-    assert_eq!(orphan_ip(&world), [], "routes and neighbours were never listed");
-    world.tell(Fact::Presence(Presence::Held(vec![])));
+    assert_eq!(orphan_ip(&world), [], "routes were never listed");
+    world.tell(routes_to(&[]));
     assert_eq!(orphan_ip(&world), [(X, a().uid)]);
     world.state = State::new(settings());
     world.tell(Fact::Node(Change::Reset(vec![node("node-a", 1)])));
     world.list(&[dead(&a())]);
-    world.tell(Fact::Presence(Presence::Held(vec![])));
+    world.tell(routes_to(&[]));
     assert_eq!(orphan_ip(&world), [], "not synced");
 }
 
@@ -113,18 +116,21 @@ fn an_ip_stays_an_orphan_for_a_while_after_its_pod_object_and_while_clients_send
 }
 
 #[test]
-fn a_node_reads_its_holders_only_while_it_has_a_dead_pod() {
-    let unsynced = State::new(settings());
-    assert!(unsynced.asks_for_presence(), "an earlier process may have known of one");
+fn a_node_asks_for_routes_to_its_ranges_only_while_it_has_a_dead_pod() {
+    let mut unsynced = State::new(settings());
+    unsynced
+        .apply(Duration::from_secs(1), Fact::Node(Change::Reset(vec![node("node-a", 1), node("node-b", 2)])));
+    let own = node("node-a", 1).pod_cidrs;
+    assert_eq!(unsynced.ranges_in_question(), own, "an earlier process may have known of one");
     let mut world = World::cluster();
     let a = a();
     world.pod(&a);
-    assert!(!world.state.asks_for_presence());
+    assert_eq!(world.state.ranges_in_question(), []);
     world.pod(&dead(&a));
-    assert!(world.state.asks_for_presence());
+    assert_eq!(world.state.ranges_in_question(), own);
     world.deleted(&dead(&a));
     world.later(MEMORY * 2);
-    assert!(!world.state.asks_for_presence());
+    assert_eq!(world.state.ranges_in_question(), []);
 }
 
 #[test]
@@ -163,7 +169,7 @@ fn a_late_report_of_a_packet_lifts_only_earlier_denials() {
 fn the_entry_of_a_lifted_ip_stays_except_while_a_live_pod_shows_the_ip() {
     let (mut world, a) = World::with_an_orphan();
     speaks(&mut world, X);
-    world.tell(Fact::Presence(Presence::Held(vec![X])));
+    world.tell(routes_to(&[X]));
     world.pod(&pending("other", "b", "b"));
     assert_eq!((orphan_ip(&world), lifted(&world)), (vec![], vec![(X, a.uid)]));
     let b = b();
@@ -222,7 +228,7 @@ fn an_ip_that_another_pod_had_last_is_no_orphan_after_the_api_of_a_large_cluster
     world.now += Duration::from_secs(1);
     let of_node = part(Selection::OnNode("node-a".into()), vec![dead(&a())]);
     world.tell(Fact::Pod(Change::Part(Part { sent, ..of_node })));
-    world.tell(Fact::Presence(Presence::Held(vec![])));
+    world.tell(routes_to(&[]));
     assert!(!world.is_orphan(X), "B may still run");
 }
 

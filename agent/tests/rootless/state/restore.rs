@@ -35,7 +35,7 @@ fn taken_over_by(
     slices: Vec<Slice>,
 ) -> World {
     world.state.restore(tables.clone());
-    world.tell(Fact::Presence(Presence::Held(vec![])));
+    world.tell(routes_to(&[]));
     world.list_namespaces_and_nodes();
     world.tell(Fact::Service(Change::Reset(services)));
     world.tell(Fact::Slice(Change::Reset(slices)));

@@ -15,7 +15,7 @@ impl World {
 
     pub fn with(settings: Settings) -> Self {
         let mut world = Self::blind(settings);
-        world.tell(Fact::Presence(Presence::Held(vec![])));
+        world.tell(routes_to(&[]));
         world
     }
 

@@ -25,7 +25,7 @@ use epguard::shared::clock::boot;
 use epguard::shared::pace::Pace;
 use epguard::watch::{self, Message};
 use epguard_common::{Config, Event, Keyed, ServiceNumber, Vip};
-use epguard_core::facts::{Fact, Object, Watched};
+use epguard_core::facts::{Cidr, Fact, Object, Routes, Watched};
 use epguard_core::state::{Settings, State};
 use epguard_lab::workdir::Workdir;
 use serde_json::Value;
@@ -129,7 +129,7 @@ impl RealLoop {
     /// The same with a list of each kind, which has no objects, and the node's routes.
     pub async fn synced() -> Self {
         let mut real_loop = Self::new();
-        let event = netlink::Event::Held(Some(vec![]));
+        let event = netlink::Event::Routes(Some(Routes::new(&Cidr::ALL, [])));
         real_loop.node.send(NodeEvent { number: 1, received: boot(), event }).await.unwrap();
         for watched in Watched::ALWAYS {
             real_loop.send(watched.empty());

@@ -2,7 +2,7 @@
 //! then on; what it may prove waits for its judgement.
 
 use super::lists::{List, Objects};
-use crate::facts::{Change, Fact, Name, Pod, Presence, Protocol, Watched};
+use crate::facts::{Change, Fact, Name, Pod, Protocol, Watched};
 use crate::state::State;
 use crate::state::denials::opinions::ReceivedList;
 use crate::state::dirty::{self, Dirty};
@@ -200,10 +200,7 @@ impl State {
         let levelled = self.cluster.pods.listed;
         let mut dirty = match fact {
             Fact::Presence(presence) => {
-                self.review.note(now, &presence);
-                if let Presence::Spoke(ip, at) = presence {
-                    self.orphan_ips.spoke(ip, at);
-                }
+                self.orphan_ips.note(presence);
                 Dirty { orphan_ips: true, ..Dirty::default() }
             }
             Fact::NodeSeen(seen) => {

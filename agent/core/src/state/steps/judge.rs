@@ -89,7 +89,7 @@ impl State {
         let owner = |ip| self.owners.get(&ip).map(|owner| owner.uid);
         let last_owner = |ip| owner(ip).or_else(|| self.generations.last_owner(ip));
         let mut terminated = if self.is_listed() {
-            self.orphan_ips.proven(&self.cluster, self.review.holders.as_ref(), last_owner)
+            self.orphan_ips.proven(&self.cluster, last_owner)
         } else {
             BTreeMap::new()
         };

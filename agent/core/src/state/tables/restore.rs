@@ -5,7 +5,7 @@
 //! would still send there. Pods that were only retired are not restored.
 
 use super::Tables;
-use crate::facts::{Name, Protocol, Text, shared};
+use crate::facts::{Name, Presence, Protocol, Text, shared};
 use crate::state::State;
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
@@ -53,7 +53,7 @@ impl State {
         let own = shared(&cluster.settings.node);
         for (ip, orphan_ip) in &tables.terminated {
             if let Some(at) = orphan_ip.lifted {
-                self.orphan_ips.spoke(*ip, at);
+                self.orphan_ips.note(Presence::Spoke(*ip, at));
             }
             let name = self.known_names.get(&orphan_ip.dead).cloned().unwrap_or_default();
             let node = Some(own.clone());

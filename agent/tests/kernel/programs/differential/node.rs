@@ -1,15 +1,16 @@
-//! A node whose routes lead everywhere: into a blackhole, off the node, to a pod, into a bridge.
+//! A node whose routes lead everywhere: into a blackhole, off the node, to a pod, into a bridge. XDP asks them.
 
 use super::*;
 use nix::net::if_::if_nametoindex;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::LazyLock;
 
-/// By the third octet, in IPv6 by the second one plus 1; see [`leads`].
+/// By the third octet, in IPv6 by the second one plus 1; see [`leads_away`].
 const ROUTES: [(u8, &str); 4] =
     [(1, "blackhole"), (2, "unicast dev uplink"), (3, "unicast dev pod"), (4, "unicast dev bridge")];
 
-const LOOPBACK: u32 = 1;
+/// Where frames meet the programs.
+pub const LOOPBACK: u32 = 1;
 
 /// The programs in a network namespace of their own, with empty maps.
 pub fn rig() -> Rig {
@@ -33,7 +34,7 @@ pub fn rig() -> Rig {
     rig
 }
 
-/// Addresses that have a part in the tables: in each of the ranges of [`leads`], and in none.
+/// Addresses that have a part in the tables: in each of the ranges of [`leads_away`], and in none.
 pub static HOSTS: LazyLock<Vec<Addr>> = LazyLock::new(|| {
     let v4 = (1..=4).flat_map(|range| [10, 11].map(|host| Addr::v4([10, 244, range, host])));
     let v6 = (0..=3).flat_map(|range| {
@@ -45,32 +46,12 @@ pub static HOSTS: LazyLock<Vec<Addr>> = LazyLock::new(|| {
     v4.chain(v6).chain(others).chain([alike]).collect()
 });
 
-/// Where the node's routes lead.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Leads {
-    /// Off the node, or into a blackhole.
-    Away,
-    ToBridge,
-    /// To a pod, to the node itself, or nowhere.
-    Elsewhere,
-}
-
-pub fn leads(ip: &Ip) -> Leads {
-    let range = match (ip.src, ip.dst) {
-        (IpAddr::V4(_), IpAddr::V4(dst)) => match dst.octets() {
-            [10, 244, range, _] => range,
-            _ => 0,
-        },
-        (IpAddr::V6(src), IpAddr::V6(dst)) => match dst.octets() {
-            [0xfd, range, ..] if is_forwarded(src) => range.saturating_add(1),
-            _ => 0,
-        },
-        _ => 0,
-    };
-    match range {
-        1 | 2 => Leads::Away,
-        4 => Leads::ToBridge,
-        _ => Leads::Elsewhere,
+/// Whether the node's routes lead a packet off the node.
+pub fn leads_away(ip: &Ip) -> bool {
+    match (ip.src, ip.dst) {
+        (IpAddr::V4(_), IpAddr::V4(dst)) => dst.octets().starts_with(&[10, 244, 2]),
+        (IpAddr::V6(src), IpAddr::V6(dst)) => dst.octets().starts_with(&[0xfd, 1]) && is_forwarded(src),
+        _ => false,
     }
 }
 

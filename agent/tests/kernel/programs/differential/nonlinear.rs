@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::packet_socket::{PAGED, Socket};
+use nix::net::if_::if_nametoindex;
 use nix::sched::{CpuSet, sched_getcpu, sched_setaffinity};
 use nix::unistd::Pid;
 use std::time::{Duration, Instant};
@@ -29,6 +30,7 @@ fn programs_and_oracle_agree_on_packets_that_lie_in_pages() {
         tables.remove(&mut trial.rig);
         tables = Tables::random(&mut draw(1, batch, 3)).leased();
         tables.install(&mut trial.rig);
+        tables.show_exit(&mut trial.rig, if_nametoindex("in").expect("an interface"));
         let random = &mut draw(1, batch, 4);
         tables.connect(random);
         trial.rig.set("TEST_ENTRY", tables.connection);

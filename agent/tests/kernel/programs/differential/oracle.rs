@@ -38,9 +38,10 @@ impl<'a> Oracle<'a> {
         self.length = u32::try_from(frame.len()).expect("a frame's length");
         match program {
             Program::Xdp => self.xdp(&wire),
-            Program::Ingress => self.ingress(&wire),
+            // No socket load balancer, no redirected flow.
+            Program::Ingress => false,
             Program::Egress => self.egress(&wire, &Tracked::NONE),
-            Program::Both => self.ingress(&wire) || self.egress(&wire, &self.tables.connection),
+            Program::Both => self.egress(&wire, &self.tables.connection),
         }
     }
 
@@ -49,33 +50,20 @@ impl<'a> Oracle<'a> {
             return false;
         }
         self.lift(wire);
-        // What passes here is counted at the ingress hook.
-        wire.ip.is_some_and(|ip| match self.orphan(wire, &ip) {
-            Some(Outcome::Dropped) => self.stop(Reason::Terminated, &ip, wire, Action::Unset),
+        let is_ours = wire.receiver == [0; 6] && !wire.is_tagged;
+        // What passes here is counted where it leaves.
+        wire.ip.is_some_and(|ip| match self.orphan(&ip) {
+            Some(Outcome::Dropped) if is_ours && leads_away(&ip) => {
+                self.stop(Reason::Terminated, &ip, wire, Action::Unset)
+            }
             _ => false,
         })
     }
 
-    /// Whether the ingress hook stops the packet.
-    fn ingress(&mut self, wire: &Wire) -> bool {
-        if self.tables.view.terminated == 0 {
-            return false;
-        }
-        self.lift(wire);
-        wire.ip.is_some_and(|ip| match self.orphan(wire, &ip) {
-            None => false,
-            Some(Outcome::Dropped) => self.stop(Reason::Terminated, &ip, wire, Action::Unset),
-            Some(outcome) => self.count(Reason::Terminated, outcome, &ip),
-        })
-    }
-
-    /// What becomes of a packet as one to an orphan IP; `None`: it isn't, or is not addressed to this node.
-    fn orphan(&self, wire: &Wire, ip: &Ip) -> Option<Outcome> {
+    /// What becomes of a packet to an orphan IP that leaves the node; `None`: it isn't one.
+    fn orphan(&self, ip: &Ip) -> Option<Outcome> {
         let dst = Addr::from(ip.dst);
         let bound = *self.tables.terminated.get(&dst)?;
-        if wire.receiver != [0; 6] || wire.is_tagged {
-            return None;
-        }
         let mode = self.tables.mode(Reason::Terminated).min(bound);
         Some(if self.lifted.contains(&dst) {
             Outcome::Lifted
@@ -83,13 +71,20 @@ impl<'a> Oracle<'a> {
             Outcome::Off
         } else if !self.tables.is_fresh() {
             Outcome::LeaseExpired
+        } else if mode == Mode::Enforce {
+            Outcome::Dropped
         } else {
-            match leads(ip) {
-                Leads::Away if mode == Mode::Enforce => Outcome::Dropped,
-                Leads::Away | Leads::ToBridge => Outcome::Observed,
-                Leads::Elsewhere => Outcome::Held,
-            }
+            Outcome::Observed
         })
+    }
+
+    /// What becomes of a packet that leaves the node here, routed by it, for an orphan IP that no translator sent it to.
+    fn leaving(&self, wire: &Wire, ip: &Ip, tracked: &Tracked) -> Option<Outcome> {
+        let leaves = matches!(self.tables.exit, Some(Role::Uplink | Role::Tunnel | Role::Stacked));
+        let is_routed = wire.receiver == [0; 6];
+        let has_orphans = self.tables.view.terminated != 0;
+        let is_direct = matches!(asked(ip, tracked), Asked::Nothing | Asked::Itself);
+        self.orphan(ip).filter(|_| has_orphans && leaves && is_routed && is_direct)
     }
 
     /// Whether the egress hook stops a packet with this entry.
@@ -98,10 +93,15 @@ impl<'a> Oracle<'a> {
         if view.terminated != 0 {
             self.lift(wire);
         }
-        let nothing_denied = view.suspects == 0 && view.flows == 0;
-        let Some(ip) = wire.ip.filter(|_| !nothing_denied && tables.config.mode != Mode::Off) else {
+        let is_idle = view.suspects == 0 && view.flows == 0 && view.terminated == 0;
+        let Some(ip) = wire.ip.filter(|_| !is_idle && tables.config.mode != Mode::Off) else {
             return false;
         };
+        match self.leaving(wire, &ip, tracked) {
+            Some(Outcome::Dropped) => return self.stop(Reason::Terminated, &ip, wire, Action::Unset),
+            Some(outcome) => return self.count(Reason::Terminated, outcome, &ip),
+            None => {}
+        }
         let Some(flags) = tables.suspects.get(&ip.dst.into()) else {
             return false;
         };
@@ -130,39 +130,15 @@ impl<'a> Oracle<'a> {
 
     /// The denial of the packet's endpoint for the Service that its connection was opened to; or why there is none.
     fn denial(&self, ip: &Ip, tracked: &Tracked) -> Result<&'a Denial, Outcome> {
-        const FIRST_OF_REPLIES: u64 = 3;
-        let (original, reply) = (&tracked.entry.original, &tracked.entry.reply);
-        let info = tracked.reference & 7;
-        if tracked.reference & !7 == 0 || original.family == 0 {
-            return Err(Outcome::NoConnection);
-        }
-        if info >= FIRST_OF_REPLIES {
-            return Err(Outcome::NoIntent);
-        }
-        let quotes = quotes_a_packet(ip, original.protocol, info);
-        // A later fragment shows the header that follows: another extension, for a datagram that has one there.
-        let hides = ip.dst.is_ipv6() && matches!(ip.protocol, 0 | 43 | 44 | 51 | 60);
-        let protocol = if hides { original.protocol } else { ip.protocol };
-        let vip = address(original.family, original.dst);
-        let agrees = reply.protocol == original.protocol
-            && (quotes || protocol == original.protocol)
-            && address(reply.family, reply.src) == Some(ip.dst)
-            && vip.is_some_and(|vip| vip.is_ipv4() == ip.dst.is_ipv4())
-            && ip.ports.is_none_or(|ports| ports.dst.to_be() == reply.src_port);
-        let Some(vip) = vip.filter(|_| agrees) else {
-            return Err(Outcome::UnreadableConnection);
+        let vip = match asked(ip, tracked) {
+            Asked::Nothing => return Err(Outcome::NoConnection),
+            Asked::Unreadable => return Err(Outcome::UnreadableConnection),
+            Asked::Itself => return Err(Outcome::NoIntent),
+            Asked::Service(vip) => vip,
         };
-        if vip == ip.dst || !quotes && !matches!(protocol, 6 | 17 | 132) {
-            return Err(Outcome::NoIntent);
-        }
-        let asked = Vip {
-            addr: vip.into(),
-            port: u16::from_be(original.dst_port),
-            protocol: original.protocol,
-            reserved: 0,
-        };
-        let service = self.tables.services.get(&asked).ok_or(Outcome::NoIntent)?;
-        let denial = self.tables.denial(ip.dst, *service, u16::from_be(reply.src_port), original.protocol);
+        let (port, protocol) = (u16::from_be(tracked.entry.reply.src_port), vip.protocol);
+        let service = self.tables.services.get(&vip).ok_or(Outcome::NoIntent)?;
+        let denial = self.tables.denial(ip.dst, *service, port, protocol);
         denial.ok_or(Outcome::NotDenied)
     }
 
@@ -197,6 +173,45 @@ impl<'a> Oracle<'a> {
         let all = self.counts.entry((reason, outcome)).or_default();
         *all = all.plus(count);
     }
+}
+
+/// What the sender of a packet asked for, by this entry of conntrack.
+enum Asked {
+    Nothing,
+    Unreadable,
+    /// The IP itself, or the packet is a reply.
+    Itself,
+    Service(Vip),
+}
+
+fn asked(ip: &Ip, tracked: &Tracked) -> Asked {
+    const FIRST_OF_REPLIES: u64 = 3;
+    let (original, reply) = (&tracked.entry.original, &tracked.entry.reply);
+    let info = tracked.reference & 7;
+    if tracked.reference & !7 == 0 || original.family == 0 {
+        return Asked::Nothing;
+    }
+    if info >= FIRST_OF_REPLIES {
+        return Asked::Itself;
+    }
+    let quotes = quotes_a_packet(ip, original.protocol, info);
+    // A later fragment shows the header that follows: another extension, for a datagram that has one there.
+    let hides = ip.dst.is_ipv6() && matches!(ip.protocol, 0 | 43 | 44 | 51 | 60);
+    let protocol = if hides { original.protocol } else { ip.protocol };
+    let vip = address(original.family, original.dst);
+    let agrees = reply.protocol == original.protocol
+        && (quotes || protocol == original.protocol)
+        && address(reply.family, reply.src) == Some(ip.dst)
+        && vip.is_some_and(|vip| vip.is_ipv4() == ip.dst.is_ipv4())
+        && ip.ports.is_none_or(|ports| ports.dst.to_be() == reply.src_port);
+    let Some(vip) = vip.filter(|_| agrees) else {
+        return Asked::Unreadable;
+    };
+    if vip == ip.dst || !quotes && !matches!(protocol, 6 | 17 | 132) {
+        return Asked::Itself;
+    }
+    let port = u16::from_be(original.dst_port);
+    Asked::Service(Vip { addr: vip.into(), port, protocol: original.protocol, reserved: 0 })
 }
 
 /// Whether the packet is an ICMP error about another protocol's connection (`IP_CT_RELATED`).

@@ -20,6 +20,8 @@ pub struct Tables {
     pub gate: bool,
     /// The entry that conntrack has of each packet.
     pub connection: Tracked,
+    /// What the interface leads to by which packets leave.
+    pub exit: Option<Role>,
 }
 
 impl Tables {
@@ -33,12 +35,16 @@ impl Tables {
             view: FRESH,
             gate: true,
             connection: Tracked::NONE,
+            exit: None,
         }
     }
 
     /// One of the states that a node may be in: idle, draining only, with suspects, with orphan IPs, with flows; in each mode.
     pub fn random(random: &mut Rng) -> Self {
         let mut tables = Self::empty();
+        let exits =
+            [Role::Uplink, Role::Uplink, Role::Uplink, Role::Tunnel, Role::Stacked, Role::Pod, Role::Bridge];
+        tables.exit = random.choice(exits).filter(|_| random.u8(..10) > 0);
         let kinds = random.choice(["idle", "drains", "denied", "orphans", "both", "both"]).expect("kinds");
         for host in HOSTS.iter().copied() {
             if kinds == "drains" {
@@ -150,11 +156,17 @@ impl Tables {
         self.services.iter().for_each(|(vip, service)| rig.affect(vip, *service));
         self.denied.iter().for_each(|(key, denial)| rig.deny(key, *denial));
         self.terminated.keys().for_each(|addr| self.unlift(rig, addr));
+        self.show_exit(rig, LOOPBACK);
         rig.configure(self.config);
         rig.write_view(self.view);
         if !self.gate {
             rig.set("GATE", Gate { valid: 0, ..Gates::EMPTY.first });
         }
+    }
+
+    /// Gives the interface the role of the exit.
+    pub fn show_exit(&self, rig: &mut Rig, ifindex: u32) {
+        rig.put_keyed("INTERFACES", &ifindex, self.exit.map(RawRole::from).unwrap_or_default());
     }
 
     /// Puts an orphan IP in, as one that no packet has come from.

@@ -14,7 +14,7 @@ const KEPT: [(Range<usize>, u8); 3] = [(8..12, 0xa5), (32..36, 0x5a), (48..68, 0
 const BY_TIME: [Outcome; 2] = [Outcome::EventLost, Outcome::EventSuppressed];
 
 /// What any longer run has to count.
-pub const REACHED: [Outcome; 13] = [
+pub const REACHED: [Outcome; 12] = [
     Outcome::Dropped,
     Outcome::Observed,
     Outcome::Off,
@@ -26,7 +26,6 @@ pub const REACHED: [Outcome; 13] = [
     Outcome::Established,
     Outcome::Draining,
     Outcome::Lifted,
-    Outcome::Held,
     Outcome::AnswerSuppressed,
 ];
 
