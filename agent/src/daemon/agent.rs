@@ -149,6 +149,8 @@ impl Agent {
             view.cilium = translators.cilium.into();
         })?;
         self.interfaces.write(&self.node.seen, &mut self.writer);
+        let replies = self.node.seen.translates_replies && self.interfaces.are_all_in(&self.node.seen);
+        self.writer.translate_replies(replies);
         // What its translation makes doubtful leaves SERVICES before the programs judge by sockets.
         let is_there = !self.node.seen.socket_lb.programs.is_empty();
         self.state.begin_fact(now(), Fact::SocketLb(is_there));
@@ -233,6 +235,7 @@ impl Agent {
             }
             differ
         });
+        self.node.redirect(self.state.redirects() || self.writer.view.written().flows != 0);
         if !self.state.is_synced() {
             if let Some((kept, changes)) = self.state.take_contradicted() {
                 self.writer.install_changes(kept, changes)?;

@@ -1,6 +1,7 @@
 //! The interfaces that carry our hooks: hooks new ones, checks hooked ones and retries failed ones.
 
 mod entrances;
+mod ingress;
 mod uplinks;
 mod waiting;
 
@@ -10,6 +11,7 @@ use crate::node::netlink::{Interface, Role, Roles, Selection};
 use crate::shared::status::Attachment;
 use anyhow::{Context as _, Result, bail};
 use entrances::Entrances;
+use ingress::Need;
 use nix::libc;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -33,6 +35,7 @@ pub struct Attachments {
     /// The numbers of the events that announced them, and bridges.
     events: BTreeMap<u32, u64>,
     entrances: Entrances,
+    need: Need,
     knows_defaults: bool,
     checked: Instant,
     /// Interfaces to check.
@@ -42,14 +45,16 @@ pub struct Attachments {
 }
 
 impl Attachments {
-    /// Without interfaces.
+    /// Without interfaces. Those to come get the ingress hook if the datapath wants it, for ten minutes or as long as something needs it.
     pub fn new(datapath: Datapath, selection: Selection, clsact_delay: Duration) -> Self {
         let delay = match datapath.path() {
             Hooks::Clsact => clsact_delay,
             _ => Duration::ZERO,
         };
+        let need = if datapath.wants_ingress() { Need::until(Instant::now()) } else { Need::default() };
         Self {
             waiting: Waiting::new(delay),
+            need,
             datapath,
             roles: Roles::new(selection),
             interfaces: BTreeMap::new(),
@@ -165,7 +170,7 @@ impl Attachments {
         if !self.due.is_empty() {
             self.reattach();
         } else if self.checked.elapsed() < CHECK_INTERVAL {
-            let failed = self.interfaces.values().filter(|at| !at.attached);
+            let failed = self.interfaces.values().filter(|at| !at.attached || at.ingress_error.is_some());
             self.due = failed.map(|at| at.ifindex).chain(self.unseen()).collect();
             self.reattach();
         } else {
@@ -204,7 +209,7 @@ impl Attachments {
             Ok(Some(chain)) => Ok(chain),
             Ok(None) => {
                 let interface = &attachment.name;
-                if attachment.attached {
+                if attachment.attached && attachment.ingress == self.datapath.wants_ingress() {
                     tracing::warn!(interface, "another program removed the hooks: attaching again");
                 }
                 self.datapath.hook(attachment.ifindex, interface)
@@ -236,6 +241,7 @@ impl Attachments {
                     );
                 }
                 attachment.attached = false;
+                attachment.ingress = false;
                 attachment.error = Some(error);
             }
             Ok(chain) => {
@@ -243,8 +249,19 @@ impl Attachments {
                     let before = chain.before.join(", ");
                     tracing::warn!(interface = name, position = chain.position, before, "not first");
                 }
+                if chain.ingress_error != attachment.ingress_error
+                    && let Some(error) = &chain.ingress_error
+                {
+                    tracing::error!(
+                        interface = name,
+                        error,
+                        "the ingress hook: no flow is redirected anew; trying again"
+                    );
+                }
                 attachment.attached = true;
                 attachment.error = None;
+                attachment.ingress = chain.ingress;
+                attachment.ingress_error = chain.ingress_error;
                 attachment.position = chain.position;
                 attachment.before = chain.before;
                 self.entrances.looked(attachment.ifindex, chain.at_ingress);

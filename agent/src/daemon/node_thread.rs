@@ -29,6 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub enum Order {
     /// Hook what appeared, or drop what is gone.
     Event(NodeEvent),
+    /// Flows are redirected from now on, or may be; or no longer.
+    Redirect(bool),
     /// Do the periodic work.
     Tick,
     /// End.
@@ -52,6 +54,9 @@ pub struct Snapshot {
     pub settled: bool,
     /// The socket load balancer of the node.
     pub socket_lb: SocketLb,
+    /// Whether it was told that flows are redirected, and every selected interface has the ingress hook, as far as events were carried
+    /// out.
+    pub translates_replies: bool,
     /// Whether every packet of a call that it translates meets a hook, as far as events were carried out.
     pub hooks_everywhere: bool,
     /// What records the Service that packets were aimed at.
@@ -119,6 +124,7 @@ pub struct NodeThread {
     ticks: u64,
     asked: Instant,
     is_late: bool,
+    redirects: bool,
 }
 
 impl NodeThread {
@@ -133,7 +139,8 @@ impl NodeThread {
             .name("hooks".into())
             .spawn(run)
             .context("cannot start a thread for the hooks")?;
-        let thread = Self { orders, snapshots, seen, ticks: 0, asked: Instant::now(), is_late: false };
+        let asked = Instant::now();
+        let thread = Self { orders, snapshots, seen, ticks: 0, asked, is_late: false, redirects: false };
         Ok((thread, ended))
     }
 
@@ -172,6 +179,13 @@ impl NodeThread {
                 "the kernel does not let epguard hook interfaces: another program holds the lock of network interfaces; \
                  packets at new interfaces pass unseen meanwhile"
             );
+        }
+    }
+
+    /// Tells the thread whether flows are redirected or may be, if that has changed.
+    pub fn redirect(&mut self, redirects: bool) {
+        if std::mem::replace(&mut self.redirects, redirects) != redirects {
+            let _ = self.orders.send(Order::Redirect(redirects));
         }
     }
 

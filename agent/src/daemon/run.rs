@@ -60,6 +60,8 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let mut datapath = load(&args, nfct.as_ref().copied().unwrap_or(0))?;
     let mut writer = Writer::new(&mut datapath.ebpf)?;
     writer.config.lock_in(&args.pins.pin_dir);
+    let inherited = writer.view.written();
+    datapath.want_ingress(inherited.flows != 0 || inherited.socket_lb != 0);
     let mut translators = Translators::new(&nfct, &args.cilium_maps, &args.pins.pin_dir);
     translators.follow()?;
     let flags = (args.mode, args.reasons.modes());

@@ -96,6 +96,8 @@ pub struct Writer {
     flows_go_on: bool,
     /// Lifts of removed entries, until [`Writer::take_lifts`] returns them.
     lifts: Vec<Lift>,
+    /// Whether replies of redirected flows meet a hook at every interface.
+    translates_replies: bool,
     restored_owners: BTreeMap<Addr, Owner>,
     /// Restored owners that are the same pods now, and are still to be written.
     kept_owners: BTreeSet<Addr>,
@@ -145,6 +147,7 @@ impl Writer {
             flows: Flows::take_from(ebpf)?,
             flows_go_on: true,
             lifts: Vec::new(),
+            translates_replies: true,
             kept_owners: BTreeSet::new(),
         };
         // Denials that no epguard wrote; the programs ignore them.
@@ -179,7 +182,10 @@ impl Writer {
     /// The same if only these keys may differ. Of the tables it reads all suspects and orphan IPs, for the gate.
     pub fn install_changes(&mut self, desired: &Tables, mut changes: Changes) -> Result<bool> {
         changes.extend(std::mem::take(&mut self.to_retry));
-        let ops = plan::tables(&self.installed, desired, &changes);
+        let mut ops = plan::tables(&self.installed, desired, &changes);
+        if !self.translates_replies {
+            self.keep_new_backends(&mut ops);
+        }
         if ops.is_empty() {
             return Ok(false);
         }
@@ -211,6 +217,12 @@ impl Writer {
         }
         self.gate.close(&self.installed);
         Ok(true)
+    }
+
+    /// Whether every interface has the hook that translates replies of redirected flows; true at the start. While one has not,
+    /// [`Writer::install_changes`] keeps new entries of BACKENDS for later: these packets are rejected or dropped.
+    pub const fn translate_replies(&mut self, everywhere: bool) {
+        self.translates_replies = everywhere;
     }
 
     /// The counts of denials, as of `DenialCounts::take_readings`. Errors: `DENIAL_COUNTS` cannot be read.

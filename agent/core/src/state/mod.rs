@@ -112,6 +112,11 @@ impl State {
         node.map_or(&[], |node| &node.pod_cidrs)
     }
 
+    /// True if a Service redirects its denied flows, so that the tables may have backends.
+    pub const fn redirects(&self) -> bool {
+        self.cluster.redirecting > 0
+    }
+
     /// True if every watch has shown everything once.
     pub const fn is_listed(&self) -> bool {
         self.is_listed

@@ -194,11 +194,14 @@ fn watches(status: &Status) -> String {
 }
 
 fn interfaces(status: &Status) -> String {
-    let hooks = |at: &Attachment| match (at.attached, at.position) {
-        (true, place @ 1..) => format!("{}, place {place}", at.kernel_path),
-        (true, 0) => at.kernel_path.clone(),
-        (false, _) if at.waiting => "waiting".to_owned(),
-        (false, _) => "none".to_owned(),
+    let hooks = |at: &Attachment| {
+        let ingress = if at.ingress { " and ingress" } else { "" };
+        match (at.attached, at.position) {
+            (true, place @ 1..) => format!("{}{ingress}, place {place}", at.kernel_path),
+            (true, 0) => at.kernel_path.clone(),
+            (false, _) if at.waiting => "waiting".to_owned(),
+            (false, _) => "none".to_owned(),
+        }
     };
     let rows = status.interfaces.iter().map(|at| {
         let xdp = at.xdp.as_deref().or(at.xdp_error.as_ref().map(|_| "no"));

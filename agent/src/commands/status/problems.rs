@@ -80,6 +80,11 @@ fn hooks(status: &Status, table: &mut Table) {
             is_unhooked.then(|| format!("{} ({}) has no hooks: {why}", at.name, at.role)),
             "nothing is denied there; it is tried again every second",
         );
+        table.row(
+            at.ingress_error.as_ref().map(|why| format!("ingress hook of {} ({}): {why}", at.name, at.role)),
+            "no flow is redirected anew, and packets of sockets behind a load balancer are not judged there; it is tried again every \
+             second",
+        );
         let before = at.before.first().filter(|_| !is_unhooked);
         table.row(
             before.map(|first| format!("{first} runs before epguard on {}", at.name)),

@@ -46,14 +46,17 @@ impl Attachments {
 
     /// Hooks a socket load balancer, if there is one. Errors: the programs of a cgroup cannot be listed, or a link cannot be removed.
     pub fn follow_socket_lb(&mut self) -> Result<()> {
-        self.datapath.follow_socket_lb().map(drop)
+        self.datapath.follow_socket_lb()?;
+        self.need.socket_lb = self.datapath.has_socket_lb();
+        self.follow_need();
+        Ok(())
     }
 
     /// True if every packet of a call that a socket load balancer translates meets a hook: pod interfaces and uplinks are selected, all
     /// are hooked, ours runs first, and none is a netkit device, whose own programs may redirect packets before.
     pub fn are_everywhere(&self) -> bool {
         let mut all = self.interfaces.values();
-        let hooked = all.all(|at| at.attached && at.before.is_empty());
+        let hooked = all.all(|at| at.attached && at.ingress && at.before.is_empty());
         hooked && self.roles.name_both_sides() && self.roles.of_kind(NETKIT).next().is_none()
     }
 

@@ -49,6 +49,7 @@ impl Work for NodeWork {
     fn carry_out(&mut self, order: Order) -> Result<()> {
         match order {
             Order::Event(event) => self.take(event)?,
+            Order::Redirect(redirects) => self.attachments.redirect(redirects),
             Order::Tick => {
                 self.attachments.tick();
                 self.translators.follow()?;
@@ -69,6 +70,7 @@ impl Work for NodeWork {
             entrances: self.attachments.entrances().collect(),
             unanswered: self.attachments.unanswered(),
             settled: self.settled,
+            translates_replies: self.settled && self.attachments.translate_replies(),
             hooks_everywhere: self.settled && self.attachments.are_everywhere(),
             translators: self.translators.snapshot(socket_lb.in_force),
             socket_lb,

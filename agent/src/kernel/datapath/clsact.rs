@@ -45,15 +45,9 @@ pub fn attach(pins: &Pins, ifindex: u32, hook: Hook, program: BorrowedFd<'_>) ->
 pub fn detach(pins: &Pins, ifindex: u32) -> Result<bool> {
     let (mut removed, mut others) = (false, false);
     for hook in Hook::ALL {
-        for filter in filters(ifindex, hook).context("cannot list filters")? {
-            if is_ours(&filter, hook) {
-                let ours = RouteNetlinkMessage::DelTrafficFilter(our_filter(ifindex, hook));
-                absent(ask(&ours, NLM_F_ACK)).context("cannot remove a filter")?;
-                removed = true;
-            } else {
-                others = true;
-            }
-        }
+        let there = filters(ifindex, hook).context("cannot list filters")?;
+        removed |= remove_ours(&there, ifindex, hook)?;
+        others |= there.iter().any(|filter| !is_ours(filter, hook));
     }
     let made = pins.made_clsact(ifindex);
     if made.exists() {
@@ -65,6 +59,20 @@ pub fn detach(pins: &Pins, ifindex: u32) -> Result<bool> {
         removed = true;
     }
     Ok(removed)
+}
+
+/// Removes our filter at one hook; false if there is none. The qdisc stays.
+pub fn detach_at(ifindex: u32, hook: Hook) -> Result<bool> {
+    remove_ours(&filters(ifindex, hook).context("cannot list filters")?, ifindex, hook)
+}
+
+fn remove_ours(there: &[Filter], ifindex: u32, hook: Hook) -> Result<bool> {
+    if !there.iter().any(|filter| is_ours(filter, hook)) {
+        return Ok(false);
+    }
+    let ours = RouteNetlinkMessage::DelTrafficFilter(our_filter(ifindex, hook));
+    absent(ask(&ours, NLM_F_ACK)).context("cannot remove a filter")?;
+    Ok(true)
 }
 
 /// Adds the qdisc, then notes it as ours: one left behind is better than a foreign one removed.

@@ -9,7 +9,7 @@ use nix::libc;
 /// A hook of an interface, seen from the node's stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Hook {
-    /// The ingress hook. TC ingress: packets entering, before DNAT.
+    /// The ingress hook, where packets need one. TC ingress: packets entering, before DNAT.
     Ingress,
     /// The egress hook. TC egress: packets leaving, after DNAT.
     Egress,
@@ -66,6 +66,10 @@ pub struct Chain {
     pub before: Vec<String>,
     /// Programs and filters of others at the ingress hook, before or after ours.
     pub at_ingress: Vec<String>,
+    /// Whether our ingress hook is attached.
+    pub ingress: bool,
+    /// Why it is not, or why it is still, against [`Datapath::want_ingress`](super::Datapath::want_ingress).
+    pub ingress_error: Option<String>,
 }
 
 /// A program or filter at a hook.
@@ -96,20 +100,24 @@ impl Queued {
 }
 
 /// Reads the chain of an interface: TCX programs run first, then the filters of clsact; `ours` are the ids of our
-/// programs in the order of [`Hook::ALL`]. None if one of them is not there.
+/// programs in the order of [`Hook::ALL`]. None without the egress hook.
 pub fn chain(ifindex: u32, ours: [u32; 2]) -> Result<Option<Chain>> {
     let mut chain = Chain { position: 1, ..Chain::default() };
     for (hook, ours) in Hook::ALL.into_iter().zip(ours) {
         let queue = queue(ifindex, hook)?;
-        let Some(index) = queue.iter().position(|queued| queued.program() == Some(ours)) else {
-            return Ok(None);
-        };
-        chain.position = chain.position.max(index + 1);
-        let before = queue.iter().take(index);
-        chain.before.extend(before.map(|queued| format!("{}: {}", hook.as_str(), queued.describe())));
-        if hook == Hook::Ingress {
-            let others = queue.iter().enumerate().filter(|(place, _)| *place != index);
-            chain.at_ingress = others.map(|(_, queued)| queued.describe()).collect();
+        let place = queue.iter().position(|queued| queued.program() == Some(ours));
+        match hook {
+            Hook::Ingress => {
+                chain.at_ingress = others(&queue, ours);
+                chain.ingress = place.is_some();
+            }
+            Hook::Egress if place.is_none() => return Ok(None),
+            Hook::Egress => {}
+        }
+        if let Some(place) = place {
+            chain.position = chain.position.max(place + 1);
+            let before = queue.iter().take(place);
+            chain.before.extend(before.map(|queued| format!("{}: {}", hook.as_str(), queued.describe())));
         }
     }
     Ok(Some(chain))
@@ -118,9 +126,12 @@ pub fn chain(ifindex: u32, ours: [u32; 2]) -> Result<Option<Chain>> {
 /// Programs and filters of others at an interface's ingress hook: each may take a packet in the name of an endpoint for one of the
 /// endpoint's. `ours`: the id of our program for this hook.
 pub fn others_at_ingress(ifindex: u32, ours: u32) -> Result<Vec<String>> {
-    let queue = queue(ifindex, Hook::Ingress)?;
+    Ok(others(&queue(ifindex, Hook::Ingress)?, ours))
+}
+
+fn others(queue: &[Queued], ours: u32) -> Vec<String> {
     let others = queue.iter().filter(|queued| queued.program() != Some(ours));
-    Ok(others.map(Queued::describe).collect())
+    others.map(Queued::describe).collect()
 }
 
 /// Programs and filters at a hook, in the order in which they run.

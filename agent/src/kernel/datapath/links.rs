@@ -81,7 +81,12 @@ pub fn attach_tcx(pins: &Pins, ifindex: u32, hook: Hook, program: BorrowedFd<'_>
 pub fn detach_tcx(pins: &Pins, ifindex: u32) -> Result<bool> {
     let mut removed = false;
     for hook in Hook::ALL {
-        removed |= remove(&pins.link(ifindex, hook))?;
+        removed |= detach_tcx_at(pins, ifindex, hook)?;
     }
     Ok(removed)
+}
+
+/// The same of one hook.
+pub fn detach_tcx_at(pins: &Pins, ifindex: u32, hook: Hook) -> Result<bool> {
+    remove(&pins.link(ifindex, hook))
 }

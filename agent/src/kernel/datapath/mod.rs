@@ -52,6 +52,8 @@ pub struct Datapath {
     xdp_refused: BTreeMap<u32, String>,
     /// Ids of the programs in the order of [`Hook::ALL`].
     programs: [u32; 2],
+    /// Whether interfaces get the ingress hook, too.
+    ingress: bool,
     hooked: BTreeSet<u32>,
     /// Where a socket load balancer is looked for; `None` without cgroup2.
     cgroup: Option<PathBuf>,
@@ -86,6 +88,7 @@ impl Datapath {
             xdp: Xdp::Off,
             xdp_refused: BTreeMap::new(),
             programs,
+            ingress: true,
             hooked: BTreeSet::new(),
             cgroup: None,
             socket_lb: SocketLb::default(),
@@ -116,6 +119,11 @@ impl Datapath {
         Ok(self.socket_lb.shown.in_force)
     }
 
+    /// Whether a socket load balancer was found.
+    pub fn has_socket_lb(&self) -> bool {
+        !self.socket_lb.shown.programs.is_empty()
+    }
+
     /// The status of the socket load balancer.
     pub fn socket_lb(&self) -> ShownLb {
         let shown = ShownLb { refuses: self.sets_error, ..self.socket_lb.shown.clone() };
@@ -130,7 +138,18 @@ impl Datapath {
         }
     }
 
-    /// Hooks an interface, before all other programs in both directions. Existing hooks of ours get these programs.
+    /// Whether interfaces get the ingress hook, too, when they are hooked next.
+    pub const fn want_ingress(&mut self, wanted: bool) {
+        self.ingress = wanted;
+    }
+
+    /// Whether interfaces are to have it.
+    pub const fn wants_ingress(&self) -> bool {
+        self.ingress
+    }
+
+    /// Hooks an interface, before all other programs. Existing hooks of ours get these programs. An ingress hook that cannot be
+    /// attached is an error of the chain.
     pub fn hook(&mut self, ifindex: u32, interface: &str) -> Result<Chain> {
         // Each query takes the kernel's lock of all interfaces, and a new interface waits for its hooks.
         let is_new =
@@ -139,7 +158,7 @@ impl Datapath {
             self.hooked.insert(ifindex);
             return Ok(chain);
         }
-        if let Err(error) = self.attach(ifindex, interface) {
+        if let Err(error) = self.attach(ifindex, interface, Hook::Egress) {
             // Another process may hold our links, whose pins are gone (EEXIST).
             let Ok(Some(chain)) = self.find(ifindex) else {
                 return Err(error);
@@ -152,6 +171,7 @@ impl Datapath {
             self.hooked.insert(ifindex);
             return Ok(chain);
         }
+        let ingress = self.follow_ingress(ifindex, interface);
         // An earlier process may have used the other kind of hooks.
         match self.path {
             Hooks::Clsact => links::detach_tcx(&self.pins, ifindex)?,
@@ -161,20 +181,35 @@ impl Datapath {
             xdp::detach(&self.pins, ifindex)?;
         }
         self.hooked.insert(ifindex);
-        let chain = self.find(ifindex)?;
-        chain.with_context(|| format!("another program detached epguard from interface {interface} at once"))
+        let chain = hook::chain(ifindex, self.programs)?;
+        let chain = chain.with_context(|| {
+            format!("another program detached epguard from interface {interface} at once")
+        })?;
+        Ok(Chain { ingress_error: ingress.err().map(|error| format!("{error:#}")), ..chain })
     }
 
-    fn attach(&mut self, ifindex: u32, interface: &str) -> Result<()> {
-        for (hook, id) in Hook::ALL.into_iter().zip(self.programs) {
-            let program = object::classifier(&mut self.ebpf, hook)?.fd()?.try_clone()?;
-            match self.path {
-                Hooks::Clsact => clsact::attach(&self.pins, ifindex, hook, program.as_fd()),
-                _ => links::attach_tcx(&self.pins, ifindex, hook, program.as_fd(), id),
-            }
-            .with_context(|| format!("cannot attach {} to interface {interface}", hook.program()))?;
+    /// Attaches the ingress hook, or removes it.
+    fn follow_ingress(&mut self, ifindex: u32, interface: &str) -> Result<()> {
+        if self.ingress {
+            return self.attach(ifindex, interface, Hook::Ingress);
         }
-        Ok(())
+        match self.path {
+            Hooks::Clsact => clsact::detach_at(ifindex, Hook::Ingress),
+            _ => links::detach_tcx_at(&self.pins, ifindex, Hook::Ingress),
+        }
+        .map(drop)
+        .with_context(|| format!("cannot remove {} from interface {interface}", Hook::Ingress.program()))
+    }
+
+    fn attach(&mut self, ifindex: u32, interface: &str, hook: Hook) -> Result<()> {
+        let classifier = object::classifier(&mut self.ebpf, hook)?;
+        let id = classifier.info()?.id();
+        let program = classifier.fd()?.try_clone()?;
+        match self.path {
+            Hooks::Clsact => clsact::attach(&self.pins, ifindex, hook, program.as_fd()),
+            _ => links::attach_tcx(&self.pins, ifindex, hook, program.as_fd(), id),
+        }
+        .with_context(|| format!("cannot attach {} to interface {interface}", hook.program()))
     }
 
     /// Marks an interface that is gone, renamed or no longer selected. Unless it is hooked again before
@@ -205,9 +240,10 @@ impl Datapath {
         failed
     }
 
-    /// The programs at the interface's hooks; none if one of ours is missing.
+    /// The programs at the interface's hooks; none if ours are not exactly at those that are wanted.
     pub fn find(&self, ifindex: u32) -> Result<Option<Chain>> {
-        hook::chain(ifindex, self.programs)
+        let chain = hook::chain(ifindex, self.programs)?;
+        Ok(chain.filter(|chain| chain.ingress == self.ingress))
     }
 
     /// Programs and filters of others at the interface's ingress hook, hooked or not.

@@ -30,6 +30,16 @@ impl Writer {
         Ok(())
     }
 
+    /// Keeps new entries of BACKENDS for the next change.
+    pub(super) fn keep_new_backends(&mut self, ops: &mut Vec<Op>) {
+        let there = &self.installed.backends;
+        let kept =
+            ops.extract_if(.., |op| matches!(op, Op::Backends(key, Some(_)) if !there.contains_key(key)));
+        for op in kept {
+            op.note(&mut self.to_retry);
+        }
+    }
+
     pub(super) fn write(&mut self, op: &Op) -> Result<(), MapError> {
         match op {
             Op::Denial(key, Some(denial)) => {

@@ -66,10 +66,16 @@ pub struct Attachment {
     pub name: String,
     /// `pod`, `uplink` or `tunnel`.
     pub role: String,
-    /// Whether both hooks are attached.
+    /// Whether the egress hook is attached.
     pub attached: bool,
-    /// Why they are not; none if they are.
+    /// Why it is not; none if it is.
     pub error: Option<String>,
+    /// Whether the ingress hook is attached. Only redirected flows and a socket load balancer need it.
+    #[serde(default)]
+    pub ingress: bool,
+    /// Why it is not, where something needs it, or why it is still attached.
+    #[serde(default)]
+    pub ingress_error: Option<String>,
     /// True while the interface is left to the CNI for some seconds, because it appeared under a running agent
     /// (`--clsact-delay`).
     #[serde(default)]

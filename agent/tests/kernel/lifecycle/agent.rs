@@ -35,10 +35,10 @@ fn a_running_agent_attaches_again_after_a_foreign_detach() {
     let node = Node::new();
     let mut agent = Agent::start(&node, &[]);
     agent.attached();
-    let (severed, _) = link(&node.pin(Hook::Ingress));
+    let (severed, _) = link(&node.pin(Hook::Egress));
     run("bpftool", &["link", "detach", "id", &severed.to_string()]);
     let programs = || {
-        let listed = SchedClassifier::query_tcx("pod", TcAttachType::Ingress);
+        let listed = SchedClassifier::query_tcx("pod", TcAttachType::Egress);
         listed.unwrap().1.len()
     };
     assert_eq!(programs(), 0);

@@ -2,8 +2,8 @@
 
 use super::agent::Agent;
 use super::*;
-use aya::programs::tc::TcAttachOptions;
-use aya::programs::{LinkOrder, TcAttachType};
+use aya::programs::tc::{NlOptions, TcAttachOptions, TcHandle};
+use aya::programs::{LinkOrder, SchedClassifier, TcAttachType};
 use std::time::{Duration, Instant};
 
 const DELAY: Duration = Duration::from_secs(3);
@@ -85,6 +85,73 @@ fn a_program_before_ours_is_named_and_one_after_ours_is_not() {
     let chain = datapath.find(ifindex("pod")).unwrap().unwrap();
     assert_eq!(chain.position, 2);
     assert_is_theirs(&chain);
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn an_ingress_hook_comes_and_goes_as_it_is_wanted_and_the_egress_hook_stays() {
+    for hooks in [Hooks::Tcx, Hooks::Clsact] {
+        let node = Node::new();
+        let pod = ifindex("pod");
+        let mut datapath = node.load(hooks);
+        datapath.want_ingress(false);
+        assert!(!datapath.hook(pod, "pod").unwrap().ingress);
+        assert!(datapath.find(pod).unwrap().is_some());
+        assert_eq!(at_ingress(hooks), [] as [String; 0], "{hooks}");
+        let egress = at_egress(hooks);
+        assert_eq!(egress.len(), 1, "{hooks}");
+        datapath.want_ingress(true);
+        assert!(datapath.find(pod).unwrap().is_none(), "it is missing now");
+        let chain = datapath.hook(pod, "pod").unwrap();
+        assert!(chain.ingress && chain.ingress_error.is_none() && datapath.find(pod).unwrap().is_some());
+        assert_eq!((at_ingress(hooks).len(), at_egress(hooks)), (1, egress), "{hooks}");
+        // An agent that needs none takes the hooks of an earlier one over.
+        let mut next = node.load(hooks);
+        next.want_ingress(false);
+        assert!(!next.hook(pod, "pod").unwrap().ingress);
+        assert_eq!((at_ingress(hooks).len(), at_egress(hooks).len()), (0, 1), "{hooks}");
+    }
+}
+
+#[test]
+#[ignore = "needs root: BPF and network namespaces"]
+fn an_ingress_hook_that_cannot_be_attached_is_an_error_of_its_own() {
+    let node = Node::new();
+    let pod = ifindex("pod");
+    let mut datapath = node.load(Hooks::Clsact);
+    datapath.want_ingress(false);
+    datapath.hook(pod, "pod").unwrap();
+    let ours = NlOptions { priority: 1, handle: TcHandle::new(0x6570, 0x6701), classid: None };
+    let mut other = node.load(Hooks::Clsact);
+    let there = TcAttachOptions::Netlink(ours);
+    foreign(&mut other).attach_with_options("pod", TcAttachType::Ingress, there).unwrap();
+    datapath.want_ingress(true);
+    let chain = datapath.hook(pod, "pod").unwrap();
+    let error = chain.ingress_error.unwrap();
+    assert!(!chain.ingress && error.contains("belongs to another program"), "{error}");
+    assert!(datapath.find(pod).unwrap().is_none(), "it is still missing");
+    tc("filter del dev pod ingress");
+    let chain = datapath.hook(pod, "pod").unwrap();
+    assert!(chain.ingress && chain.ingress_error.is_none());
+}
+
+/// The programs at a hook of `pod`, as the kernel lists them.
+fn at_ingress(hooks: Hooks) -> Vec<String> {
+    programs(hooks, TcAttachType::Ingress)
+}
+
+fn at_egress(hooks: Hooks) -> Vec<String> {
+    programs(hooks, TcAttachType::Egress)
+}
+
+fn programs(hooks: Hooks, side: TcAttachType) -> Vec<String> {
+    if hooks == Hooks::Tcx {
+        let (_, programs) = SchedClassifier::query_tcx("pod", side).unwrap();
+        return programs.iter().map(|program| program.id().to_string()).collect();
+    }
+    let side = if side == TcAttachType::Ingress { "ingress" } else { "egress" };
+    let shown = tc(&format!("filter show dev pod {side}"));
+    shown.lines().filter(|line| line.contains("epguard_")).map(str::to_owned).collect()
 }
 
 fn assert_is_theirs(chain: &Chain) {

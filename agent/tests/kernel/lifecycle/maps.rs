@@ -140,6 +140,34 @@ fn entries_that_a_full_map_refuses_are_counted_and_written_later() {
 
 #[test]
 #[ignore = "needs root: BPF"]
+fn new_backends_wait_until_replies_are_translated_everywhere_and_known_ones_change() {
+    let node = Node::new();
+    let redirecting = |count| {
+        let tables = denying();
+        let denial = Denial { action: Action::Redirect, ..*tables.denied.values().next().unwrap() };
+        let backends = Backends { count, ..Backends::default() };
+        let backends = SortedMap::from_iter([(target(), backends)]);
+        Tables { denied: SortedMap::from_iter([(target(), denial)]), backends, ..tables }
+    };
+    write(&node, |writer| {
+        let backends: HashMap<MapData, DenialKey, Keyed<DenialKey, Backends>> =
+            maps::open(&node.pins(), "BACKENDS").unwrap();
+        let written = || backends.get(&target(), 0).ok().map(|entry| entry.value.count);
+        writer.translate_replies(false);
+        assert!(writer.install(&redirecting(1)).unwrap(), "the denial");
+        assert_eq!((written(), writer.left_out()), (None, 0));
+        assert!(!writer.install(&redirecting(1)).unwrap());
+        writer.translate_replies(true);
+        assert!(writer.install(&redirecting(1)).unwrap(), "it is tried again");
+        assert_eq!(written(), Some(1));
+        writer.translate_replies(false);
+        assert!(writer.install(&redirecting(2)).unwrap());
+        assert_eq!(written(), Some(2), "else flows would go on to what is dead by now");
+    });
+}
+
+#[test]
+#[ignore = "needs root: BPF"]
 fn the_number_of_a_service_outlives_its_entry_and_the_writer() {
     let node = Node::new();
     write(&node, |writer| {

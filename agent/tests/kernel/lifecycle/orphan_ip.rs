@@ -15,13 +15,14 @@ pub fn orphan(ip: Addr, mode: Mode, lifted: Option<Duration>) -> Tables {
     Tables { terminated: [(ip, orphan_ip)].into(), ..Tables::default() }
 }
 
-/// The node forwards, leads X nowhere and denies it; the peer's way to X is the node.
+/// The node denies X, to which its way is the peer; the peer's way to X is the node.
 pub fn vacate(node: &Node, datapath: &mut Datapath) -> Writer {
     std::fs::write("/proc/sys/net/ipv4/conf/all/forwarding", "1").unwrap();
-    ip(&format!("route add blackhole {X}/32"));
+    ip(&format!("route add {X}/32 via {PEER}"));
     node.in_peer(|| ip(&format!("route add {X}/32 via {OWN}")));
     let mut writer = Writer::new(&mut datapath.ebpf).unwrap();
     writer.config.configure(Mode::Enforce, maps::default_modes(), false).unwrap();
+    writer.set_role(ifindex("pod"), Some(Role::Uplink.into())).unwrap();
     writer.install(&orphan(Addr::v4(X.octets()), Mode::Enforce, None)).unwrap();
     writer.view.renew_lease(boot_ns() + 600_000_000_000).unwrap();
     writer

@@ -69,6 +69,9 @@ fn frames_of_a_vlan_are_not_judged_at_the_interface_below_it() {
 fn frame(tags: &[u16]) -> Vec<u8> {
     let mut datagram = packet(Addr::v4(X.octets()), UDP, &udp(9));
     datagram[12..16].copy_from_slice(&PEER.parse::<Ipv4Addr>().unwrap().octets());
+    let (words, _) = datagram[..20].as_chunks();
+    let sum = words.iter().fold(Sum::new(), |sum, word| sum.with([u32::from_ne_bytes(*word)]));
+    datagram[10..12].copy_from_slice(&sum.checksum().to_ne_bytes());
     let mut frame = tagged(tags, &datagram);
     for (octet, text) in frame.iter_mut().zip(mac("pod").split(':')) {
         *octet = u8::from_str_radix(text, 16).unwrap();

@@ -30,6 +30,8 @@ pub struct ClusterIndex {
     pub stale: StaleIndex,
     /// All Services.
     pub services: BTreeMap<Name, Service>,
+    /// How many of them redirect flows.
+    pub(crate) redirecting: usize,
     pub(super) selectors: Selectors,
     pub(crate) vips: Vips,
     /// All Nodes.
@@ -111,12 +113,14 @@ impl ClusterIndex {
     /// Adds or replaces a Service; removes it with `None`.
     pub(crate) fn set_service(&mut self, now: Duration, name: &Name, fact: Option<Service>) {
         if let Some(old) = self.services.remove(name) {
+            self.redirecting -= usize::from(old.redirects());
             self.vips.remove(&old);
             self.vips.note_former(now, &old, fact.as_ref());
             self.service_addresses.remove(now, &name.0, &old.vips);
             self.service_addresses.remove(now, &name.0, &old.proxied);
         }
         if let Some(fact) = fact {
+            self.redirecting += usize::from(fact.redirects());
             self.vips.add(&fact);
             self.service_addresses.add(&fact.vips);
             self.service_addresses.add(&fact.proxied);
