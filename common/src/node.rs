@@ -1,6 +1,6 @@
 //! Maps about the node itself: orphan IPs of its own range, and its interfaces.
 
-use crate::{Bucket, Uid};
+use crate::{Addr, Bucket, Uid};
 
 /// TERMINATED: IP -> the dead pod that had it last, on its own node. Put in and taken out by the agent, and never
 /// overwritten: what the programs write lives as long as the entry.
@@ -13,8 +13,8 @@ pub struct Terminated {
     pub proven_ns: u64,
     /// Not 0: when a packet from the IP was seen, `CLOCK_BOOTTIME`. From then on all packets to it pass.
     pub lifted_ns: u64,
-    /// Always 0.
-    pub reserved: [u64; 2],
+    /// The last address of the node's range, which is no pod's: the way to it is that of the range.
+    pub range: Addr,
     /// How many events were sent.
     pub rate: Rate,
     /// Most that is done about packets to the IP, as the dead pod's annotations ask: a [`crate::Mode`]; a

@@ -19,6 +19,8 @@ pub trait TerminatedModel {
     fn lease_is_valid(&self) -> bool;
     /// Whether the node sends the packet out by an uplink or a tunnel.
     fn leaves(&self, packet: &Packet) -> bool;
+    /// Whether the node's way to the address is that of its range. Another one was announced: the agent may not know of it yet.
+    fn follows_range(&self) -> bool;
 }
 
 /// Judges one packet. Agent and kernel must agree that the address is unused: the agent when it adds the address to
@@ -39,7 +41,7 @@ pub fn judge_terminated<M: TerminatedModel>(packet: &Packet, model: &M) -> Verdi
     if !model.lease_is_valid() {
         return pass(Outcome::LeaseExpired);
     }
-    if !model.leaves(packet) {
+    if !model.leaves(packet) || !model.follows_range() {
         return Verdict::Clear;
     }
     Verdict::Deny { reason: Reason::Terminated, enforce: mode == Mode::Enforce }
@@ -63,6 +65,7 @@ mod tests {
             ("no orphan IP", Node { lifted: None, ..DENYING }, Verdict::Clear),
             ("lifted", Node { lifted: Some(true), ..DENYING }, pass(Outcome::Lifted)),
             ("to a holder on the node", Node { leaves: false, ..DENYING }, Verdict::Clear),
+            ("announced elsewhere", Node { follows: false, ..DENYING }, Verdict::Clear),
             ("past the lease", Node { fresh: false, ..DENYING }, pass(Outcome::LeaseExpired)),
             ("off by the operator", Node { mode: Mode::Off, ..DENYING }, pass(Outcome::Off)),
             ("off by annotation", Node { bound: Mode::Off, ..DENYING }, pass(Outcome::Off)),

@@ -77,6 +77,8 @@ pub struct Node {
     pub lifted: Option<bool>,
     pub bound: Mode,
     pub leaves: bool,
+    /// Whether the way to an orphan IP is that of its range.
+    pub follows: bool,
 }
 
 pub const PROOF: Proof =
@@ -105,6 +107,7 @@ pub const DENYING: Node = Node {
     lifted: Some(false),
     bound: Mode::Enforce,
     leaves: true,
+    follows: true,
 };
 
 /// Methods that show a field.
@@ -195,5 +198,8 @@ impl TerminatedModel for Node {
     }
     fn leaves(&self, _: &Packet) -> bool {
         self.leaves
+    }
+    fn follows_range(&self) -> bool {
+        self.follows
     }
 }

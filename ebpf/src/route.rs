@@ -4,11 +4,12 @@ use crate::frame::Frame;
 use crate::link::words;
 use crate::maps;
 use crate::skb::Skb;
+use crate::xdp::Raw;
 use aya_ebpf::EbpfContext as _;
-use aya_ebpf::bindings::{__sk_buff, bpf_fib_lookup as Route};
+use aya_ebpf::bindings::{__sk_buff, bpf_fib_lookup as Route, xdp_md};
 use aya_ebpf::helpers::generated::bpf_fib_lookup;
 use core::mem::MaybeUninit;
-use epguard_common::{Packet, Role};
+use epguard_common::{Addr, Packet, Role};
 
 /// The interface to which the node routes the source of the packet in the scratch map; 0 if it is one of the node's own
 /// addresses, or nothing leads there. Global: one copy of the lookup, with a stack of its own. Linux 5.6.
@@ -63,6 +64,66 @@ fn leads_to_bridge(skb: &Skb, packet: &Packet) -> bool {
     route(skb, packet).is_some_and(|ifindex| maps::role(ifindex) == Some(Role::Bridge))
 }
 
+/// Where the node sends the packet in the scratch map next, or with `to_range` not 0 one to the range of its destination, an orphan IP:
+/// if these differ, another way was announced, for the IP or for a part of the range. As [`hop`]. Global, as [`source_interface`].
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn hop_of(context: *mut __sk_buff, to_range: u32) -> u64 {
+    hop_of_frame(&Skb::judged(context), to_range)
+}
+
+/// The same before an skb is made.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn early_hop_of(context: *mut xdp_md, to_range: u32) -> u64 {
+    hop_of_frame(&Raw::new(context), to_range)
+}
+
+#[inline(always)]
+fn hop_of_frame<F: Frame>(frame: &F, to_range: u32) -> u64 {
+    let Some(packet) = maps::packet() else {
+        return 0;
+    };
+    let mut dst = packet.dst;
+    if to_range != 0
+        && let Some(found) = maps::terminated(&dst)
+    {
+        // SAFETY: a field of an entry that stays there for the run of the program, of integers.
+        let range = unsafe { (&raw const (*found.entry).range).read_volatile() };
+        // An entry of an earlier agent has none.
+        if !is_unset(&range) {
+            dst = range;
+        }
+    }
+    hop(frame, packet, dst)
+}
+
+#[inline(always)]
+fn is_unset(addr: &Addr) -> bool {
+    let [first, second, third, last] = addr.words();
+    first | second | third | last == 0
+}
+
+/// Where the node sends a packet next, if it goes to `dst`: the interface, and below it the sum of the gateway's words, 0 without one. 0
+/// where the node would not forward it.
+#[inline(always)]
+fn hop<F: Frame>(frame: &F, packet: &Packet, dst: Addr) -> u64 {
+    let mut memory = MaybeUninit::uninit();
+    let route = zeroed(&mut memory);
+    if !matches!(ask(frame, packet, dst, route), SUCCESS | NO_NEIGHBOUR | FRAGMENTATION_NEEDED) {
+        return 0;
+    }
+    // SAFETY: words of the kernel's answer, in the place of the destination.
+    let [a, b, c, d] = unsafe { route.__bindgen_anon_4.ipv6_dst };
+    let [first, second, third, last] = dst.words();
+    // Without a gateway the kernel leaves the destination there. One of IPv4 has a word.
+    let is_direct =
+        if dst.is_v4() { a == last } else { a == first && b == second && c == third && d == last };
+    let gateway = u64::from(a) + (u64::from(b) << 1) + (u64::from(c) << 2) + (u64::from(d) << 3);
+    let interface = u64::from(route.ifindex) << 36;
+    if is_direct { interface } else { interface | gateway }
+}
+
 /// An interface by which packets leave.
 pub struct Exit {
     pub ifindex: u32,
@@ -75,7 +136,7 @@ pub struct Exit {
 pub fn exit<F: Frame>(frame: &F, packet: &Packet) -> Option<Exit> {
     let mut memory = MaybeUninit::uninit();
     let route = zeroed(&mut memory);
-    let answer = ask(frame, packet, route);
+    let answer = ask(frame, packet, packet.dst, route);
     if !matches!(answer, SUCCESS | NO_NEIGHBOUR | FRAGMENTATION_NEEDED) {
         return None;
     }
@@ -99,22 +160,22 @@ pub fn route_of<F: Frame>(frame: &F, packet: &Packet, octets: u16) -> Option<u32
     let mut memory = MaybeUninit::uninit();
     let route = zeroed(&mut memory);
     route.__bindgen_anon_1.tot_len = octets;
-    match ask(frame, packet, route) {
+    match ask(frame, packet, packet.dst, route) {
         FRAGMENTATION_NEEDED if octets != 0 => None,
         SUCCESS | NO_NEIGHBOUR | FRAGMENTATION_NEEDED => Some(route.ifindex),
         _ => None,
     }
 }
 
-/// Looks up the packet's route; `BPF_FIB_LKUP_RET_*`.
+/// Looks up the route of a packet that goes to `dst`; `BPF_FIB_LKUP_RET_*`.
 #[inline(always)]
-fn ask<F: Frame>(frame: &F, packet: &Packet, route: &mut Route) -> i64 {
+fn ask<F: Frame>(frame: &F, packet: &Packet, dst: Addr, route: &mut Route) -> i64 {
     route.l4_protocol = packet.protocol;
     route.sport = packet.src_port.to_be();
     route.dport = packet.dst_port.to_be();
     route.ifindex = frame.ifindex();
-    let (src, dst) = (packet.src.words(), packet.dst.words());
-    if packet.dst.is_v4() {
+    let (src, is_v4, dst) = (packet.src.words(), dst.is_v4(), dst.words());
+    if is_v4 {
         route.family = AF_INET;
         route.__bindgen_anon_3.ipv4_src = src[3];
         route.__bindgen_anon_4.ipv4_dst = dst[3];

@@ -5,6 +5,7 @@ use crate::frame::{Frame, Origin};
 use crate::linear::Linear;
 use crate::maps;
 use crate::reject::{Seeker, find_way};
+use crate::route::hop_of;
 use aya_ebpf::helpers::generated::{bpf_skb_load_bytes_relative, bpf_skb_pull_data, bpf_skb_vlan_pop};
 use aya_ebpf::{EbpfContext, bindings::__sk_buff};
 use core::ffi::c_void;
@@ -76,6 +77,12 @@ impl Frame for Skb {
         // SAFETY: a field of the program's own context.
         let kind = unsafe { (*self.context).pkt_type };
         kind == PACKET_HOST && maps::role(self.ifindex()).is_some_and(Role::leads_out)
+    }
+
+    #[inline(always)]
+    fn follows_range(&self) -> bool {
+        let context = self.as_ptr().cast();
+        hop_of(context, 0) == hop_of(context, 1)
     }
 
     #[inline(always)]

@@ -111,6 +111,11 @@ impl<F: Frame> TerminatedModel for Tables<'_, F> {
     fn leaves(&self, packet: &Packet) -> bool {
         self.frame.leaves(packet)
     }
+
+    #[inline(always)]
+    fn follows_range(&self) -> bool {
+        self.frame.follows_range()
+    }
 }
 
 impl<F> telemetry::Evidence for Tables<'_, F> {

@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::frame::{Frame, Origin};
 use crate::linear::{Linear, addressed};
 use crate::maps;
-use crate::route::route;
+use crate::route::{early_hop_of, route};
 use aya_ebpf::helpers::generated::{bpf_xdp_get_buff_len, bpf_xdp_load_bytes};
 use aya_ebpf::{EbpfContext, bindings::xdp_md};
 use core::ffi::c_void;
@@ -78,6 +78,11 @@ impl Frame for Raw {
             && own == addressed(self.context)
             && !is_vlan_tag(self.ether_type())
             && route(self, packet).and_then(maps::role).is_some_and(Role::leads_out)
+    }
+
+    #[inline(always)]
+    fn follows_range(&self) -> bool {
+        early_hop_of(self.context, 0) == early_hop_of(self.context, 1)
     }
 
     /// An answer leaves where the packet enters.

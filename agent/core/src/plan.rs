@@ -190,7 +190,12 @@ pub(crate) mod tests {
 
     #[test]
     fn an_entry_for_another_dead_pod_is_a_new_entry() {
-        let by = |text| OrphanIp { dead: Uid::parse(text).unwrap(), mode: Mode::Enforce, lifted: None };
+        let by = |text| OrphanIp {
+            dead: Uid::parse(text).unwrap(),
+            mode: Mode::Enforce,
+            range: Addr::default(),
+            lifted: None,
+        };
         let orphan_ip = |text| Tables { terminated: [(X, by(text))].into(), ..Tables::default() };
         let (a, b) = (orphan_ip("a"), orphan_ip("b"));
         assert_eq!(tables(&a, &a), []);

@@ -225,6 +225,11 @@ impl Writer {
         self.translates_replies = everywhere;
     }
 
+    /// Whether that is so.
+    pub const fn translates_replies(&self) -> bool {
+        self.translates_replies
+    }
+
     /// The counts of denials, as of `DenialCounts::take_readings`. Errors: `DENIAL_COUNTS` cannot be read.
     pub fn take_readings(&mut self, wanted: impl Fn(&DenialKey) -> bool) -> Result<Vec<Reading>> {
         self.counts.take_readings(&self.installed, wanted)

@@ -97,6 +97,8 @@ pub struct Status {
     pub unanswered: Vec<Unanswered>,
     /// Programs that replace a Service's address when a socket connects.
     pub socket_lb: SocketLb,
+    /// Whether Services redirect, and no flow is redirected anew, since not every interface has the ingress hook.
+    pub redirect_waits: bool,
     /// Latency from the receipt of an API event to the map write.
     pub latency: LatencyFigures,
     /// IPs that several live pods claim; nothing is denied there.

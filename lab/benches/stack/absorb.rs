@@ -29,14 +29,14 @@ const ENFORCE: Setup = Setup::Active(Mode::Enforce);
 const PREROUTING: &str = "nftables set in prerouting";
 const NETDEV: &str = "nftables set at netdev ingress";
 const FORWARD: &str = "nftables set behind DNAT";
-/// To orphan IPs: epguard drops at the ingress hook, or by XDP.
+/// To orphan IPs: epguard drops where they leave, or by XDP where they come in.
 const TO_ORPHANS: [Contender; 6] = [
-    ("epguard, ingress hook", ENFORCE, Some(PREROUTING)),
+    ("epguard, egress hook", ENFORCE, Some(FORWARD)),
     ("epguard, XDP", Setup::Xdp, Some(NETDEV)),
+    (FORWARD, Setup::Filter(Filter::NftablesForward), None),
     (PREROUTING, Setup::Filter(Filter::Nftables), None),
     (NETDEV, Setup::Filter(Filter::NftablesNetdev), None),
     ("ipset in prerouting", Setup::Filter(Filter::Ipset), None),
-    ("the node's blackhole route", Setup::Nothing, None),
 ];
 /// To a Service that lists an IP which another pod has now: epguard drops at the egress hook.
 const TO_SERVICE: [Contender; 2] = [
@@ -48,8 +48,8 @@ const TO_SERVICE: [Contender; 2] = [
 pub(super) fn tables(stage: &mut Stage, rounds: usize) -> [Table; 2] {
     stage.bed.node().enter().unwrap();
     let orphans = (0..16).map(|number| SocketAddrV4::new(orphan(number * 50), 8080));
-    let to_orphans = Generator::new(&stage.bed, orphans, true);
-    let to_service = Generator::new(&stage.bed, [STALE_SERVICE], false);
+    let to_orphans = Generator::new(&stage.bed, orphans);
+    let to_service = Generator::new(&stage.bed, [STALE_SERVICE]);
     [
         table(stage, rounds, "orphan IPs", &TO_ORPHANS, to_orphans),
         table(stage, rounds, "a Service with a reused IP", &TO_SERVICE, to_service),
@@ -116,26 +116,23 @@ struct Generator {
     next: usize,
     /// Passes all frames, for nodes without XDP.
     passing: OwnedFd,
-    /// Whether the node drops the frames before it writes to them.
-    stays: bool,
 }
 
 impl Generator {
     /// UDP packets to these destinations, in turns. The calling thread is in the node's network namespace.
-    fn new(bed: &Bed, to: impl IntoIterator<Item = SocketAddrV4>, stays: bool) -> Self {
+    fn new(bed: &Bed, to: impl IntoIterator<Item = SocketAddrV4>) -> Self {
         let mac = bed.node().mac("eth0").unwrap();
         let frames = to.into_iter().map(|to| frame(mac, to)).collect();
-        Self { frames, next: 0, passing: bpf::empty(Kind::Xdp), stays }
+        Self { frames, next: 0, passing: bpf::empty(Kind::Xdp) }
     }
 
     /// Sends this many packets to the next destination.
     fn send(&mut self, stage: &Stage, packets: u32) {
         let program = if stage.now == Setup::Xdp { stage.xdp() } else { self.passing.as_fd() };
         let (uplink, _) = stage.epguard.uplink();
-        // The kernel uses a frame again as the node has left it. After DNAT it would go elsewhere.
-        let at_once = if self.stays { packets } else { bpf::FRAMES };
-        for begun in (0..packets).step_by(at_once as usize) {
-            bpf::receive(program, uplink, &self.frames[self.next], at_once.min(packets - begun));
+        // The kernel uses a frame again as the node has left it: with a lower TTL, or after DNAT.
+        for begun in (0..packets).step_by(bpf::FRAMES as usize) {
+            bpf::receive(program, uplink, &self.frames[self.next], bpf::FRAMES.min(packets - begun));
         }
         self.next = (self.next + 1) % self.frames.len();
     }

@@ -80,10 +80,7 @@ fn input(node: &NetNs, program: &str, arguments: &[&str], input: &str) {
     assert!(output.status.success(), "{program}: {}: {input}", cause(&output));
 }
 
-/// The range of the orphan IPs. The node has a blackhole route for it, as Calico has for a node's blocks.
-pub(crate) const ORPHANS: &str = "10.245.0.0/16";
-
-/// An unused IP of the node, whose last pod is dead.
+/// An unused IP of the node, whose last pod is dead: packets to it leave by the default route.
 pub(crate) fn orphan(number: u16) -> Ipv4Addr {
     let [high, low] = (number % 1_000).to_be_bytes();
     Ipv4Addr::new(10, 245, high, low)
@@ -104,7 +101,12 @@ pub(crate) fn all() -> Vec<Ipv4Addr> {
 pub(crate) fn denied() -> Tables {
     let mut tables = Tables::default();
     for number in 0..1_000 {
-        let orphan_ip = OrphanIp { dead: Uid { octets: [7; 16] }, mode: Mode::Enforce, lifted: None };
+        let orphan_ip = OrphanIp {
+            dead: Uid { octets: [7; 16] },
+            mode: Mode::Enforce,
+            range: addr(orphan(0)),
+            lifted: None,
+        };
         tables.terminated.insert(addr(orphan(number)), orphan_ip);
         let [_, of] = (number % 20).to_be_bytes();
         let service = ServiceNumber { number: 1 + u32::from(of) };

@@ -25,6 +25,8 @@ enum Setup {
     Nothing,
     /// epguard with nothing to deny.
     Idle,
+    /// The same, with the ingress hooks that redirected flows need.
+    BothHooks,
     /// epguard with the stale IPs.
     Active(Mode),
     /// The same, with XDP at the uplink.
@@ -34,9 +36,10 @@ enum Setup {
 
 /// The row that the others are compared with.
 const WITHOUT: &str = "without epguard";
-const SETUPS: [(&str, Setup); 6] = [
+const SETUPS: [(&str, Setup); 7] = [
     (WITHOUT, Setup::Nothing),
     ("epguard, idle", Setup::Idle),
+    ("epguard, idle, with ingress hooks", Setup::BothHooks),
     ("epguard, observe, 2,000 stale IPs", Setup::Active(Mode::Observe)),
     ("epguard, enforce, 2,000 stale IPs", Setup::Active(Mode::Enforce)),
     ("nftables set in prerouting, same IPs", Setup::Filter(Filter::Nftables)),
@@ -53,7 +56,7 @@ pub(crate) fn tables(quick: bool) -> Vec<Table> {
     });
     let mut tables: Vec<Table> = LOADS.iter().map(|load| Table::new(load.title)).collect();
     for ((name, setup), samples) in SETUPS.into_iter().zip(samples) {
-        let limit = matches!(setup, Setup::Active(_)).then_some(0.99);
+        let limit = matches!(setup, Setup::Idle | Setup::Active(_)).then_some(0.99);
         for ((table, load), samples) in tables.iter_mut().zip(LOADS).zip(samples) {
             table.rows.push(Row::new(name, load.unit, samples).beside(WITHOUT).at_least(limit));
         }
@@ -82,12 +85,13 @@ impl Stage {
     fn set(&mut self, setup: Setup) {
         match self.now {
             Setup::Nothing => {}
-            Setup::Idle | Setup::Active(_) | Setup::Xdp => self.epguard.unhook().unwrap(),
+            Setup::Idle | Setup::BothHooks | Setup::Active(_) | Setup::Xdp => self.epguard.unhook().unwrap(),
             Setup::Filter(filter) => filter.remove(&self.bed),
         }
+        self.epguard.datapath.want_ingress(setup == Setup::BothHooks);
         match setup {
             Setup::Nothing => {}
-            Setup::Idle => self.hook(Mode::Enforce, &Tables::default()),
+            Setup::Idle | Setup::BothHooks => self.hook(Mode::Enforce, &Tables::default()),
             Setup::Active(mode) => self.hook(mode, &self.stale.clone()),
             Setup::Xdp => {
                 self.hook(Mode::Enforce, &self.stale.clone());

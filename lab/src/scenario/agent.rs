@@ -198,6 +198,7 @@ fn missing(status: &Status, wanted: &[(Watched, u64)], links: &[&str]) -> Option
     match links.iter().find(|link| !attached(link)) {
         Some(link) => Some(format!("{link} has no hooks; there are {:?}", status.interfaces)),
         None if !status.synced => Some("it is not synced".into()),
+        None if status.redirect_waits => Some("not every interface has the ingress hook".into()),
         None if !status.breaker.is_empty() => Some(format!("it holds {:?}", status.breaker)),
         None if !status.services.is_empty() && status.lease_ms <= 0 => Some("its lease is over".into()),
         None => None,

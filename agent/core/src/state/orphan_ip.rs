@@ -20,6 +20,8 @@ pub struct OrphanIp {
     pub dead: Uid,
     /// Highest mode for packets to it.
     pub mode: Mode,
+    /// The last address of the node's range that has the IP.
+    pub range: Addr,
     /// When a packet from the IP was seen since the pod died, `CLOCK_BOOTTIME`: packets to it pass. The entry stays
     /// until the API shows the new holder, so that the map keeps it for the next process.
     pub lifted: Option<Duration>,
@@ -206,7 +208,8 @@ impl OrphanIps {
         let proven = self.last_pods.iter().filter_map(|(ip, last_pod)| {
             let (dead, mode, lifted) = (last_pod.dead, last_pod.mode, self.lifted(cluster, *ip, last_pod));
             let is_proven = lifted.is_some() || is_orphan(*ip, last_pod);
-            is_proven.then_some((*ip, OrphanIp { dead, mode, lifted }))
+            let range = cluster.own_range_of(*ip).map(|range| range.last).unwrap_or_default();
+            is_proven.then_some((*ip, OrphanIp { dead, mode, range, lifted }))
         });
         proven.take(capacity::TERMINATED).collect()
     }
@@ -252,7 +255,7 @@ mod tests {
         let [x, y] = [1, 2].map(|last| Addr::v4([10, 244, 1, last]));
         let mut cluster = ClusterIndex::new(Settings::default());
         let mut orphan_ips = OrphanIps::default();
-        let orphan_ip = OrphanIp { dead: Uid::NONE, mode: Mode::Enforce, lifted: None };
+        let orphan_ip = OrphanIp { dead: Uid::NONE, mode: Mode::Enforce, range: x, lifted: None };
         orphan_ips.restore(x, orphan_ip, Duration::ZERO);
         let mut listed_alive = |cluster: &ClusterIndex, changed: Addr| {
             orphan_ips.relisted([changed].iter());

@@ -81,6 +81,7 @@ impl Agent {
             applied: self.watches.iter().map(|(id, watch)| (*id, watch.rv)).collect(),
             translators: self.node.seen.translators.shown.clone(),
             socket_lb: self.node.seen.socket_lb.clone(),
+            redirect_waits: self.state.redirects() && !self.writer.translates_replies(),
             latency: self.timings.latency.figures(),
             conflicts: conflicts.map(|(ip, pods)| Conflict { ip: ip.to_string(), pods }).collect(),
             refused: self.refused,

@@ -125,3 +125,23 @@ async fn beside_a_socket_load_balancer_calls_to_the_node_port_of_another_node_ar
     apply(&mut agent, []);
     assert!(is_judged());
 }
+
+#[tokio::test]
+#[ignore = "needs root: loads eBPF programs"]
+async fn no_flow_is_redirected_before_the_thread_has_told_that_replies_are_translated() {
+    let bpffs = Bpffs::mount();
+    let mut agent = agent_beside(bpffs.0.path(), Hooking::default());
+    let mut snapshots = agent.node.snapshots();
+    agent.on_snapshot().unwrap();
+    deny(&mut agent);
+    let alive = [pod_at("10.244.2.11", "c", "Running", "web"), listing("c", "10.244.2.11")];
+    apply(&mut agent, alive);
+    assert!(!snapshots.has_changed().unwrap(), "nothing redirects");
+    apply(&mut agent, [service(&serde_json::json!({"epguard.io/action": "redirect"}))]);
+    assert_eq!(redirected(&bpffs), 0);
+    snapshots.changed().await.unwrap();
+    agent.on_snapshot().unwrap();
+    assert_eq!(redirected(&bpffs), 1);
+    apply(&mut agent, [service(&serde_json::json!({}))]);
+    assert_eq!(redirected(&bpffs), 0);
+}

@@ -134,7 +134,8 @@ mod tests {
         let [suspect, orphan] = [[10, 244, 1, 1], [10, 244, 1, 9]].map(Addr::v4);
         let mut tables = Tables::default();
         tables.suspects.insert(suspect, Suspect::default());
-        let orphan_ip = OrphanIp { dead: Uid::default(), mode: Mode::Enforce, lifted: None };
+        let orphan_ip =
+            OrphanIp { dead: Uid::default(), mode: Mode::Enforce, range: Addr::default(), lifted: None };
         tables.terminated.insert(orphan, orphan_ip);
         let all: Vec<(Addr, u8)> = entries(&tables).collect();
         let bits = [(suspect, Gate::SUSPECT), (orphan, Gate::TERMINATED)];

@@ -62,6 +62,7 @@ impl Writer {
             mode: orphan_ip.mode as u32,
             proven_ns: boot_ns(),
             lifted_ns: lifted.map_or(0, nanoseconds),
+            range: orphan_ip.range,
             ..Terminated::default()
         };
         self.terminated.insert(ip, entry, BPF_NOEXIST)
@@ -70,7 +71,8 @@ impl Writer {
 
 /// The orphan IP that an entry describes.
 pub(super) fn orphan_ip(entry: &Terminated) -> OrphanIp {
-    OrphanIp { dead: entry.dead_uid, mode: Mode::from_raw(entry.mode), lifted: lifted(entry) }
+    let Terminated { dead_uid: dead, range, mode, .. } = *entry;
+    OrphanIp { dead, mode: Mode::from_raw(mode), range, lifted: lifted(entry) }
 }
 
 fn lifted(entry: &Terminated) -> Option<Duration> {

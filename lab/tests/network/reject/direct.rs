@@ -1,7 +1,7 @@
 //! Packets to an orphan IP, and packets that do not lift its denial; connections that are established when the denial begins.
 
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{IpAddr, TcpStream};
 use std::time::Duration;
 
 use epguard_common::{Addr, Mode, Outcome as Counted, Uid};
@@ -13,13 +13,19 @@ use super::world::{PORT, Plan, World, on_both_families};
 
 /// Makes the address an orphan IP in the datapath.
 fn terminated(world: &mut World, ip: Addr) {
-    let vacant = OrphanIp { dead: Uid { octets: [0xdd; 16] }, mode: Mode::Enforce, lifted: None };
+    let range = if ip.is_v4() {
+        IpAddr::from([10, 244, 1, 255])
+    } else {
+        IpAddr::from([0xfd00, 0x10, 0x244, 1, 0xffff, 0xffff, 0xffff, 0xffff])
+    };
+    let dead = Uid { octets: [0xdd; 16] };
+    let vacant = OrphanIp { dead, mode: Mode::Enforce, range: range.into(), lifted: None };
     world.tables.terminated.insert(ip, vacant);
     count_invalid(world);
     world.hooks.writer.install(&world.tables).unwrap();
 }
 
-/// A pod and a host outside get their answers from the ingress hook, straight back.
+/// A pod and a host outside get their answers where their packets came in.
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn clients_of_an_orphan_ip_are_refused_and_a_thousand_answers_lift_nothing() {

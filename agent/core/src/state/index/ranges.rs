@@ -35,6 +35,12 @@ impl ClusterIndex {
         self.hands_out(&self.settings.node, ip)
     }
 
+    /// The range of the agent's node that has the IP.
+    pub(crate) fn own_range_of(&self, ip: Addr) -> Option<&Cidr> {
+        let own = self.nodes.get(&self.settings.node)?;
+        own.pod_cidrs.iter().find(|range| range.contains(ip))
+    }
+
     /// The node that alone hands the IP out, if that is known: one of the pods that had the IP ran on it, and it is still the same
     /// Node object.
     pub(crate) fn only_node_that_hands_out<'a>(

@@ -12,7 +12,7 @@ use crate::shared::clock::boot;
 use crate::watch::{self, Message};
 use aya::maps::{Array, HashMap, MapData};
 use clap::Parser as _;
-use epguard_common::{Config, Keyed, ServiceNumber, Uid, View, Vip};
+use epguard_common::{Backends, Config, DenialKey, Keyed, ServiceNumber, Uid, View, Vip};
 use epguard_core::facts::{Change, Object, Pod};
 use epguard_core::freshness::Proof;
 use epguard_core::state::Settings;
@@ -89,6 +89,25 @@ impl Work for Found {
     }
 }
 
+/// A thread of the node that translates replies once it is told that flows are redirected.
+#[derive(Default)]
+pub struct Hooking {
+    translates: bool,
+}
+
+impl Work for Hooking {
+    fn carry_out(&mut self, order: Order) -> Result<()> {
+        if let Order::Redirect(redirects) = order {
+            self.translates = redirects;
+        }
+        Ok(())
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        Snapshot { translates_replies: self.translates, ..Snapshot::default() }
+    }
+}
+
 /// An agent without a reachable API server and without hooks.
 pub fn agent(folder: &Path) -> Agent {
     agent_beside(folder, Slow::new().0)
@@ -139,6 +158,11 @@ pub fn parse<O: Object>(json: &serde_json::Value) -> O {
 
 /// A pod of `shop`, with the label `app`; one that is not running has ended.
 pub fn pod(name: &str, phase: &str, app: &str) -> Fact {
+    pod_at("10.244.2.10", name, phase, app)
+}
+
+/// The same with another IP.
+pub fn pod_at(ip: &str, name: &str, phase: &str, app: &str) -> Fact {
     let state = if phase == "Running" { "running" } else { "terminated" };
     Fact::Pod(Change::Applied(parse(&json!({
         "metadata": {
@@ -151,7 +175,7 @@ pub fn pod(name: &str, phase: &str, app: &str) -> Fact {
         },
         "spec": {"nodeName": "node-b"},
         "status": {
-            "phase": phase, "podIPs": [{"ip": "10.244.2.10"}],
+            "phase": phase, "podIPs": [{"ip": ip}],
             "conditions": [{"type": "PodReadyToStartContainers", "status": if phase == "Running" { "True" } else { "False" }}],
             "containerStatuses": [{"name": "c", "state": {state: {}}}],
         },
@@ -166,21 +190,6 @@ pub fn live_backend() -> Fact {
 /// `shop/web` lists a dead pod; every watch has just been proven fresh.
 pub fn deny(agent: &mut Agent) {
     sync(agent);
-    let service = json!({
-        "metadata": {"namespace": "shop", "name": "web", "uid": "22222222-2222-4222-8222-222222222222"},
-        "spec": {"clusterIP": "10.96.0.1", "selector": {"app": "web"}, "ports": [{"port": 80, "nodePort": NODE_PORT}]},
-    });
-    let slice = json!({
-        "metadata": {"namespace": "shop", "name": "web-1", "labels": {
-                "kubernetes.io/service-name": "web",
-                "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
-            }},
-        "addressType": "IPv4", "ports": [{"port": 8080}],
-        "endpoints": [{
-            "addresses": ["10.244.2.10"],
-            "targetRef": {"kind": "Pod", "namespace": "shop", "name": "a", "uid": "11111111-1111-4111-8111-00000000000a"},
-        }],
-    });
     let node = json!({
         "metadata": {"name": "node-b", "uid": "33333333-3333-4333-8333-333333333333"},
         "status": {"addresses": [{"type": "InternalIP", "address": NODE_B.ip().to_string()}]},
@@ -189,15 +198,48 @@ pub fn deny(agent: &mut Agent) {
         agent,
         [
             Fact::Node(Change::Applied(parse(&node))),
-            Fact::Service(Change::Applied(parse(&service))),
+            service(&json!({})),
             pod("a", "Running", "web"),
-            Fact::Slice(Change::Applied(parse(&slice))),
+            listing("a", "10.244.2.10"),
             pod("a", "Failed", "web"),
         ],
     );
     agent.receive(Watched::ALWAYS.map(|watch| Message { watch, event: proven() }).into());
     agent.run_turn().unwrap();
     assert!(agent.denies());
+}
+
+/// `shop/web` with these annotations.
+pub fn service(annotations: &serde_json::Value) -> Fact {
+    let uid = "22222222-2222-4222-8222-222222222222";
+    Fact::Service(Change::Applied(parse(&json!({
+        "metadata": {"namespace": "shop", "name": "web", "uid": uid, "annotations": annotations},
+        "spec": {"clusterIP": "10.96.0.1", "selector": {"app": "web"}, "ports": [{"port": 80, "nodePort": NODE_PORT}]},
+    }))))
+}
+
+/// A slice of `shop/web` that lists a pod.
+pub fn listing(pod: &str, ip: &str) -> Fact {
+    Fact::Slice(Change::Applied(parse(&json!({
+        "metadata": {"namespace": "shop", "name": format!("web-{pod}"), "labels": {
+            "kubernetes.io/service-name": "web",
+            "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
+        }},
+        "addressType": "IPv4", "ports": [{"port": 8080}],
+        "endpoints": [{
+            "addresses": [ip], "conditions": {"ready": true},
+            "targetRef": {
+                "kind": "Pod", "namespace": "shop", "name": pod, "uid": format!("11111111-1111-4111-8111-{pod:0>12}"),
+            },
+        }],
+    }))))
+}
+
+/// How many endpoints have backends, by the map.
+pub fn redirected(bpffs: &Bpffs) -> usize {
+    let backends: HashMap<MapData, DenialKey, Keyed<DenialKey, Backends>> =
+        open(&bpffs.0.path().join("epguard"), "BACKENDS").unwrap();
+    backends.keys().count()
 }
 
 pub fn proven() -> watch::Event {
