@@ -104,6 +104,8 @@ table! {
              while an IP is stale";
         Unanswerable = 26, "unanswerable", Effect::Beside("answers_impossible"),
             "Denied packets that were dropped, since an answer would pass other programs in the endpoint's name, or not arrive";
+        Announced = 27, "announced", Effect::Passed,
+            "The node's way to the orphan IP is not that of its range, or somebody has answered for it on the node's link";
     }
 }
 

@@ -66,7 +66,9 @@ pub enum Record {
     None,
     /// Its entry contradicts the packet.
     Unreadable,
-    /// The packet is a reply, or its destination was not translated: its sender asked for the IP itself.
+    /// The packet is a reply: its receiver has spoken.
+    Reply,
+    /// The destination was not translated: the sender asked for the IP itself.
     Direct(Meant),
     /// The client asked for a Service's address.
     Translated(Meant),
@@ -95,7 +97,7 @@ impl Entry {
             return Record::None;
         }
         if reference.info() > Reference::NEW {
-            return Record::Direct(reply.meant(original));
+            return Record::Reply;
         }
         let is_v4 = packet.dst.is_v4();
         let family = if is_v4 { AF_INET } else { AF_INET6 };

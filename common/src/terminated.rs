@@ -19,7 +19,11 @@ pub trait TerminatedModel {
     fn lease_is_valid(&self) -> bool;
     /// Whether the node sends the packet out by an uplink or a tunnel.
     fn leaves(&self, packet: &Packet) -> bool;
-    /// Whether the node's way to the address is that of its range. Another one was announced: the agent may not know of it yet.
+    /// Whether the node has routed the packet, or made it. What a device passes on for somebody else, as macvlan does, is meant for that
+    /// one's network.
+    fn is_routed(&self) -> bool;
+    /// Whether the node's way to the address is that of its range, and nobody on its link has answered for it. Else somebody has the
+    /// address, though the agent may not know of it yet.
     fn follows_range(&self) -> bool;
 }
 
@@ -41,8 +45,11 @@ pub fn judge_terminated<M: TerminatedModel>(packet: &Packet, model: &M) -> Verdi
     if !model.lease_is_valid() {
         return pass(Outcome::LeaseExpired);
     }
-    if !model.leaves(packet) || !model.follows_range() {
+    if !model.leaves(packet) || !model.is_routed() {
         return Verdict::Clear;
+    }
+    if !model.follows_range() {
+        return pass(Outcome::Announced);
     }
     Verdict::Deny { reason: Reason::Terminated, enforce: mode == Mode::Enforce }
 }
@@ -65,7 +72,8 @@ mod tests {
             ("no orphan IP", Node { lifted: None, ..DENYING }, Verdict::Clear),
             ("lifted", Node { lifted: Some(true), ..DENYING }, pass(Outcome::Lifted)),
             ("to a holder on the node", Node { leaves: false, ..DENYING }, Verdict::Clear),
-            ("announced elsewhere", Node { follows: false, ..DENYING }, Verdict::Clear),
+            ("of another network", Node { routed: false, ..DENYING }, Verdict::Clear),
+            ("announced elsewhere", Node { follows: false, ..DENYING }, pass(Outcome::Announced)),
             ("past the lease", Node { fresh: false, ..DENYING }, pass(Outcome::LeaseExpired)),
             ("off by the operator", Node { mode: Mode::Off, ..DENYING }, pass(Outcome::Off)),
             ("off by annotation", Node { bound: Mode::Off, ..DENYING }, pass(Outcome::Off)),

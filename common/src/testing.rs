@@ -77,7 +77,8 @@ pub struct Node {
     pub lifted: Option<bool>,
     pub bound: Mode,
     pub leaves: bool,
-    /// Whether the way to an orphan IP is that of its range.
+    /// Whether the node has routed the packet, and its way to an orphan IP is that of the range.
+    pub routed: bool,
     pub follows: bool,
 }
 
@@ -107,6 +108,7 @@ pub const DENYING: Node = Node {
     lifted: Some(false),
     bound: Mode::Enforce,
     leaves: true,
+    routed: true,
     follows: true,
 };
 
@@ -198,6 +200,9 @@ impl TerminatedModel for Node {
     }
     fn leaves(&self, _: &Packet) -> bool {
         self.leaves
+    }
+    fn is_routed(&self) -> bool {
+        self.routed
     }
     fn follows_range(&self) -> bool {
         self.follows

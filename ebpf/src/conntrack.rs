@@ -90,6 +90,7 @@ fn keep_record(scratch: *mut Scratch) -> Found {
     match scratch.entry.read(reference, &scratch.packet) {
         Record::None => Found::Nothing,
         Record::Unreadable => Found::Unreadable,
+        Record::Reply => Found::Reply,
         Record::Direct(meant) => {
             scratch.meant = meant;
             Found::Direct

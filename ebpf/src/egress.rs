@@ -19,8 +19,17 @@ use epguard_common::{
 pub fn judge<const TEST: bool>(context: *mut __sk_buff, parsed: u32) -> Decision {
     match judge_by_service::<TEST>(context, parsed) {
         Some(decision) => decision,
+        None if has_passed(context) => Decision::Pass,
         None => judge_by_ip(context),
     }
+}
+
+/// Whether the packet's Service has let it pass, at the ingress hook. Not inlined, as the next ones.
+#[inline(never)]
+fn has_passed(context: *mut __sk_buff) -> bool {
+    let skb = Skb::judged(context);
+    maps::view().is_some_and(|view| view.socket_lb != 0)
+        && skb.packet().is_some_and(|packet| maps::has_passed(packet, skb.now_ns()))
 }
 
 /// Decides about a packet to an orphan IP itself. Not inlined, as the next one: its stack is free again for what follows.

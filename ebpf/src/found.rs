@@ -8,7 +8,7 @@ pub enum Found {
     Nothing = 0,
     /// conntrack's entry contradicts the packet.
     Unreadable = 1,
-    /// The packet is a reply, or its destination was not translated.
+    /// The destination was not translated.
     Direct = 2,
     /// netfilter translated the destination. The scratch map has what the client asked for.
     Conntrack = 3,
@@ -16,6 +16,8 @@ pub enum Found {
     Cilium = 4,
     /// A load balancer has connected the packet's socket, which knows the endpoint only. Such a flow is never redirected.
     Socket = 5,
+    /// The packet is a reply.
+    Reply = 6,
 }
 
 impl Found {
@@ -28,6 +30,7 @@ impl Found {
             3 => Self::Conntrack,
             4 => Self::Cilium,
             5 => Self::Socket,
+            6 => Self::Reply,
             _ => Self::Nothing,
         }
     }

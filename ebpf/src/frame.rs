@@ -30,6 +30,8 @@ pub trait Frame: Bytes + Origin {
     fn is_to_many(&self) -> bool;
     /// Whether the node sends the packet out by an uplink or a tunnel.
     fn leaves(&self, packet: &Packet) -> bool;
+    /// Whether the node has routed the packet, or made it.
+    fn is_routed(&self) -> bool;
     /// Whether the node's way to the packet's destination, an orphan IP, is that of its range.
     fn follows_range(&self) -> bool;
     /// Whether an answer finds a way to the sender.

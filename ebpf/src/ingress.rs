@@ -73,5 +73,9 @@ fn judge_meant(context: *mut __sk_buff) -> Option<Decision> {
         limit::take(config, &lookup, skb.now_ns());
     }
     telemetry::report(&skb, packet, verdict, decision, &lookup, maps::is_logged(config));
+    if decision == Decision::Pass && view.terminated != 0 {
+        // What its Service lets pass is not judged as aimed at an orphan IP where it leaves.
+        maps::note_passed(packet);
+    }
     Some(decision)
 }

@@ -5,12 +5,14 @@ mod connections;
 mod counts;
 mod denied;
 mod gate;
+mod passed;
 mod settings;
 
 pub use connections::{call, connect, connected, connection, disconnect, hide, read_connection};
 pub use counts::{count, count_call, count_denied, count_packet};
 pub use denied::{Denied, choose, denial};
 pub use gate::{Buckets, both_buckets, buckets};
+pub use passed::{has_passed, note_passed};
 pub use settings::{action_of, active, capture, config, is_logged, limits, mode_of, view};
 
 use crate::found::Found;

@@ -120,9 +120,18 @@ fn hop<F: Frame>(frame: &F, packet: &Packet, dst: Addr) -> u64 {
     let is_direct =
         if dst.is_v4() { a == last } else { a == first && b == second && c == third && d == last };
     let gateway = u64::from(a) + (u64::from(b) << 1) + (u64::from(c) << 2) + (u64::from(d) << 3);
-    let interface = u64::from(route.ifindex) << 36;
+    let interface = u64::from(route.ifindex) << GATEWAY_BITS;
     if is_direct { interface } else { interface | gateway }
 }
+
+/// Whether the node sends a packet to a gateway, by what [`hop`] returned.
+#[inline(always)]
+pub const fn has_gateway(hop: u64) -> bool {
+    hop & ((1 << GATEWAY_BITS) - 1) != 0
+}
+
+/// A sum of four words, each with a weight of its own, has so many.
+const GATEWAY_BITS: u32 = 36;
 
 /// An interface by which packets leave.
 pub struct Exit {

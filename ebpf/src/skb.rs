@@ -5,7 +5,7 @@ use crate::frame::{Frame, Origin};
 use crate::linear::Linear;
 use crate::maps;
 use crate::reject::{Seeker, find_way};
-use crate::route::hop_of;
+use crate::route::{has_gateway, hop_of, source_interface};
 use aya_ebpf::helpers::generated::{bpf_skb_load_bytes_relative, bpf_skb_pull_data, bpf_skb_vlan_pop};
 use aya_ebpf::{EbpfContext, bindings::__sk_buff};
 use core::ffi::c_void;
@@ -79,10 +79,22 @@ impl Frame for Skb {
         kind == PACKET_HOST && maps::role(self.ifindex()).is_some_and(Role::leads_out)
     }
 
+    /// A device over this one, as macvlan, sends in the name of another host.
+    #[inline(always)]
+    fn is_routed(&self) -> bool {
+        match self.came_in_at() {
+            0 => source_interface(self.as_ptr().cast()) == 0,
+            came_in_at => maps::is_hooked(came_in_at),
+        }
+    }
+
     #[inline(always)]
     fn follows_range(&self) -> bool {
-        let context = self.as_ptr().cast();
-        hop_of(context, 0) == hop_of(context, 1)
+        let (context, role) = (self.as_ptr().cast(), maps::role(self.ifindex()));
+        let own = hop_of(context, 0);
+        // On the link of an uplink the kernel sends only where somebody has answered.
+        let is_certain = has_gateway(own) || role == Some(Role::Tunnel);
+        own != 0 && is_certain && own == hop_of(context, 1)
     }
 
     #[inline(always)]

@@ -113,6 +113,11 @@ impl<F: Frame> TerminatedModel for Tables<'_, F> {
     }
 
     #[inline(always)]
+    fn is_routed(&self) -> bool {
+        self.frame.is_routed()
+    }
+
+    #[inline(always)]
     fn follows_range(&self) -> bool {
         self.frame.follows_range()
     }

@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::frame::{Frame, Origin};
 use crate::linear::{Linear, addressed};
 use crate::maps;
-use crate::route::{early_hop_of, route};
+use crate::route::{early_hop_of, has_gateway, route};
 use aya_ebpf::helpers::generated::{bpf_xdp_get_buff_len, bpf_xdp_load_bytes};
 use aya_ebpf::{EbpfContext, bindings::xdp_md};
 use core::ffi::c_void;
@@ -80,9 +80,16 @@ impl Frame for Raw {
             && route(self, packet).and_then(maps::role).is_some_and(Role::leads_out)
     }
 
+    /// Frames to the host itself are.
+    #[inline(always)]
+    fn is_routed(&self) -> bool {
+        true
+    }
+
     #[inline(always)]
     fn follows_range(&self) -> bool {
-        early_hop_of(self.context, 0) == early_hop_of(self.context, 1)
+        let own = early_hop_of(self.context, 0);
+        has_gateway(own) && own == early_hop_of(self.context, 1)
     }
 
     /// An answer leaves where the packet enters.

@@ -53,7 +53,7 @@ pub struct Agent {
     node_modes: NodeModes,
     watches: BTreeMap<Watched, Watch>,
     timings: Timings,
-    /// True while netlink has to report which addresses the node leads to.
+    /// The ranges of which netlink has to report the parts that the node has routes to.
     ranges_in_question: sync::watch::Sender<Vec<Cidr>>,
     refused: usize,
     /// The last figures, and until when they are given again.
@@ -149,8 +149,6 @@ impl Agent {
             view.cilium = translators.cilium.into();
         })?;
         self.interfaces.write(&self.node.seen, &mut self.writer);
-        let replies = self.node.seen.translates_replies && self.interfaces.are_all_in(&self.node.seen);
-        self.writer.translate_replies(replies);
         // What its translation makes doubtful leaves SERVICES before the programs judge by sockets.
         let is_there = !self.node.seen.socket_lb.programs.is_empty();
         self.state.begin_fact(now(), Fact::SocketLb(is_there));
@@ -168,6 +166,11 @@ impl Agent {
         }
         let everywhere = seen.hooks_everywhere && self.interfaces.are_all_in(seen);
         self.writer.view.judge_by_socket(seen.socket_lb.in_force, everywhere)
+    }
+
+    /// Whether replies of flows that are redirected from now on meet a hook.
+    fn translates_replies(&self) -> bool {
+        self.node.seen.translates_replies && self.interfaces.are_all_in(&self.node.seen)
     }
 
     /// Takes in reports of packets that were denied, or that lift a denial, as many as the node's budget allows.
@@ -235,7 +238,8 @@ impl Agent {
             }
             differ
         });
-        self.node.redirect(self.state.redirects() || self.writer.view.written().flows != 0);
+        self.writer.translate_replies(self.translates_replies());
+        self.node.redirect(self.state.redirects() || self.writer.redirects());
         if !self.state.is_synced() {
             if let Some((kept, changes)) = self.state.take_contradicted() {
                 self.writer.install_changes(kept, changes)?;

@@ -58,10 +58,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     check_kernel()?;
     let nfct = conntrack::nfct_at();
     let mut datapath = load(&args, nfct.as_ref().copied().unwrap_or(0))?;
-    let mut writer = Writer::new(&mut datapath.ebpf)?;
-    writer.config.lock_in(&args.pins.pin_dir);
-    let inherited = writer.view.written();
-    datapath.want_ingress(inherited.flows != 0 || inherited.socket_lb != 0);
+    let mut writer = take_over(&mut datapath, &args.pins.pin_dir)?;
     let mut translators = Translators::new(&nfct, &args.cilium_maps, &args.pins.pin_dir);
     translators.follow()?;
     let flags = (args.mode, args.reasons.modes());
@@ -193,6 +190,15 @@ fn warn_of_old_flags(args: &AgentArgs) {
     for warning in args.actions.warnings() {
         tracing::warn!("--action: {warning}");
     }
+}
+
+/// Takes over the maps of an earlier process, with the hooks that it may have needed.
+fn take_over(datapath: &mut Datapath, pin_dir: &Path) -> Result<Writer> {
+    let mut writer = Writer::new(&mut datapath.ebpf)?;
+    writer.config.lock_in(pin_dir);
+    let inherited = writer.view.written();
+    datapath.want_ingress(inherited.flows != 0 || inherited.socket_lb != 0);
+    Ok(writer)
 }
 
 /// Loads the programs over the maps that are there, and those of Cilium that they look into.

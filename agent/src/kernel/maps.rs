@@ -259,6 +259,11 @@ impl Writer {
         self.view.written().flows != 0 && self.flows_go_on
     }
 
+    /// Whether a flow may be redirected, or was at the last sweep.
+    pub fn redirects(&self) -> bool {
+        !self.installed.backends.is_empty() || self.redirected() > 0
+    }
+
     /// How many redirected connections were in FLOWS at the last sweep.
     pub const fn redirected(&self) -> usize {
         self.flows.proven()

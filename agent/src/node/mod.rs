@@ -1,3 +1,3 @@
-//! What the node's kernel reports about its interfaces, routes and neighbours.
+//! What the node's kernel reports about its interfaces and routes.
 
 pub mod netlink;

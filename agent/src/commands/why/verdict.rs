@@ -105,7 +105,7 @@ fn direct(view: &View) -> Verdict {
             verdict: "deny".into(),
             reason: Some(Reason::Terminated.as_str().into()),
             because: format!("{dead} had it, which is dead, and the IP is unused on this node: every packet"),
-            change: "a packet from the IP; a route, neighbour or pod of this node that holds it".to_owned(),
+            change: "a packet from the IP; a route of this node to it, or a pod that holds it".to_owned(),
             ..Verdict::default()
         },
         (None, None) => unused(view),
@@ -168,7 +168,7 @@ fn unused(view: &View) -> Verdict {
     last.and_then(|pod| Some(exempted(&pod.name, pod.exempt?))).unwrap_or_else(|| {
         pass(
             "it is not proven that the IP is unused on this node",
-            "the death of its last pod, on this node, with no route, neighbour or pod that holds it",
+            "the death of its last pod, on this node, with no route to it and no pod that holds it",
         )
     })
 }

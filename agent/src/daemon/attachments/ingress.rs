@@ -51,9 +51,10 @@ impl Attachments {
         self.check();
     }
 
-    /// Whether replies of redirected flows are translated at every selected interface, and go on to be.
+    /// Whether replies of redirected flows are translated at every selected interface, and go on to be. One that is left to the CNI for
+    /// some seconds has no pod yet that serves.
     pub fn translate_replies(&self) -> bool {
-        self.need.redirects && self.interfaces.values().all(|at| at.attached && at.ingress)
+        self.need.redirects && self.interfaces.values().all(|at| at.waiting || at.attached && at.ingress)
     }
 }
 

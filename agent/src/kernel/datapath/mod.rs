@@ -160,7 +160,7 @@ impl Datapath {
         }
         if let Err(error) = self.attach(ifindex, interface, Hook::Egress) {
             // Another process may hold our links, whose pins are gone (EEXIST).
-            let Ok(Some(chain)) = self.find(ifindex) else {
+            let Ok(Some(chain)) = hook::chain(ifindex, self.programs) else {
                 return Err(error);
             };
             tracing::warn!(
@@ -243,7 +243,9 @@ impl Datapath {
     /// The programs at the interface's hooks; none if ours are not exactly at those that are wanted.
     pub fn find(&self, ifindex: u32) -> Result<Option<Chain>> {
         let chain = hook::chain(ifindex, self.programs)?;
-        Ok(chain.filter(|chain| chain.ingress == self.ingress))
+        // One that is too many may be of an earlier process.
+        let is_left = !self.ingress && self.pins.link(ifindex, Hook::Ingress).exists();
+        Ok(chain.filter(|chain| chain.ingress == self.ingress && !is_left))
     }
 
     /// Programs and filters of others at the interface's ingress hook, hooked or not.

@@ -22,7 +22,9 @@ fn a_packet_inside_a_tunnel_is_denied_at_the_tunnel_device_and_only_if_it_is_add
     node.in_peer(|| vxlan(PEER, OWN));
     for xdp in [Xdp::Off, Xdp::Driver] {
         let mut datapath = node.load(Hooks::Auto).with_xdp(xdp).unwrap();
-        let _writer = (xdp == Xdp::Off).then(|| vacate(&node, &mut datapath));
+        if xdp == Xdp::Off {
+            vacate(&node, &mut datapath).set_role(ifindex("vx"), Some(Role::Tunnel.into())).unwrap();
+        }
         for interface in ["pod", "vx"] {
             datapath.hook(ifindex(interface), interface).unwrap();
         }

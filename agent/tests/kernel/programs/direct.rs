@@ -20,8 +20,10 @@ fn rig() -> Rig {
         "link add uplink type veth peer name outside",
         "link set uplink up",
         "link set outside up",
-        "route add 10.244.0.0/16 dev uplink",
-        "-6 route add fd00::/16 dev uplink",
+        "address add 10.99.0.2/24 dev uplink",
+        "-6 address add fd99::2/64 dev uplink nodad",
+        "route add 10.244.0.0/16 via 10.99.0.1",
+        "-6 route add fd00::/16 via fd99::1",
     ]);
     let mut rig = Rig::new();
     for addr in [X, X6] {
@@ -34,6 +36,7 @@ fn rig() -> Rig {
     rig.put("MACS", &LOOPBACK, mac);
     rig.write_view(VIEW);
     rig.tracked = Some(Tracked::NONE);
+    rig.came_in_at = LOOPBACK;
     rig
 }
 

@@ -177,7 +177,7 @@ pub fn pod_at(ip: &str, name: &str, phase: &str, app: &str) -> Fact {
         "status": {
             "phase": phase, "podIPs": [{"ip": ip}],
             "conditions": [{"type": "PodReadyToStartContainers", "status": if phase == "Running" { "True" } else { "False" }}],
-            "containerStatuses": [{"name": "c", "state": {state: {}}}],
+            "containerStatuses": [{"name": "c", "state": {state: {"startedAt": "2026-01-01T00:00:00Z"}}}],
         },
     }))))
 }
@@ -225,7 +225,7 @@ pub fn listing(pod: &str, ip: &str) -> Fact {
             "kubernetes.io/service-name": "web",
             "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
         }},
-        "addressType": "IPv4", "ports": [{"port": 8080}],
+        "addressType": "IPv4", "ports": [{"name": "http", "port": 8080}],
         "endpoints": [{
             "addresses": [ip], "conditions": {"ready": true},
             "targetRef": {

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 /// By the third octet, in IPv6 by the second one plus 1; see [`leads_away`].
 const ROUTES: [(u8, &str); 4] =
-    [(1, "blackhole"), (2, "unicast dev uplink"), (3, "unicast dev pod"), (4, "unicast dev bridge")];
+    [(1, "blackhole"), (2, "via GATEWAY dev uplink"), (3, "dev pod"), (4, "dev bridge")];
 
 /// Where frames meet the programs.
 pub const LOOPBACK: u32 = 1;
@@ -20,10 +20,18 @@ pub fn rig() -> Rig {
         ip(&format!("link set {device} up"));
         ip(&format!("link set {device}-peer up"));
     }
+    ip("address add 10.99.0.2/24 dev uplink");
+    ip("-6 address add fd99::2/64 dev uplink nodad");
     for (range, route) in ROUTES {
-        let (kind, device) = route.split_once(' ').unwrap_or((route, ""));
-        ip(&format!("route add {kind} 10.244.{range}.0/24 {device}"));
-        ip(&format!("-6 route add {kind} fd{:02x}::/16 {device}", range - 1));
+        for (family, range, gateway) in [
+            ("-4", format!("10.244.{range}.0/24"), "10.99.0.1"),
+            ("-6", format!("fd{:02x}::/16", range - 1), "fd99::1"),
+        ] {
+            match route {
+                "blackhole" => ip(&format!("{family} route add blackhole {range}")),
+                way => ip(&format!("{family} route add {range} {}", way.replace("GATEWAY", gateway))),
+            }
+        }
     }
     let mut rig = Rig::bare();
     for (device, role) in [("uplink", Role::Uplink), ("pod", Role::Pod), ("bridge", Role::Bridge)] {
@@ -46,11 +54,20 @@ pub static HOSTS: LazyLock<Vec<Addr>> = LazyLock::new(|| {
     v4.chain(v6).chain(others).chain([alike]).collect()
 });
 
-/// Whether the node's routes lead a packet off the node.
-pub fn leads_away(ip: &Ip) -> bool {
-    match (ip.src, ip.dst) {
+/// Whether the node's routes lead a packet off the node: by a gateway.
+pub fn leads_away(src: IpAddr, dst: IpAddr) -> bool {
+    match (src, dst) {
         (IpAddr::V4(_), IpAddr::V4(dst)) => dst.octets().starts_with(&[10, 244, 2]),
         (IpAddr::V6(src), IpAddr::V6(dst)) => dst.octets().starts_with(&[0xfd, 1]) && is_forwarded(src),
+        _ => false,
+    }
+}
+
+/// Whether they lead it to a device of the node, without a gateway.
+pub fn leads_to_device(src: IpAddr, dst: IpAddr) -> bool {
+    match (src, dst) {
+        (IpAddr::V4(_), IpAddr::V4(dst)) => matches!(dst.octets(), [10, 244, 3 | 4, _]),
+        (IpAddr::V6(src), IpAddr::V6(dst)) => matches!(dst.octets(), [0xfd, 2 | 3, ..]) && is_forwarded(src),
         _ => false,
     }
 }

@@ -35,6 +35,7 @@ fn programs_and_oracle_agree_on_packets_that_lie_in_pages() {
         tables.connect(random);
         trial.rig.set("TEST_ENTRY", tables.connection);
         let mut oracle = Oracle::new(&tables);
+        oracle.come_in = true;
         let mut sent = Vec::new();
         while sent.len() < BATCH {
             let mut frame = Generator { random: &mut *random, tables: &tables }.frame();

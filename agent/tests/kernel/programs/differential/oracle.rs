@@ -24,12 +24,15 @@ pub struct Oracle<'a> {
     pub lifted: BTreeSet<Addr>,
     /// What the programs have to count in all.
     pub counts: Counts,
+    /// Whether the frames come in at an interface that is hooked. Else they come from nowhere, as those that the node makes, or that a
+    /// device sends for somebody else.
+    pub come_in: bool,
     length: u32,
 }
 
 impl<'a> Oracle<'a> {
     pub fn new(tables: &'a Tables) -> Self {
-        Self { tables, lifted: BTreeSet::new(), counts: Counts::new(), length: 0 }
+        Self { tables, lifted: BTreeSet::new(), counts: Counts::new(), come_in: false, length: 0 }
     }
 
     /// Whether the program stops the frame.
@@ -53,7 +56,7 @@ impl<'a> Oracle<'a> {
         let is_ours = wire.receiver == [0; 6] && !wire.is_tagged;
         // What passes here is counted where it leaves.
         wire.ip.is_some_and(|ip| match self.orphan(&ip) {
-            Some(Outcome::Dropped) if is_ours && leads_away(&ip) => {
+            Some(Outcome::Dropped) if is_ours && leads_away(ip.src, ip.dst) => {
                 self.stop(Reason::Terminated, &ip, wire, Action::Unset)
             }
             _ => false,
@@ -78,13 +81,23 @@ impl<'a> Oracle<'a> {
         })
     }
 
-    /// What becomes of a packet that leaves the node here, routed by it, for an orphan IP that no translator sent it to.
-    fn leaving(&self, wire: &Wire, ip: &Ip, tracked: &Tracked) -> Option<Outcome> {
+    /// What becomes of a packet that leaves the node here, for an orphan IP that no translator sent it to.
+    fn leaving(&self, wire: &Wire, ip: &Ip, tracked: &Tracked) -> Leaving {
         let leaves = matches!(self.tables.exit, Some(Role::Uplink | Role::Tunnel | Role::Stacked));
-        let is_routed = wire.receiver == [0; 6];
+        let is_for_us = wire.receiver == [0; 6];
         let has_orphans = self.tables.view.terminated != 0;
         let is_direct = matches!(asked(ip, tracked), Asked::Nothing | Asked::Itself);
-        self.orphan(ip).filter(|_| has_orphans && leaves && is_routed && is_direct)
+        let outcome = self.orphan(ip).filter(|_| has_orphans && leaves && is_for_us && is_direct);
+        let to_device = self.tables.exit == Some(Role::Tunnel) && leads_to_device(ip.src, ip.dst);
+        match outcome {
+            None => Leaving::Not,
+            Some(Outcome::Lifted | Outcome::Off | Outcome::LeaseExpired) => Leaving::Judged(outcome),
+            Some(_) if !self.come_in && (leads_away(ip.dst, ip.src) || leads_to_device(ip.dst, ip.src)) => {
+                Leaving::Judged(None)
+            }
+            Some(_) if leads_away(ip.src, ip.dst) || to_device => Leaving::Judged(outcome),
+            Some(_) => Leaving::Judged(Some(Outcome::Announced)),
+        }
     }
 
     /// Whether the egress hook stops a packet with this entry.
@@ -98,9 +111,12 @@ impl<'a> Oracle<'a> {
             return false;
         };
         match self.leaving(wire, &ip, tracked) {
-            Some(Outcome::Dropped) => return self.stop(Reason::Terminated, &ip, wire, Action::Unset),
-            Some(outcome) => return self.count(Reason::Terminated, outcome, &ip),
-            None => {}
+            Leaving::Judged(Some(Outcome::Dropped)) => {
+                return self.stop(Reason::Terminated, &ip, wire, Action::Unset);
+            }
+            Leaving::Judged(Some(outcome)) => return self.count(Reason::Terminated, outcome, &ip),
+            Leaving::Judged(None) => return false,
+            Leaving::Not => {}
         }
         let Some(flags) = tables.suspects.get(&ip.dst.into()) else {
             return false;
@@ -133,7 +149,7 @@ impl<'a> Oracle<'a> {
         let vip = match asked(ip, tracked) {
             Asked::Nothing => return Err(Outcome::NoConnection),
             Asked::Unreadable => return Err(Outcome::UnreadableConnection),
-            Asked::Itself => return Err(Outcome::NoIntent),
+            Asked::Itself | Asked::Reply => return Err(Outcome::NoIntent),
             Asked::Service(vip) => vip,
         };
         let (port, protocol) = (u16::from_be(tracked.entry.reply.src_port), vip.protocol);
@@ -175,12 +191,20 @@ impl<'a> Oracle<'a> {
     }
 }
 
+/// Whether a packet leaves the node for an orphan IP.
+enum Leaving {
+    Not,
+    /// It does; nothing is counted of one that is of another network.
+    Judged(Option<Outcome>),
+}
+
 /// What the sender of a packet asked for, by this entry of conntrack.
 enum Asked {
     Nothing,
     Unreadable,
-    /// The IP itself, or the packet is a reply.
     Itself,
+    /// The packet is a reply.
+    Reply,
     Service(Vip),
 }
 
@@ -192,7 +216,7 @@ fn asked(ip: &Ip, tracked: &Tracked) -> Asked {
         return Asked::Nothing;
     }
     if info >= FIRST_OF_REPLIES {
-        return Asked::Itself;
+        return Asked::Reply;
     }
     let quotes = quotes_a_packet(ip, original.protocol, info);
     // A later fragment shows the header that follows: another extension, for a datagram that has one there.
