@@ -19,7 +19,21 @@ pub fn judge_by_socket(context: *mut __sk_buff, parsed: u32) -> Option<Decision>
     if parsed == 0 || meant(context) == 0 {
         return None;
     }
-    judge_meant(context)
+    let decision = judge_meant(context);
+    if decision == Some(Decision::Pass) {
+        note_passed(context);
+    }
+    decision
+}
+
+/// What its Service lets pass is not judged as aimed at an orphan IP where it leaves. Not inlined, as the next one.
+#[inline(never)]
+fn note_passed(context: *mut __sk_buff) {
+    if let Some(packet) = Skb::judged(context).packet()
+        && maps::view().is_some_and(|view| view.terminated != 0)
+    {
+        maps::note_passed(packet);
+    }
 }
 
 /// Whether the packet goes to a suspect, and its socket shows the Service; 0 if not. Global, as `read_entry`.
@@ -73,9 +87,5 @@ fn judge_meant(context: *mut __sk_buff) -> Option<Decision> {
         limit::take(config, &lookup, skb.now_ns());
     }
     telemetry::report(&skb, packet, verdict, decision, &lookup, maps::is_logged(config));
-    if decision == Decision::Pass && view.terminated != 0 {
-        // What its Service lets pass is not judged as aimed at an orphan IP where it leaves.
-        maps::note_passed(packet);
-    }
     Some(decision)
 }
