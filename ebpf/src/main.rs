@@ -56,18 +56,23 @@ pub fn epguard_from(ctx: TcContext) -> i32 {
     if !asks_at_ingress(ctx.skb.skb) {
         return TC_ACT_UNSPEC;
     }
-    let parsed = parse_any(ctx.skb.skb);
-    let decision = match ingress::judge_by_socket(ctx.skb.skb, parsed) {
-        None | Some(Decision::Pass) => judge_reply(ctx.skb.skb, parsed),
+    carry_out(&ctx, judge_ingress(ctx.skb.skb), Hook::Ingress)
+}
+
+/// Not inlined: its stack is free again while the decision is carried out.
+#[inline(never)]
+fn judge_ingress(context: *mut __sk_buff) -> Decision {
+    let parsed = parse_any(context);
+    match ingress::judge_by_socket(context, parsed) {
+        None | Some(Decision::Pass) => judge_reply(context, parsed),
         Some(denied) => denied,
-    };
-    carry_out(&ctx, decision, Hook::Ingress)
+    }
 }
 
 /// The egress hook: TC egress of pod interfaces and uplinks. TCX from Linux 6.6.
 #[classifier]
 pub fn epguard_to(ctx: TcContext) -> i32 {
-    if !gate::asks_at_egress(ctx.skb.skb) {
+    if !asks_at_egress(ctx.skb.skb) {
         return TC_ACT_UNSPEC;
     }
     note::note::<false>(ctx.skb.skb);
@@ -97,7 +102,7 @@ fn judge_both(context: *mut __sk_buff) -> (Decision, Hook) {
     (egress::judge::<true>(context, parse_any(context)), Hook::Egress)
 }
 
-/// Not inlined, as the other gate: its stack is free again for what follows, of which Linux 6.1 has no octet to spare.
+/// Not inlined, as the other gate: its stack is free again for what follows. Linux 6.1 refuses the hooks else.
 #[inline(never)]
 fn asks_at_ingress(context: *mut __sk_buff) -> bool {
     gate::asks_at_ingress(context)
