@@ -67,19 +67,15 @@ fn judge_by_service<const TEST: bool>(context: *mut __sk_buff, parsed: u32) -> O
     if mode == Mode::Off || !is_judged_here(&skb, &view) {
         return PASS;
     }
-    let leaves_for_orphan = view.terminated != 0 && leaves_for_orphan(context);
     let suspect = maps::suspect(&packet.dst);
-    if suspect.is_none() && view.flows == 0 && !leaves_for_orphan {
-        return PASS;
-    }
     if view.flows == 0
-        && !leaves_for_orphan
-        && suspect.is_some_and(|(_, flags)| pass_without_denial(context, flags))
+        && !leaves_for_orphan(context)
+        && suspect.is_none_or(|(_, flags)| pass_without_denial(context, flags))
     {
         return PASS;
     }
     let found = find::<TEST>(context);
-    if leaves_for_orphan && matches!(found, Found::Nothing | Found::Direct) {
+    if matches!(found, Found::Nothing | Found::Direct) && leaves_for_orphan(context) {
         return None;
     }
     let Some((key, meant)) = maps::aim(found) else {
