@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write as _};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::world::{World, dead_pod};
 use epguard::kernel::maps;
-use epguard_common::{Outcome, Reason};
+use epguard_common::{Outcome, RawRole, Reason, Role, Sum};
 use epguard_core::state::IpState;
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -27,8 +28,8 @@ async fn the_driver_sends_a_rst_for_each_syn_to_an_orphan_ip() {
         "link set up0 up",
         "address add 192.168.9.2/24 dev up0",
         "route add default via 192.168.9.1 dev up0",
-        // A pod could be behind a tap, so a default route through it is no proof.
-        "route add blackhole 10.244.1.0/24",
+        "neighbour add 192.168.9.1 lladdr 02:00:00:00:00:01 dev up0",
+        "neighbour add 192.168.9.9 lladdr 02:00:00:00:00:01 dev up0",
     ];
     world.netns.ip(&lines).unwrap();
     let forwarding = || fs::write("/proc/sys/net/ipv4/conf/all/forwarding", "1");
@@ -42,6 +43,8 @@ async fn the_driver_sends_a_rst_for_each_syn_to_an_orphan_ip() {
         let is_early = status.interfaces.iter().any(|at| at.xdp.is_some());
         status.figures.ips.get(&IpState::Terminated) == Some(&1) && status.lease_ms > 0 && is_early
     });
+
+    leads_out(&world, "up0");
 
     let own = world.netns.mac("up0").unwrap();
     // The sniffer receives every incoming skb before any TC program does.
@@ -61,7 +64,7 @@ async fn the_driver_sends_a_rst_for_each_syn_to_an_orphan_ip() {
         assert_eq!(&rst[34..38], [8080_u16.to_be_bytes(), port.to_be_bytes()].as_flattened());
         assert_eq!(rst[42..48], [0, 0, 0, 8, 0x50, 0x14], "RST and ACK of the SYN's number 7");
     }
-    // A packet that only TC can answer proves that the sniffer works: it comes in, and its RST goes out.
+    // A packet that only TC can answer, where it leaves, proves that the sniffer works: it comes in, and its RST goes out.
     tap.write_all(&with_option(&syn(own, FRAMES + 1))).unwrap();
     assert!(next_tcp(&mut tap, PATIENCE).is_some(), "{}", world.log());
     let counters = maps::counters(&world.dir.join("bpf/epguard")).unwrap();
@@ -73,7 +76,19 @@ async fn the_driver_sends_a_rst_for_each_syn_to_an_orphan_ip() {
     assert_eq!((rejected, received), (u64::from(FRAMES) + 1, 2));
 }
 
-/// A SYN from the client, by the router, to port 8080 of the dead pod; sequence number 7. Its checksums are not verified.
+/// Takes the interface for one that leads out of the node. The agent does not: a pod could be behind a tap.
+fn leads_out(world: &World, interface: &str) {
+    let index = world.netns.run(|| nix::net::if_::if_nametoindex(interface)).unwrap().unwrap();
+    let role = RawRole::from(Role::Uplink);
+    let hex = |word: u32| word.to_ne_bytes().map(|octet| format!("{octet:02x}")).join(" ");
+    let map = world.dir.join("bpf/epguard/v3/INTERFACES");
+    let (key, value) = (hex(index), format!("{} {}", hex(index), hex(role.number)));
+    let update = format!("map update pinned {} key hex {key} value hex {value}", map.display());
+    let status = Command::new("bpftool").args(update.split(' ')).status().unwrap();
+    assert!(status.success());
+}
+
+/// A SYN from the client, by the router, to port 8080 of the dead pod; sequence number 7. XDP verifies no checksum.
 fn syn(own: [u8; 6], port: u16) -> Vec<u8> {
     let mut frame = [own, ROUTER].concat();
     frame.extend([0x08, 0x00, 0x45, 0, 0, 40, 0, 1, 0x40, 0, 64, 6, 0, 0]);
@@ -88,6 +103,12 @@ fn with_option(syn: &[u8]) -> Vec<u8> {
     let (head, segment) = syn.split_at(34);
     let mut frame = [head, &[1; 4], segment].concat();
     (frame[14], frame[17]) = (0x46, 44);
+    // The stack forwards no packet whose header has another checksum.
+    let mut sum = Sum::new();
+    for word in frame[14..38].as_chunks::<4>().0 {
+        sum = sum.with([u32::from_ne_bytes(*word)]);
+    }
+    frame[24..26].copy_from_slice(&sum.checksum().to_ne_bytes());
     frame
 }
 

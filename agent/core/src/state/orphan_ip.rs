@@ -43,6 +43,8 @@ struct LastPod {
     /// The lowest mode that annotations of the pod and its Namespace have asked for since. It never rises: a new entry
     /// in the map could miss a packet from the IP that arrives while the entry is written.
     mode: Mode,
+    /// Whether the Namespace has been seen, which may ask for less: until then the IP is no orphan.
+    is_bound_known: bool,
     /// When the API last showed the pod, or a packet was last aimed at the IP.
     last: Duration,
     /// Since when the pod is known to be dead.
@@ -180,8 +182,12 @@ impl OrphanIps {
     ) -> BTreeMap<Addr, OrphanIp> {
         for (ip, last_pod) in &mut self.last_pods {
             last_pod.listed_alive.get_or_insert_with(|| cluster.listed_alive_anywhere(*ip));
-            let asked = cluster.pods.get(last_pod.dead).map(|record| cluster.bound_of_pod(&record.pod));
-            last_pod.mode = last_pod.mode.lower(asked.unwrap_or_default());
+            let pod = cluster.pods.get(last_pod.dead).map(|record| &record.pod);
+            last_pod.is_bound_known = pod.is_some_and(|pod| cluster.knows_namespace_of(pod));
+            if last_pod.is_bound_known {
+                let asked = pod.map(|pod| cluster.bound_of_pod(pod));
+                last_pod.mode = last_pod.mode.lower(asked.unwrap_or_default());
+            }
         }
         let last_pods = &self.last_pods;
         self.spoke.retain(|ip, _| last_pods.contains_key(ip));
@@ -198,6 +204,7 @@ impl OrphanIps {
         let may_be_held = |ip: Addr| routes.is_none_or(|routes| routes.may_lead_to(ip));
         let is_orphan = |ip: Addr, last_pod: &LastPod| {
             !(if ip.is_v4() { comes_v4 } else { comes_v6 })
+                && last_pod.is_bound_known
                 && last_pod.mode != Mode::Off
                 && last_owner(ip).is_none_or(|owner| owner == last_pod.dead)
                 && !may_be_held(ip)
@@ -226,7 +233,15 @@ impl OrphanIps {
 
 impl LastPod {
     const fn new(dead: Uid, mode: Mode, now: Duration) -> Self {
-        Self { dead, mode, last: now, since: now, confirmed: false, listed_alive: None }
+        Self {
+            dead,
+            mode,
+            is_bound_known: false,
+            last: now,
+            since: now,
+            confirmed: false,
+            listed_alive: None,
+        }
     }
 
     fn is_dead_for_good(&self, record: &Record) -> bool {

@@ -64,6 +64,17 @@ fn an_ip_is_an_orphan_once_the_last_pod_that_had_it_is_dead_and_none_may_hold_it
 }
 
 #[test]
+fn an_orphan_ip_waits_for_its_namespace_and_has_the_mode_that_it_asks_for() {
+    for asked in [Mode::Observe, Mode::Enforce] {
+        let (mut world, a) = (World::cluster(), pod("new", "a", "a", &[X]));
+        world.pod(&a).pod(&dead(&a));
+        assert!(!world.is_orphan(X), "its Namespace may ask for off");
+        world.tell(shown_namespace("new", asked));
+        assert_eq!(world.state.tables().terminated[&X].mode, asked);
+    }
+}
+
+#[test]
 fn no_ip_is_an_orphan_before_the_sync_and_before_the_nodes_routes_are_known() {
     let mut world = World::blind(settings());
     world.pod(&a());

@@ -145,10 +145,10 @@ impl Rig {
         let (dead, client) = (ip("A"), ip("client"));
         let node = &self.cluster.topology.node("node-a").unwrap().netns;
         let uplink = node.run(|| nix::net::if_::if_nametoindex("eth0")).unwrap().unwrap();
-        let link = format!("{uplink}-from");
+        let link = format!("{uplink}-to");
         let mut filled = command.to_owned();
         for (name, value) in
-            [("10.244.1.10", &*dead), ("10.244.2.5", &*client), ("worker-1", "node-a"), ("12-from", &*link)]
+            [("10.244.1.10", &*dead), ("10.244.2.5", &*client), ("worker-1", "node-a"), ("12-to", &*link)]
         {
             filled = filled.replace(name, value);
         }

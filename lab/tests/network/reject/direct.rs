@@ -1,10 +1,10 @@
 //! Packets to an orphan IP, and packets that do not lift its denial; connections that are established when the denial begins.
 
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::{IpAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream};
 use std::time::Duration;
 
-use epguard_common::{Addr, Mode, Outcome as Counted, Uid};
+use epguard_common::{Mode, Outcome as Counted, Uid};
 use epguard_core::state::OrphanIp;
 
 use super::cluster::{all_refused, count_invalid, reject, rejected, service};
@@ -12,15 +12,14 @@ use super::figures::{Denied, Direct};
 use super::world::{PORT, Plan, World, on_both_families};
 
 /// Makes the address an orphan IP in the datapath.
-fn terminated(world: &mut World, ip: Addr) {
-    let range = if ip.is_v4() {
-        IpAddr::from([10, 244, 1, 255])
-    } else {
-        IpAddr::from([0xfd00, 0x10, 0x244, 1, 0xffff, 0xffff, 0xffff, 0xffff])
+fn terminated(world: &mut World, ip: IpAddr) {
+    let range: IpAddr = match ip {
+        IpAddr::V4(ip) => Ipv4Addr::from_bits(ip.to_bits() | 0xff).into(),
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() | u128::from(u64::MAX)).into(),
     };
     let dead = Uid { octets: [0xdd; 16] };
     let vacant = OrphanIp { dead, mode: Mode::Enforce, range: range.into(), lifted: None };
-    world.tables.terminated.insert(ip, vacant);
+    world.tables.terminated.insert(ip.into(), vacant);
     count_invalid(world);
     world.hooks.writer.install(&world.tables).unwrap();
 }
@@ -32,7 +31,7 @@ fn clients_of_an_orphan_ip_are_refused_and_a_thousand_answers_lift_nothing() {
     on_both_families(Plan::default(), |mut world| {
         world.lab.remove_pod("bank/x").unwrap();
         let ip = world.address(Direct).ip();
-        terminated(&mut world, ip.into());
+        terminated(&mut world, ip);
         reject(&mut world);
         all_refused(&world, &["shop/client", "node-b"], |_| (ip, PORT).into(), 250);
         assert_eq!(world.hooks.packets(&[Counted::Lifted]).unwrap(), 0);
@@ -47,7 +46,7 @@ fn a_thousand_answers_to_packets_of_a_service_lift_nothing() {
     let plan = Plan { remote: true, ..Plan::default() };
     on_both_families(plan, |mut world| {
         let ip = world.address(Direct).ip();
-        terminated(&mut world, ip.into());
+        terminated(&mut world, ip);
         reject(&mut world);
         all_refused(&world, &["shop/client", "node-a"], |client| service(&world, client), 250);
         assert_eq!(world.hooks.packets(&[Counted::Lifted]).unwrap(), 0);

@@ -225,6 +225,11 @@ impl ClusterIndex {
         pod.bound.lower(self.bound_of_namespace(&pod.name.0))
     }
 
+    /// True if it is known what the pod's Namespace allows, or that nothing but the pod's own bound ever will be.
+    pub(crate) fn knows_namespace_of(&self, pod: &Pod) -> bool {
+        pod.name.0.is_empty() || self.namespaces.contains_key(&pod.name.0)
+    }
+
     /// Highest mode for packets that are meant for a Service.
     pub(crate) fn bound_of_service(&self, service: &Service) -> Mode {
         let bound = service.bound.lower(self.bound_of_namespace(&service.name.0));
