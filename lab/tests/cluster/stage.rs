@@ -62,6 +62,17 @@ pub(crate) fn dropped(stage: &Stage) -> u64 {
     stage.counters().unwrap().of(Reason::Terminated, Outcome::Dropped)
 }
 
+/// Ends the strict reverse paths of `node-a`, by which the lab's nodes drop forged packets themselves. Many nodes do not have them.
+pub(crate) fn take_any_source(stage: &Stage) {
+    let node = netns(stage, "node-a");
+    node.run(|| {
+        for interface in std::fs::read_dir("/proc/sys/net/ipv4/conf").unwrap() {
+            std::fs::write(interface.unwrap().path().join("rp_filter"), "0").unwrap();
+        }
+    })
+    .unwrap();
+}
+
 /// Waits until it is so.
 #[track_caller]
 pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {

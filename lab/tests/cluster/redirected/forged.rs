@@ -5,7 +5,7 @@ use std::thread::{self, sleep};
 use std::time::Duration;
 
 use super::place::{ANNOTATION, ON_A_BRIDGE, address, call, connect, echo, stage, stage_with};
-use crate::stage::{netns, v4, vip};
+use crate::stage::{netns, take_any_source, v4, vip};
 use epguard::kernel::maps::{self, KeyedMap};
 use epguard_common::{Flow, Outcome, Redirected};
 use epguard_lab::scenario::stage::Stage;
@@ -103,17 +103,6 @@ fn a_datagram_that_another_pod_forges_is_no_reply_of_a_redirected_flow() {
         }
         call(b"hello");
     }
-}
-
-/// With strict reverse paths, as on the lab's nodes, the node itself drops forged packets. Many nodes do not have that.
-fn take_any_source(stage: &Stage) {
-    let node = netns(stage, "node-a");
-    node.run(|| {
-        for interface in std::fs::read_dir("/proc/sys/net/ipv4/conf").unwrap() {
-            std::fs::write(interface.unwrap().path().join("rp_filter"), "0").unwrap();
-        }
-    })
-    .unwrap();
 }
 
 /// The victim's flow in FLOWS.
