@@ -261,7 +261,7 @@ impl Writer {
 
     /// Whether a flow may be redirected, or was at the last sweep.
     pub fn redirects(&self) -> bool {
-        !self.installed.backends.is_empty() || self.redirected() > 0
+        !self.installed.backends.is_empty() || self.flows.go_on()
     }
 
     /// How many redirected connections were in FLOWS at the last sweep.

@@ -136,10 +136,10 @@ async fn no_flow_is_redirected_before_the_thread_has_told_that_replies_are_trans
     deny(&mut agent);
     let alive = [pod_at("10.244.2.11", "c", "Running", "web"), listing("c", "10.244.2.11")];
     apply(&mut agent, alive);
-    assert!(!snapshots.has_changed().unwrap(), "nothing redirects");
+    assert!(!snapshots.borrow_and_update().translates_replies, "nothing redirects");
     apply(&mut agent, [service(&serde_json::json!({"epguard.io/action": "redirect"}))]);
     assert_eq!(redirected(&bpffs), 0);
-    snapshots.changed().await.unwrap();
+    snapshots.wait_for(|snapshot| snapshot.translates_replies).await.unwrap();
     agent.on_snapshot().unwrap();
     assert_eq!(redirected(&bpffs), 1);
     apply(&mut agent, [service(&serde_json::json!({}))]);

@@ -51,6 +51,11 @@ impl Flows {
         self.swept_ns = 0;
     }
 
+    /// Whether the last [`Flows::sweep`] found any flow, proven or not.
+    pub const fn go_on(&self) -> bool {
+        self.may_go_on
+    }
+
     /// How many proven flows the last [`Flows::sweep`] found.
     pub const fn proven(&self) -> usize {
         self.proven

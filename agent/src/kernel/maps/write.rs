@@ -30,12 +30,14 @@ impl Writer {
         Ok(())
     }
 
-    /// Keeps new entries of BACKENDS for the next change.
+    /// Keeps entries of BACKENDS that have a new endpoint for the next change.
     pub(super) fn keep_new_backends(&mut self, ops: &mut Vec<Op>) {
         let there = &self.installed.backends;
-        let kept =
-            ops.extract_if(.., |op| matches!(op, Op::Backends(key, Some(_)) if !there.contains_key(key)));
-        for op in kept {
+        let is_new = |op: &mut Op| {
+            let Op::Backends(key, Some(backends)) = op else { return false };
+            there.get(key).is_none_or(|known| backends.all().iter().any(|backend| !known.contains(backend)))
+        };
+        for op in ops.extract_if(.., is_new) {
             op.note(&mut self.to_retry);
         }
     }

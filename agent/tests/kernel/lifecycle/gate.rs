@@ -112,6 +112,34 @@ fn the_gate_shows_both_ends_of_redirected_flows_until_the_last_one_has_ended() {
 
 #[test]
 #[ignore = "needs root: BPF"]
+fn replies_are_wanted_while_any_redirected_flow_goes_on_proven_or_not() {
+    let flow = Flow { endpoint: SUSPECT, ..Flow::default() };
+    for name in ["FLOWS", "OPENING"] {
+        let node = Node::new();
+        write(&node, |writer| {
+            writer.sweep_flows().unwrap();
+            assert!(!writer.redirects());
+            writer.install(&redirecting()).unwrap();
+            let going_on = Redirected { used_ns: boot_ns(), ..Redirected::default() };
+            let mut map: HashMap<MapData, Flow, Keyed<Flow, Redirected>> =
+                maps::open(&node.pins(), name).unwrap();
+            map.insert(flow, Keyed::new(flow, going_on), 0).unwrap();
+            writer.install(&Tables::default()).unwrap();
+            writer.sweep_flows().unwrap();
+            assert!(writer.redirects(), "{name}: the flow outlives its denial");
+            map.remove(&flow).unwrap();
+            writer.install(&redirecting()).unwrap();
+            writer.install(&Tables::default()).unwrap();
+            for _ in 0..2 {
+                writer.sweep_flows().unwrap();
+            }
+            assert!(!writer.redirects(), "{name}");
+        });
+    }
+}
+
+#[test]
+#[ignore = "needs root: BPF"]
 fn while_flows_of_an_earlier_writer_may_go_on_the_gate_shows_none() {
     let node = Node::new();
     write(&node, |writer| {
