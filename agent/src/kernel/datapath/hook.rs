@@ -72,6 +72,13 @@ pub struct Chain {
     pub ingress_error: Option<String>,
 }
 
+impl Chain {
+    /// With what became of the ingress hook.
+    pub(super) fn with_ingress(self, followed: Result<()>) -> Self {
+        Self { ingress_error: followed.err().map(|error| format!("{error:#}")), ..self }
+    }
+}
+
 /// A program or filter at a hook.
 enum Queued {
     Tcx(u32),

@@ -160,6 +160,7 @@ impl Datapath {
         }
         if let Err(error) = self.attach(ifindex, interface, Hook::Egress) {
             // Another process may hold our links, whose pins are gone (EEXIST).
+            let ingress = self.follow_ingress(ifindex, interface);
             let Ok(Some(chain)) = hook::chain(ifindex, self.programs) else {
                 return Err(error);
             };
@@ -169,7 +170,7 @@ impl Datapath {
                 "our hooks are there without their pins: restarting the node or the interface removes them"
             );
             self.hooked.insert(ifindex);
-            return Ok(chain);
+            return Ok(chain.with_ingress(ingress));
         }
         let ingress = self.follow_ingress(ifindex, interface);
         // An earlier process may have used the other kind of hooks.
@@ -185,7 +186,7 @@ impl Datapath {
         let chain = chain.with_context(|| {
             format!("another program detached epguard from interface {interface} at once")
         })?;
-        Ok(Chain { ingress_error: ingress.err().map(|error| format!("{error:#}")), ..chain })
+        Ok(chain.with_ingress(ingress))
     }
 
     /// Attaches the ingress hook, or removes it.
