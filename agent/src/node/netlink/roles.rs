@@ -188,8 +188,11 @@ impl Roles {
     }
 
     /// True if no pod of this node can be behind the interface. Behind a macvlan's, an ipvlan's or an Open vSwitch's
-    /// interface, a VRF or an unknown kind, there may be pods as well.
+    /// interface, a VRF or an unknown kind, there may be pods as well; behind a port of a VRF, another network with the same addresses.
     fn leads_away(&self, interface: &Interface) -> bool {
+        if interface.master_kind == "vrf" {
+            return false;
+        }
         let wire = ["", "bond", "team"];
         match interface.kind.as_str() {
             "" => !interface.representor,
@@ -282,6 +285,9 @@ mod tests {
             for kind in ["", "bond", "team"] {
                 roles.add(&interface(2, kind));
                 assert_eq!(roles.number(2, |_| false), Some(Role::Uplink), "{kind}");
+                let vrf = "vrf".into();
+                roles.add(&Interface { master: Some(9), master_kind: vrf, ..interface(2, kind) });
+                assert_eq!(roles.number(2, |_| false), None, "{kind} of another network");
             }
         }
     }
