@@ -75,7 +75,13 @@ fn judge_by_service<const TEST: bool>(context: *mut __sk_buff, parsed: u32) -> O
         return PASS;
     }
     let found = find::<TEST>(context);
-    if matches!(found, Found::Nothing | Found::Direct) && leaves_for_orphan(context) {
+    let is_aimed_there = match found {
+        Found::Direct => true,
+        // A process of this node may answer what no hook has seen.
+        Found::Nothing => packet.opens() || skb.came_in_at() != 0,
+        _ => false,
+    };
+    if is_aimed_there && leaves_for_orphan(context) {
         return None;
     }
     let Some((key, meant)) = maps::aim(found) else {

@@ -84,7 +84,7 @@ impl Frame for Skb {
     fn is_routed(&self) -> bool {
         match self.came_in_at() {
             0 => source_interface(self.as_ptr().cast()) == 0,
-            came_in_at => maps::is_hooked(came_in_at),
+            came_in_at => maps::role(came_in_at).is_some(),
         }
     }
 

@@ -6,6 +6,7 @@ mod answered_early;
 use super::*;
 use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, unshare};
+use std::net::Ipv4Addr;
 
 const X: Addr = Addr::v4([10, 244, 1, 77]);
 const X6: Addr = Addr::v6([0xfd, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x77]);
@@ -143,6 +144,27 @@ fn a_packet_that_a_service_sent_to_an_orphan_ip_is_judged_by_the_service_alone()
     }
     rig.tracked = Some(Tracked::NONE);
     assert_eq!(rig.run(super::rig::BOTH, &frame).action, DROP, "no tracker knows it");
+}
+
+/// Packets to a process of the node meet no hook: its answer may be the first packet of a connection that is seen.
+#[test]
+#[ignore = "needs root: loads eBPF programs"]
+fn what_a_process_of_the_node_may_answer_passes_where_no_tracker_shows_that_it_called() {
+    let mut rig = rig();
+    ip(&format!("address add {}/32 dev lo", Ipv4Addr::from(SRC_V4)));
+    let client = (Addr::v4(SRC_V4), 40_000);
+    let called = Tracked::translated(client, (X, PORT), (X, PORT), TCP);
+    for (came_in_at, flags, tracked, action) in [
+        (0, SYN, Tracked::NONE, DROP),
+        (0, ACK, Tracked::NONE, PASS),
+        (0, ACK, called, DROP),
+        (LOOPBACK, ACK, Tracked::NONE, DROP),
+    ] {
+        rig.came_in_at = came_in_at;
+        rig.tracked = Some(tracked);
+        let frame = to(OWN, tagged(&[], &packet(X, TCP, &tcp(PORT, flags))));
+        assert_eq!(rig.run(super::rig::BOTH, &frame).action, action, "{came_in_at} {flags} {tracked:?}");
+    }
 }
 
 #[test]

@@ -86,7 +86,12 @@ impl<'a> Oracle<'a> {
         let leaves = matches!(self.tables.exit, Some(Role::Uplink | Role::Tunnel | Role::Stacked));
         let is_for_us = wire.receiver == [0; 6];
         let has_orphans = self.tables.view.terminated != 0;
-        let is_direct = matches!(asked(ip, tracked), Asked::Nothing | Asked::Itself);
+        let is_direct = match asked(ip, tracked) {
+            Asked::Itself => true,
+            // A process of this node may answer.
+            Asked::Nothing => self.come_in || ip.ports.is_some_and(|ports| ports.opens),
+            _ => false,
+        };
         let outcome = self.orphan(ip).filter(|_| has_orphans && leaves && is_for_us && is_direct);
         let to_device = self.tables.exit == Some(Role::Tunnel) && leads_to_device(ip.src, ip.dst);
         match outcome {
