@@ -1,5 +1,5 @@
-//! PASSED: the packet that this CPU's ingress hook let pass last, as its socket's Service does. The kernel forwards it on the same CPU before
-//! the next one, but where it has to wait, as for a neighbour's address.
+//! PASSED: packets that this CPU's ingress hook let pass lately, as their sockets' Services do. The kernel forwards them on the same CPU, one
+//! after another or a list at a time, but where they have to wait, as for a neighbour's address.
 
 use crate::clock::Clock;
 use aya_ebpf::btf_maps::PerCpuArray;
@@ -8,7 +8,10 @@ use epguard_common::{Addr, Packet};
 
 /// Written here.
 #[btf_map]
-static PASSED: PerCpuArray<Passed, 1> = PerCpuArray::new();
+static PASSED: PerCpuArray<Passed, PLACES> = PerCpuArray::new();
+
+/// A power of two. A packet that takes the place of another one ends its note.
+const PLACES: usize = 16;
 
 /// Longest time from one hook to the other.
 const FORWARDED_NS: u64 = 1_000_000;
@@ -25,17 +28,17 @@ struct Passed {
 /// Notes the packet.
 #[inline(always)]
 pub fn note_passed(packet: &Packet) {
-    let Some(entry) = PASSED.get_ptr_mut(0) else { return };
+    let Some(entry) = PASSED.get_ptr_mut(place(packet)) else { return };
     let passed =
         Passed { src: packet.src, dst: packet.dst, ports: ports(packet), at_ns: Clock::default().now_ns() };
     // SAFETY: this CPU's own element.
     unsafe { entry.write_volatile(passed) };
 }
 
-/// Whether the packet is the one that was noted.
+/// Whether the packet was noted.
 #[inline(always)]
 pub fn has_passed(packet: &Packet, now_ns: u64) -> bool {
-    let Some(entry) = PASSED.get_ptr_mut(0) else {
+    let Some(entry) = PASSED.get_ptr_mut(place(packet)) else {
         return false;
     };
     // SAFETY: as in `note_passed`; every bit pattern is a Passed.
@@ -54,4 +57,10 @@ fn differs(one: &Addr, other: &Addr) -> u32 {
 #[inline(always)]
 const fn ports(packet: &Packet) -> u64 {
     packet.src_port as u64 | (packet.dst_port as u64) << 16 | (packet.protocol as u64) << 32
+}
+
+/// Packets of one connection have the same.
+#[inline(always)]
+const fn place(packet: &Packet) -> u32 {
+    (packet.src_port ^ packet.dst_port) as u32 % PLACES as u32
 }
