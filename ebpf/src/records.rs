@@ -15,7 +15,10 @@ pub fn find<const TEST: bool>(context: *mut __sk_buff) -> Found {
         Found::from_number(if TEST { conntrack::read_test_entry() } else { conntrack::read_entry(context) });
     match found {
         Found::Conntrack => found,
-        Found::Unreadable if is_redirected_here() => Found::Direct,
+        Found::Unreadable if is_redirected_here() => {
+            maps::mean_itself();
+            Found::Direct
+        }
         _ if reads_cilium() && is_of_pod::<TEST>(context) && cilium::translated() != 0 => Found::Cilium,
         _ if socket::has_left_by(context) != 0 => Found::Socket,
         Found::Nothing => {
