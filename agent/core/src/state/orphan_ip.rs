@@ -43,8 +43,6 @@ struct LastPod {
     /// The lowest mode that annotations of the pod and its Namespace have asked for since. It never rises: a new entry
     /// in the map could miss a packet from the IP that arrives while the entry is written.
     mode: Mode,
-    /// Whether the Namespace has been seen, which may ask for less: until then the IP is no orphan.
-    is_bound_known: bool,
     /// When the API last showed the pod, or a packet was last aimed at the IP.
     last: Duration,
     /// Since when the pod is known to be dead.
@@ -182,11 +180,11 @@ impl OrphanIps {
     ) -> BTreeMap<Addr, OrphanIp> {
         for (ip, last_pod) in &mut self.last_pods {
             last_pod.listed_alive.get_or_insert_with(|| cluster.listed_alive_anywhere(*ip));
-            let pod = cluster.pods.get(last_pod.dead).map(|record| &record.pod);
-            last_pod.is_bound_known = pod.is_some_and(|pod| cluster.knows_namespace_of(pod));
-            if last_pod.is_bound_known {
-                let asked = pod.map(|pod| cluster.bound_of_pod(pod));
-                last_pod.mode = last_pod.mode.lower(asked.unwrap_or_default());
+            // A Namespace that was not seen yet may ask for less, and the mode never rises.
+            if let Some(record) = cluster.pods.get(last_pod.dead)
+                && cluster.knows_namespace_of(&record.pod)
+            {
+                last_pod.mode = last_pod.mode.lower(cluster.bound_of_pod(&record.pod));
             }
         }
         let last_pods = &self.last_pods;
@@ -204,11 +202,12 @@ impl OrphanIps {
         let may_be_held = |ip: Addr| routes.is_none_or(|routes| routes.may_lead_to(ip));
         let is_orphan = |ip: Addr, last_pod: &LastPod| {
             !(if ip.is_v4() { comes_v4 } else { comes_v6 })
-                && last_pod.is_bound_known
                 && last_pod.mode != Mode::Off
                 && last_owner(ip).is_none_or(|owner| owner == last_pod.dead)
                 && !may_be_held(ip)
-                && cluster.pods.get(last_pod.dead).is_some_and(|record| last_pod.is_dead_for_good(record))
+                && cluster.pods.get(last_pod.dead).is_some_and(|record| {
+                    last_pod.is_dead_for_good(record) && cluster.knows_namespace_of(&record.pod)
+                })
                 && is_unclaimed(cluster, ip)
                 && last_pod.listed_alive == Some(false)
         };
@@ -233,15 +232,7 @@ impl OrphanIps {
 
 impl LastPod {
     const fn new(dead: Uid, mode: Mode, now: Duration) -> Self {
-        Self {
-            dead,
-            mode,
-            is_bound_known: false,
-            last: now,
-            since: now,
-            confirmed: false,
-            listed_alive: None,
-        }
+        Self { dead, mode, last: now, since: now, confirmed: false, listed_alive: None }
     }
 
     fn is_dead_for_good(&self, record: &Record) -> bool {
