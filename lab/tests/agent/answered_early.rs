@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write as _};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::world::{World, dead_pod};
+use aya::maps::{HashMap, MapData};
 use epguard::kernel::maps;
-use epguard_common::{Outcome, RawRole, Reason, Role, Sum};
+use epguard_common::{Keyed, Outcome, RawRole, Reason, Role, Sum};
 use epguard_core::state::IpState;
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -44,7 +44,7 @@ async fn the_driver_sends_a_rst_for_each_syn_to_an_orphan_ip() {
         status.figures.ips.get(&IpState::Terminated) == Some(&1) && status.lease_ms > 0 && is_early
     });
 
-    leads_out(&world, "up0");
+    leads_out(&mut world, "up0");
 
     let own = world.netns.mac("up0").unwrap();
     // The sniffer receives every incoming skb before any TC program does.
@@ -76,16 +76,18 @@ async fn the_driver_sends_a_rst_for_each_syn_to_an_orphan_ip() {
     assert_eq!((rejected, received), (u64::from(FRAMES) + 1, 2));
 }
 
-/// Takes the interface for one that leads out of the node. The agent does not: a pod could be behind a tap.
-fn leads_out(world: &World, interface: &str) {
+/// Takes the interface for one that leads out of the node, once the agent has written what it knows of it. The agent does not: a pod
+/// could be behind a tap.
+fn leads_out(world: &mut World, interface: &str) {
     let index = world.netns.run(|| nix::net::if_::if_nametoindex(interface)).unwrap().unwrap();
-    let role = RawRole::from(Role::Uplink);
-    let hex = |word: u32| word.to_ne_bytes().map(|octet| format!("{octet:02x}")).join(" ");
-    let map = world.dir.join("bpf/epguard/v3/INTERFACES");
-    let (key, value) = (hex(index), format!("{} {}", hex(index), hex(role.number)));
-    let update = format!("map update pinned {} key hex {key} value hex {value}", map.display());
-    let status = Command::new("bpftool").args(update.split(' ')).status().unwrap();
-    assert!(status.success());
+    let pins = world.dir.join("bpf/epguard");
+    let interfaces = maps::open(&pins, "INTERFACES");
+    let mut interfaces: HashMap<MapData, u32, Keyed<u32, RawRole>> = interfaces.unwrap();
+    world.until("the interface is known", |_| {
+        interfaces.get(&index, 0).is_ok_and(|entry| entry.value.has(RawRole::TAKES_ANSWERS))
+    });
+    let number = Role::Uplink as u32 | RawRole::TAKES_ANSWERS;
+    interfaces.insert(index, Keyed::new(index, RawRole { number }), 0).unwrap();
 }
 
 /// A SYN from the client, by the router, to port 8080 of the dead pod; sequence number 7. XDP verifies no checksum.
