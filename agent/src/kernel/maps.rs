@@ -220,7 +220,7 @@ impl Writer {
     }
 
     /// Whether every interface has the hook that translates replies of redirected flows; true at the start. While one has not,
-    /// [`Writer::install_changes`] keeps new entries of BACKENDS for later: these packets are rejected or dropped.
+    /// [`Writer::install_changes`] keeps new endpoints out of BACKENDS: what only these could take is rejected or dropped.
     pub const fn translate_replies(&mut self, everywhere: bool) {
         self.translates_replies = everywhere;
     }

@@ -45,7 +45,8 @@ impl Attachments {
         if wanted == self.datapath.wants_ingress() {
             return;
         }
-        let (redirects, socket_lb) = (self.need.redirects, self.need.socket_lb);
+        let redirects = self.need.redirects;
+        let socket_lb = self.need.socket_lb;
         tracing::info!(wanted, redirects, socket_lb, "ingress hooks of all interfaces");
         self.datapath.want_ingress(wanted);
         self.check();
