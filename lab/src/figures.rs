@@ -1,6 +1,7 @@
 //! Figures of a benchmark: rows that were measured in turns, each beside its peer.
 
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 use std::{env, fmt};
 
 use comfy_table::presets::ASCII_MARKDOWN;
@@ -149,16 +150,25 @@ pub fn print(tables: &[Table]) -> ExitCode {
     ExitCode::FAILURE
 }
 
+const BETWEEN_PROGRESS: Duration = Duration::from_secs(10);
+
 /// Measures rows in turns, so that other work of the machine disturbs all of them alike. Every other round runs backwards: the
 /// machine's drift then favours no row. `measure` gets the row's index, and returns a figure for each table. The result is by
 /// row, then by table, then by round.
 pub fn in_turns<const TABLES: usize>(
-    rounds: usize,
+    rounds: u32,
     rows: usize,
     mut measure: impl FnMut(usize) -> [f64; TABLES],
 ) -> Vec<[Vec<f64>; TABLES]> {
     let mut samples = vec![[const { Vec::new() }; TABLES]; rows];
+    let begun = Instant::now();
+    let mut told = begun;
     for round in 0..rounds {
+        if told.elapsed() >= BETWEEN_PROGRESS {
+            told = Instant::now();
+            let left = begun.elapsed() / round * (rounds - round);
+            eprintln!("round {round} of {rounds}, {} s left", left.as_secs());
+        }
         for turn in 0..rows {
             let row = if round % 2 == 0 { turn } else { rows - 1 - turn };
             for (samples, sample) in samples[row].iter_mut().zip(measure(row)) {

@@ -45,7 +45,7 @@ const TO_SERVICE: [Contender; 2] = [
 ];
 
 /// Tables of packets a second by setup.
-pub(super) fn tables(stage: &mut Stage, rounds: usize) -> [Table; 2] {
+pub(super) fn tables(stage: &mut Stage, rounds: u32) -> [Table; 2] {
     stage.bed.node().enter().unwrap();
     let orphans = (0..16).map(|number| SocketAddrV4::new(orphan(number * 50), 8080));
     let to_orphans = Generator::new(&stage.bed, orphans);
@@ -58,7 +58,7 @@ pub(super) fn tables(stage: &mut Stage, rounds: usize) -> [Table; 2] {
 
 fn table(
     stage: &mut Stage,
-    rounds: usize,
+    rounds: u32,
     to: &str,
     contenders: &[Contender],
     mut generator: Generator,
