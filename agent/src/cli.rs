@@ -21,7 +21,8 @@ pub struct Cli {
 /// What to do: the table of verbs. Names, parsers, help and completions derive from it.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run the node agent: watch Kubernetes, attach the datapath, deny packets to endpoints that are proven stale
+    /// Run the node agent: watch Kubernetes, attach the datapath, deny packets to endpoints that
+    /// are proven stale
     Agent(Box<AgentArgs>),
     /// Show or switch what the datapath does with denials, at once and without a reload
     Mode(mode::ModeArgs),

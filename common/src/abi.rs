@@ -1,24 +1,26 @@
 //! Map keys and map values: `repr(C)`, fixed width, no implicit padding, all-zero is safe.
 //!
-//! Addresses and UIDs are octets in network order; ports and everything else are host order, so that
-//! `bpftool map dump` shows ports as people know them. A change here is a new [`ABI_VERSION`], because a
-//! pinned map of another shape would be misread.
+//! Addresses and UIDs are octets in network order; ports and everything else are host order, so
+//! that `bpftool map dump` shows ports as people know them. A change here is a new [`ABI_VERSION`],
+//! because a pinned map of another shape would be misread.
 
 use crate::{Addr, Packet, Rate, Uid};
 
 /// Part of the pin path: `<pin-dir>/v3/OWNERS`.
 pub const ABI_VERSION: u32 = 3;
 
-/// `skb->tc_index` of packets that epguard has rewritten: its own answers, and replies of redirected flows. The hook that one passes
-/// next must not take it for a packet of the pod that it shows. The low five bits, which Cilium uses, are clear.
+/// `skb->tc_index` of packets that epguard has rewritten: its own answers, and replies of
+/// redirected flows. The hook that one passes next must not take it for a packet of the pod that it
+/// shows. The low five bits, which Cilium uses, are clear.
 pub const ANSWER: u32 = 0x7ec0;
 
-/// Source of the Ethernet header of packets that enter the stack in the name of an endpoint, in transmission order: locally
-/// administered, and no interface's. The holder's own address there would teach bridges where the holder is not.
+/// Source of the Ethernet header of packets that enter the stack in the name of an endpoint, in
+/// transmission order: locally administered, and no interface's. The holder's own address there
+/// would teach bridges where the holder is not.
 pub const ANSWER_MAC: [u8; 6] = [0x02, b'e', b'p', b'g', 0, 0];
 
-/// OWNERS: IP -> the pod that publishes it. For people, reports and audits, and for redirected flows: they go only to a
-/// pod that still has its IP. No packet passes because of it.
+/// OWNERS: IP -> the pod that publishes it. For people, reports and audits, and for redirected
+/// flows: they go only to a pod that still has its IP. No packet passes because of it.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Owner {
@@ -77,7 +79,8 @@ pub struct Vip {
 }
 
 impl Vip {
-    /// The destination of a packet. In words: the kernel reads keys so, and has to wait where smaller fields were written.
+    /// The destination of a packet. In words: the kernel reads keys so, and has to wait where
+    /// smaller fields were written.
     #[inline(always)]
     pub const fn of(packet: &Packet) -> Self {
         let [a, b, c, d] = packet.dst.words();
@@ -90,7 +93,8 @@ impl Vip {
 
 /// Value of SERVICES, behind its key: the number of a Service with a denial.
 ///
-/// No number is given twice while the maps exist: a denial of an earlier Service denies nothing of a later one.
+/// No number is given twice while the maps exist: a denial of an earlier Service denies nothing of
+/// a later one.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct ServiceNumber {
@@ -131,7 +135,14 @@ impl DenialKey {
     pub const fn new(addr: Addr, service: ServiceNumber, port: u16, protocol: u8) -> Self {
         let [a, b, c, d] = addr.words();
         let [p0, p1] = port.to_ne_bytes();
-        let words = [a, b, c, d, service.number, u32::from_ne_bytes([p0, p1, protocol, 0])];
+        let words = [
+            a,
+            b,
+            c,
+            d,
+            service.number,
+            u32::from_ne_bytes([p0, p1, protocol, 0]),
+        ];
         // SAFETY: both are 24 octets without padding, and every bit pattern is a DenialKey.
         unsafe { core::mem::transmute(words) }
     }
@@ -147,8 +158,8 @@ impl DenialKey {
 mod tests {
     use super::*;
     use crate::{
-        BUCKETS, Backend, Backends, Call, Connection, Count, DenialCount, Entry, Event, Flow, Gate, Mac,
-        Rate, RawConfig, RawDenial, RawRole, Redirected, Return, Terminated, Tuple, View,
+        BUCKETS, Backend, Backends, Call, Connection, Count, DenialCount, Entry, Event, Flow, Gate,
+        Mac, Rate, RawConfig, RawDenial, RawRole, Redirected, Return, Terminated, Tuple, View,
     };
 
     #[test]
@@ -166,7 +177,10 @@ mod tests {
         assert_eq!(size_of::<DenialCount>(), 5 * 3 * 8 + 8);
         assert_eq!(size_of::<RawDenial>(), 3 * 16 + 5 * 4);
         assert_eq!(size_of::<Rate>(), 8 + 4 + 4 + 8);
-        assert_eq!(size_of::<Terminated>(), 16 + 4 * 8 + size_of::<Rate>() + 4 + 4);
+        assert_eq!(
+            size_of::<Terminated>(),
+            16 + 4 * 8 + size_of::<Rate>() + 4 + 4
+        );
         assert_eq!(size_of::<RawRole>(), 4);
         assert_eq!(size_of::<Mac>(), 6 + 2);
         assert_eq!(size_of::<Backend>(), 16 + 16 + 2 + 2);

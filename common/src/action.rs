@@ -130,12 +130,14 @@ impl Outcome {
 
     /// The outcomes of enforced denials: the packet does not reach its destination.
     pub fn stopped() -> impl Iterator<Item = Self> + Clone {
-        Self::ALL.into_iter().filter(|outcome| matches!(outcome.effect(), Effect::Stopped(_)))
+        Self::ALL
+            .into_iter()
+            .filter(|outcome| matches!(outcome.effect(), Effect::Stopped(_)))
     }
 }
 
-/// Value of `DENIAL_COUNTS`, per CPU, by the key of the denial (`terminated`: Service, port and protocol 0): the denied packets
-/// by what became of them.
+/// Value of `DENIAL_COUNTS`, per CPU, by the key of the denial (`terminated`: Service, port and
+/// protocol 0): the denied packets by what became of them.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DenialCount {
@@ -200,7 +202,9 @@ mod tests {
     #[test]
     fn every_action_has_one_outcome_and_every_denial_has_a_count_of_its_own() {
         let actions: BTreeSet<Effect> = Outcome::stopped().map(Outcome::effect).collect();
-        let chosen = Action::ALL.into_iter().filter(|action| *action != Action::Unset);
+        let chosen = Action::ALL
+            .into_iter()
+            .filter(|action| *action != Action::Unset);
         assert_eq!(actions, chosen.map(Effect::Stopped).collect());
         assert_eq!(Outcome::stopped().count(), actions.len());
 
@@ -210,7 +214,10 @@ mod tests {
                 assert_eq!(*count, Count::default(), "{outcome} shares its count");
                 *count = Count::one(1, false);
             } else {
-                assert!(!Outcome::of_denials().any(|denial| denial == outcome), "{outcome} has no count");
+                assert!(
+                    !Outcome::of_denials().any(|denial| denial == outcome),
+                    "{outcome} has no count"
+                );
             }
         }
         assert_eq!(counts.each().count(), Outcome::of_denials().count());

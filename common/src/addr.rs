@@ -20,7 +20,11 @@ impl Addr {
     /// From the 4 octets of an IPv4 header, network order.
     #[inline]
     pub const fn v4(o: [u8; 4]) -> Self {
-        Self { octets: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, o[0], o[1], o[2], o[3]] }
+        Self {
+            octets: [
+                0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, o[0], o[1], o[2], o[3],
+            ],
+        }
     }
 
     /// From the 16 octets of an IPv6 header, network order.
@@ -29,8 +33,9 @@ impl Addr {
         Self { octets }
     }
 
-    /// From the 4 words of an IPv6 header, or of a v4-mapped address, as they lie in memory. In words, because the
-    /// compiler for BPF otherwise carries each octet around in a register of its own.
+    /// From the 4 words of an IPv6 header, or of a v4-mapped address, as they lie in memory. In
+    /// words, because the compiler for BPF otherwise carries each octet around in a register of its
+    /// own.
     #[inline]
     pub const fn from_words(words: [u32; 4]) -> Self {
         // SAFETY: both are 16 octets without padding, and every bit pattern is an Addr.
@@ -62,8 +67,8 @@ impl Addr {
         IpAddr::V6(Ipv6Addr::from_octets(self.octets)).to_canonical()
     }
 
-    /// Whether this is the address of one host that others can reach: not unspecified, loopback, multicast, broadcast or
-    /// reserved. In words, for the programs.
+    /// Whether this is the address of one host that others can reach: not unspecified, loopback,
+    /// multicast, broadcast or reserved. In words, for the programs.
     #[inline]
     pub const fn is_one_host(self) -> bool {
         let [a, b, c, d] = self.words();
@@ -118,20 +123,32 @@ mod tests {
     #[test]
     fn an_ipv4_address_is_v4_mapped_and_reads_back_as_ipv4() {
         let addr = Addr::from("10.244.1.10".parse::<IpAddr>().unwrap());
-        assert_eq!(addr.octets[..12], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff]);
+        assert_eq!(
+            addr.octets[..12],
+            [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff]
+        );
         assert_eq!(addr, Addr::v4([10, 244, 1, 10]));
         assert_eq!(addr.to_string(), "10.244.1.10");
-        assert_eq!(addr, Addr::from("::ffff:10.244.1.10".parse::<IpAddr>().unwrap()));
+        assert_eq!(
+            addr,
+            Addr::from("::ffff:10.244.1.10".parse::<IpAddr>().unwrap())
+        );
     }
 
     #[test]
     fn only_reachable_unicast_addresses_are_one_host() {
         let parse = |text: &str| Addr::from(text.parse::<IpAddr>().unwrap());
-        for text in ["10.244.1.10", "192.168.0.255", "223.255.255.255", "fd00::1", "fe80::1", "1::"] {
+        for text in [
+            "10.244.1.10",
+            "192.168.0.255",
+            "223.255.255.255",
+            "fd00::1",
+            "fe80::1",
+            "1::",
+        ] {
             assert!(parse(text).is_one_host(), "{text}");
         }
-        let others =
-            "0.0.0.0 0.1.2.3 127.0.0.1 127.255.0.1 224.0.0.1 240.0.0.1 255.255.255.255 :: ::1 ff02::1";
+        let others = "0.0.0.0 0.1.2.3 127.0.0.1 127.255.0.1 224.0.0.1 240.0.0.1 255.255.255.255 :: ::1 ff02::1";
         for text in others.split(' ') {
             assert!(!parse(text).is_one_host(), "{text}");
         }

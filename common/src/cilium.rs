@@ -1,12 +1,16 @@
-//! Cilium's maps, as its programs write them where they translate Services: keys and values that epguard looks up.
+//! Cilium's maps, as its programs write them where they translate Services: keys and values that
+//! epguard looks up.
 //!
-//! All fields are in network order, so they are copied as they lie in memory. The layouts are those of Cilium 1.14 to 1.21
-//! (`struct ipv4_ct_tuple`, `ct_entry`, `lb4_reverse_nat`, `ipv4_revnat_tuple` and `ipv4_revnat_entry` in its `bpf/lib`, each with its
-//! twin for IPv6); docs/cilium.md cites each. The agent looks at type and sizes of each map before the programs use it.
+//! All fields are in network order, so they are copied as they lie in memory. The layouts are those
+//! of Cilium 1.14 to 1.21 (`struct ipv4_ct_tuple`, `ct_entry`, `lb4_reverse_nat`,
+//! `ipv4_revnat_tuple` and `ipv4_revnat_entry` in its `bpf/lib`, each with its twin for IPv6);
+//! docs/cilium.md cites each. The agent looks at type and sizes of each map before the programs use
+//! it.
 
 use crate::{Addr, Packet, Vip};
 
-/// Key of `cilium_ct4_global` and `cilium_ct_any4_global`: a connection that a pod of this node opened.
+/// Key of `cilium_ct4_global` and `cilium_ct_any4_global`: a connection that a pod of this node
+/// opened.
 #[repr(C, packed)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Connection4 {
@@ -129,7 +133,12 @@ impl Socket4 {
     /// The socket of a packet of IPv4 with ports.
     #[inline(always)]
     pub const fn from_cookie(cookie: u64, packet: &Packet) -> Self {
-        Self { cookie, backend: packet.dst.words()[3], backend_port: packet.dst_port.to_be(), reserved: 0 }
+        Self {
+            cookie,
+            backend: packet.dst.words()[3],
+            backend_port: packet.dst_port.to_be(),
+            reserved: 0,
+        }
     }
 }
 
@@ -151,7 +160,12 @@ impl Service4 {
     /// The Service's address, for a protocol.
     #[inline(always)]
     pub const fn vip(self, protocol: u8) -> Vip {
-        Vip { addr: Addr::from_v4_word(self.addr), port: u16::from_be(self.port), protocol, reserved: 0 }
+        Vip {
+            addr: Addr::from_v4_word(self.addr),
+            port: u16::from_be(self.port),
+            protocol,
+            reserved: 0,
+        }
     }
 }
 
@@ -159,7 +173,8 @@ impl Service6 {
     /// The Service's address, for a protocol.
     #[inline(always)]
     pub const fn vip(self, protocol: u8) -> Vip {
-        // Word by word: as a whole they would be copied by a function, which takes a stack of its own.
+        // Word by word: as a whole they would be copied by a function, which takes a stack of its
+        // own.
         let [first, second, third, last] = self.addr;
         Vip {
             addr: Addr::from_words([first, second, third, last]),
@@ -199,13 +214,22 @@ mod tests {
         assert_eq!(core::mem::offset_of!(ConnectionEntry, reversal), 38);
         assert_eq!((size_of::<Service4>(), size_of::<Service6>()), (6, 18));
         assert_eq!((size_of::<Socket4>(), size_of::<Socket6>()), (16, 32));
-        assert_eq!((size_of::<SocketService4>(), size_of::<SocketService6>()), (8, 20));
+        assert_eq!(
+            (size_of::<SocketService4>(), size_of::<SocketService6>()),
+            (8, 20)
+        );
     }
 
     #[test]
     fn a_key_has_the_octets_that_cilium_writes() {
         let (src, dst) = (Addr::v4([10, 0, 1, 2]), Addr::v4([10, 0, 2, 3]));
-        let packet = Packet { src, dst, src_port: 0x1234, dst_port: 80, ..SYN };
+        let packet = Packet {
+            src,
+            dst,
+            src_port: 0x1234,
+            dst_port: 80,
+            ..SYN
+        };
         // SAFETY: 14 octets without padding.
         let octets: [u8; 14] = unsafe { core::mem::transmute(Connection4::from_packet(&packet)) };
         assert_eq!(octets, [10, 0, 1, 2, 10, 0, 2, 3, 0, 80, 0x12, 0x34, 6, 0]);
@@ -214,23 +238,41 @@ mod tests {
         assert_eq!(octets, [7, 0, 0, 0, 0, 0, 0, 0, 10, 0, 2, 3, 0, 80, 0, 0]);
 
         let (client, backend) = ([0xfd; 16], [0x20; 16]);
-        let packet = Packet { src: Addr::v6(client), dst: Addr::v6(backend), ..packet };
+        let packet = Packet {
+            src: Addr::v6(client),
+            dst: Addr::v6(backend),
+            ..packet
+        };
         // SAFETY: 38 octets without padding.
         let octets: [u8; 38] = unsafe { core::mem::transmute(Connection6::from_packet(&packet)) };
-        assert_eq!(octets[..], [&client[..], &backend, &[0, 80, 0x12, 0x34, 6, 0]].concat());
+        assert_eq!(
+            octets[..],
+            [&client[..], &backend, &[0, 80, 0x12, 0x34, 6, 0]].concat()
+        );
         // SAFETY: 32 octets without padding.
         let octets: [u8; 32] = unsafe { core::mem::transmute(Socket6::from_cookie(7, &packet)) };
         assert_eq!(
             octets[..],
-            [&[7, 0, 0, 0, 0, 0, 0, 0], &backend[..], &[0, 80, 0, 0, 0, 0, 0, 0]].concat()
+            [
+                &[7, 0, 0, 0, 0, 0, 0, 0],
+                &backend[..],
+                &[0, 80, 0, 0, 0, 0, 0, 0]
+            ]
+            .concat()
         );
     }
 
     #[test]
     fn a_service_is_read_as_cilium_wrote_it() {
-        let vip = |addr| Vip { addr, port: 80, protocol: 6, reserved: 0 };
+        let vip = |addr| Vip {
+            addr,
+            port: 80,
+            protocol: 6,
+            reserved: 0,
+        };
         // SAFETY: 8 octets without padding, and every bit pattern is a SocketService4.
-        let at_socket: SocketService4 = unsafe { core::mem::transmute([10u8, 96, 0, 1, 0, 80, 3, 0]) };
+        let at_socket: SocketService4 =
+            unsafe { core::mem::transmute([10u8, 96, 0, 1, 0, 80, 3, 0]) };
         assert_eq!(at_socket.vip(6), vip(Addr::v4([10, 96, 0, 1])));
         let mut octets = [0xfdu8; 20];
         octets[16..].copy_from_slice(&[0, 80, 3, 0]);

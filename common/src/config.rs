@@ -13,7 +13,8 @@ pub struct Config<M = Mode, A = Action> {
     pub mode: M,
     /// Bound per reason.
     pub reasons: PerReason<M>,
-    /// The bounds that the operator set: a reason with a wrong denial is in observe until `epguard mode` sets it again.
+    /// The bounds that the operator set: a reason with a wrong denial is in observe until
+    /// `epguard mode` sets it again.
     pub configured: PerReason<M>,
     /// The action per reason, for denials without an action of their own.
     pub actions: PerReason<A>,
@@ -27,7 +28,8 @@ pub struct Config<M = Mode, A = Action> {
     pub from_config_map: u32,
 }
 
-/// CONFIG as the map holds it: numbers instead of enums, as a person may have written any number with bpftool.
+/// CONFIG as the map holds it: numbers instead of enums, as a person may have written any number
+/// with bpftool.
 pub type RawConfig = Config<u32, u32>;
 
 impl RawConfig {
@@ -64,8 +66,8 @@ impl From<Config> for RawConfig {
 /// The mode of each reason; what is in force is the lower of this and [`Config::mode`].
 pub type ReasonModes = PerReason<Mode>;
 
-/// VIEW, one element: the agent's view with its lease. Written by the agent's map writer only, so that
-/// switching the mode and renewing the lease never overwrite each other.
+/// VIEW, one element: the agent's view with its lease. Written by the agent's map writer only, so
+/// that switching the mode and renewing the lease never overwrite each other.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct View {
@@ -77,14 +79,15 @@ pub struct View {
     pub terminated: u32,
     /// Not 0: flows are redirected, or some that were still go on.
     pub flows: u32,
-    /// Where [`crate::Entry`] begins in the kernel's `struct nf_conn`; 0: not known, so the programs read no entry.
+    /// Where [`crate::Entry`] begins in the kernel's `struct nf_conn`; 0: not known, so the
+    /// programs read no entry.
     pub entry_at: u32,
     /// Not 0: the programs look up connections in Cilium's maps.
     pub cilium: u32,
     /// [`View::FOUND`], [`View::HOOKED`]; 0: no socket load balancer is known on this node.
     pub socket_lb: u32,
-    /// Which connections of sockets count, [`crate::Connection::epoch`]. The agent draws another number whenever hooks may have
-    /// missed a call.
+    /// Which connections of sockets count, [`crate::Connection::epoch`]. The agent draws another
+    /// number whenever hooks may have missed a call.
     pub socket_lb_epoch: u32,
     /// The greatest [`crate::ServiceNumber`] that was given.
     pub last_service: u32,
@@ -112,7 +115,8 @@ impl View {
         self.suspects == 0 && self.terminated == 0 && self.flows == 0
     }
 
-    /// Whether every packet passes the ingress hook without a lookup: it judges no Service but by sockets.
+    /// Whether every packet passes the ingress hook without a lookup: it judges no Service but by
+    /// sockets.
     #[inline]
     pub const fn is_idle_at_ingress(&self) -> bool {
         let by_socket = self.socket_lb != 0 && self.suspects != 0;
@@ -128,17 +132,27 @@ mod tests {
     fn settings_are_read_as_they_were_written_and_unknown_numbers_are_off() {
         let config = Config {
             mode: Mode::Enforce,
-            actions: PerReason { reused: Action::Capture, ..PerReason::default() },
+            actions: PerReason {
+                reused: Action::Capture,
+                ..PerReason::default()
+            },
             capture: 4,
             ..Config::default()
         };
         assert_eq!(RawConfig::from(config).checked(), config);
-        let garbage = RawConfig { mode: 77, ..config.into() };
-        assert_eq!([garbage, RawConfig::default()].map(|raw| raw.checked().mode), [Mode::Off; 2]);
+        let garbage = RawConfig {
+            mode: 77,
+            ..config.into()
+        };
+        assert_eq!(
+            [garbage, RawConfig::default()].map(|raw| raw.checked().mode),
+            [Mode::Off; 2]
+        );
     }
 
     #[test]
-    fn the_view_is_idle_without_entries_and_the_ingress_hook_with_suspects_but_no_socket_load_balancer() {
+    fn the_view_is_idle_without_entries_and_the_ingress_hook_with_suspects_but_no_socket_load_balancer()
+     {
         let with = |change: fn(&mut View)| {
             let mut view = View::default();
             change(&mut view);
@@ -149,7 +163,11 @@ mod tests {
             (with(|view| view.suspects = 1), false, true),
             (with(|view| view.terminated = 1), false, true),
             (with(|view| view.flows = 1), false, false),
-            (with(|view| (view.suspects, view.socket_lb) = (1, View::FOUND)), false, false),
+            (
+                with(|view| (view.suspects, view.socket_lb) = (1, View::FOUND)),
+                false,
+                false,
+            ),
         ] {
             let idle = (view.is_idle(), view.is_idle_at_ingress());
             assert_eq!(idle, (is_idle, is_idle_at_ingress), "{view:?}");

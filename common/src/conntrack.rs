@@ -3,7 +3,8 @@
 use crate::packet::Extension;
 use crate::{Addr, Packet, Transport, Vip};
 
-/// `struct nf_conntrack_tuple` of the kernel, the same from Linux 5.14 to 6.18. The agent compares it with the kernel's BTF.
+/// `struct nf_conntrack_tuple` of the kernel, the same from Linux 5.14 to 6.18. The agent compares
+/// it with the kernel's BTF.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Tuple {
@@ -35,7 +36,8 @@ pub struct Entry {
     pub reply: Tuple,
 }
 
-/// `sk_buff._nfct`: the address of an entry, with its `enum ip_conntrack_info` in the low three bits.
+/// `sk_buff._nfct`: the address of an entry, with its `enum ip_conntrack_info` in the low three
+/// bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reference(pub u64);
 
@@ -92,7 +94,9 @@ impl Entry {
     /// What the entry records about a packet that leaves, after DNAT.
     #[inline(always)]
     pub fn read(&self, reference: Reference, packet: &Packet) -> Record {
-        let Self { original, reply, .. } = self;
+        let Self {
+            original, reply, ..
+        } = self;
         if original.family == 0 {
             return Record::None;
         }
@@ -143,8 +147,8 @@ impl Tuple {
     }
 }
 
-/// Whether it is a fragment that shows an extension header's number in place of its protocol, as of a datagram with destination
-/// options (RFC 8200 section 4.5).
+/// Whether it is a fragment that shows an extension header's number in place of its protocol, as of
+/// a datagram with destination options (RFC 8200 section 4.5).
 #[inline(always)]
 fn hides_protocol(packet: &Packet) -> bool {
     packet.transport == Transport::Fragment
@@ -154,7 +158,11 @@ fn hides_protocol(packet: &Packet) -> bool {
 
 #[inline(always)]
 fn addr(is_v4: bool, words: [u32; 4]) -> Addr {
-    if is_v4 { Addr::from_v4_word(words[0]) } else { Addr::from_words(words) }
+    if is_v4 {
+        Addr::from_v4_word(words[0])
+    } else {
+        Addr::from_words(words)
+    }
 }
 
 const AF_INET: u16 = 2;

@@ -16,7 +16,11 @@ impl Count {
     /// One packet.
     #[inline]
     pub const fn one(bytes: u32, opens: bool) -> Self {
-        Self { packets: 1, bytes: bytes as u64, openings: opens as u64 }
+        Self {
+            packets: 1,
+            bytes: bytes as u64,
+            openings: opens as u64,
+        }
     }
 
     /// Both together.
@@ -48,9 +52,26 @@ mod tests {
 
     #[test]
     fn a_count_that_fell_began_anew() {
-        let (five, seven) =
-            (Count { packets: 5, bytes: 50, openings: 1 }, Count { packets: 7, bytes: 90, openings: 1 });
-        assert_eq!(seven.since(five), Count { packets: 2, bytes: 40, openings: 0 });
+        let (five, seven) = (
+            Count {
+                packets: 5,
+                bytes: 50,
+                openings: 1,
+            },
+            Count {
+                packets: 7,
+                bytes: 90,
+                openings: 1,
+            },
+        );
+        assert_eq!(
+            seven.since(five),
+            Count {
+                packets: 2,
+                bytes: 40,
+                openings: 0
+            }
+        );
         assert_eq!(five.since(seven), five);
     }
 }

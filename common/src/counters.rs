@@ -31,10 +31,20 @@ mod tests {
 
     #[test]
     fn each_reason_and_outcome_has_an_element_of_its_own() {
-        let pairs = || Reason::ALL.into_iter().flat_map(|r| Outcome::ALL.map(|o| (r, o)));
-        let elements: BTreeSet<u32> = pairs().map(|(reason, outcome)| counter(reason, outcome)).collect();
+        let pairs = || {
+            Reason::ALL
+                .into_iter()
+                .flat_map(|r| Outcome::ALL.map(|o| (r, o)))
+        };
+        let elements: BTreeSet<u32> = pairs()
+            .map(|(reason, outcome)| counter(reason, outcome))
+            .collect();
         assert_eq!(elements.len(), pairs().count());
-        assert!(elements.iter().all(|element| (*element as usize) < COUNTERS));
+        assert!(
+            elements
+                .iter()
+                .all(|element| (*element as usize) < COUNTERS)
+        );
         assert!(Outcome::ALL.len() <= OUTCOMES as usize && Reason::ALL.len() <= REASONS as usize);
         assert_eq!(counter(Reason::Reused, Outcome::Observed), 65);
         for (reason, outcome) in pairs() {

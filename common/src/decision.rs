@@ -38,8 +38,8 @@ impl Decision {
         }
     }
 
-    /// The part of the decision that an XDP program carries out. It passes the rest, and the TC program behind it decides
-    /// again. `can_reject`: whether the XDP program can write the answer.
+    /// The part of the decision that an XDP program carries out. It passes the rest, and the TC
+    /// program behind it decides again. `can_reject`: whether the XDP program can write the answer.
     #[inline(always)]
     pub fn before_tc(self, can_reject: impl FnOnce() -> bool) -> Self {
         match self {
@@ -55,15 +55,22 @@ impl Verdict {
     #[inline]
     pub const fn counted_as(self, decision: Decision) -> Option<(Reason, Outcome)> {
         match (self.counted(), decision) {
-            (Some((reason, Outcome::Dropped)), Decision::Reject) => Some((reason, Outcome::Rejected)),
-            (Some((reason, Outcome::Dropped)), Decision::Redirect) => Some((reason, Outcome::Redirected)),
-            (Some((reason, Outcome::Dropped)), Decision::Capture) => Some((reason, Outcome::Captured)),
+            (Some((reason, Outcome::Dropped)), Decision::Reject) => {
+                Some((reason, Outcome::Rejected))
+            }
+            (Some((reason, Outcome::Dropped)), Decision::Redirect) => {
+                Some((reason, Outcome::Redirected))
+            }
+            (Some((reason, Outcome::Dropped)), Decision::Capture) => {
+                Some((reason, Outcome::Captured))
+            }
             (counted, _) => counted,
         }
     }
 }
 
-/// What the choice looks up. Each lookup happens only where its result matters, in the order of the methods.
+/// What the choice looks up. Each lookup happens only where its result matters, in the order of the
+/// methods.
 pub trait ActionModel {
     /// The packet's octets.
     type Frame: Bytes;
@@ -80,21 +87,27 @@ pub trait ActionModel {
     fn backend(&self, packet: &Packet) -> Option<Self::Backend>;
     /// Whether OWNERS shows the endpoint's pod at its IP.
     fn is_live(&self, backend: &Self::Backend) -> bool;
-    /// Whether the node has a route to the live endpoint that redirected packets may take. The last endpoint that has one is
-    /// where [`Decision::Redirect`] goes.
+    /// Whether the node has a route to the live endpoint that redirected packets may take. The last
+    /// endpoint that has one is where [`Decision::Redirect`] goes.
     fn has_route(&self, packet: &Packet, backend: &Self::Backend) -> bool;
     /// Whether the link layer brought the frame to more than one host.
     fn is_to_many(&self) -> bool;
     /// Whether the limits of the denied IP and of the node have room for one more answer.
     fn has_room(&self) -> bool;
-    /// Whether an answer finds a way to the client. The last one that was found is where [`Decision::Reject`] sends it.
+    /// Whether an answer finds a way to the client. The last one that was found is where
+    /// [`Decision::Reject`] sends it.
     fn has_way(&self) -> bool;
 }
 
-/// Chooses what becomes of a judged packet. An action that is not possible falls back: redirect to reject, reject to drop.
+/// Chooses what becomes of a judged packet. An action that is not possible falls back: redirect to
+/// reject, reject to drop.
 #[inline(always)]
 pub fn decide<M: ActionModel>(packet: &Packet, verdict: Verdict, model: &M) -> Decision {
-    let Verdict::Deny { reason, enforce: true } = verdict else {
+    let Verdict::Deny {
+        reason,
+        enforce: true,
+    } = verdict
+    else {
         return Decision::Pass;
     };
     let action = model.own_action().or(model.configured_action(reason));
@@ -112,16 +125,22 @@ pub fn decide<M: ActionModel>(packet: &Packet, verdict: Verdict, model: &M) -> D
     if !model.has_room() {
         return Decision::DropUnanswered;
     }
-    if model.has_way() { Decision::Reject } else { Decision::DropUnanswerable }
+    if model.has_way() {
+        Decision::Reject
+    } else {
+        Decision::DropUnanswerable
+    }
 }
 
-/// Whether the packet may be answered. `is_to_many`: the link layer brought it to more than one host.
+/// Whether the packet may be answered. `is_to_many`: the link layer brought it to more than one
+/// host.
 #[inline(always)]
 pub fn can_answer<B: Bytes>(bytes: &B, packet: &Packet, is_to_many: bool) -> bool {
     !is_to_many && is_answerable(bytes, packet)
 }
 
-/// Whether the packet opens a flow that can go to a live endpoint. UDP does not show whether it opens a flow.
+/// Whether the packet opens a flow that can go to a live endpoint. UDP does not show whether it
+/// opens a flow.
 #[inline(always)]
 fn can_redirect<M: ActionModel>(packet: &Packet, model: &M) -> bool {
     is_redirectable(model.frame(), packet)

@@ -10,7 +10,10 @@ fn decided(packet: &Packet, own: Action, node: Node) -> Decision {
 
 #[test]
 fn every_action_is_counted_as_its_own_outcome() {
-    for action in Action::ALL.into_iter().filter(|action| *action != Action::Unset) {
+    for action in Action::ALL
+        .into_iter()
+        .filter(|action| *action != Action::Unset)
+    {
         let (_, outcome) = DENIED.counted_as(decided(&SYN, action, DENYING)).unwrap();
         assert_eq!(outcome.effect(), Effect::Stopped(action), "{action}");
     }
@@ -27,9 +30,20 @@ fn every_action_is_counted_as_its_own_outcome() {
 
 #[test]
 fn only_an_enforced_denial_does_more_than_pass() {
-    let redirect = Node { own: Action::Redirect, ..DENYING };
-    for verdict in [Verdict::Clear, Verdict::Pass(Reason::Reused, Outcome::Off), OBSERVED] {
-        assert_eq!(decide(&SYN, verdict, &redirect), Decision::Pass, "{verdict:?}");
+    let redirect = Node {
+        own: Action::Redirect,
+        ..DENYING
+    };
+    for verdict in [
+        Verdict::Clear,
+        Verdict::Pass(Reason::Reused, Outcome::Off),
+        OBSERVED,
+    ] {
+        assert_eq!(
+            decide(&SYN, verdict, &redirect),
+            Decision::Pass,
+            "{verdict:?}"
+        );
     }
 }
 
@@ -46,35 +60,146 @@ fn the_denials_own_action_comes_before_that_of_config() {
         (Action::Redirect, Action::Drop, Decision::Redirect),
         (Action::Capture, Action::Drop, Decision::Capture),
     ] {
-        assert_eq!(decided(&SYN, own, Node { configured, ..DENYING }), expected, "{own:?} {configured:?}");
+        assert_eq!(
+            decided(
+                &SYN,
+                own,
+                Node {
+                    configured,
+                    ..DENYING
+                }
+            ),
+            expected,
+            "{own:?} {configured:?}"
+        );
     }
 }
 
 #[test]
 fn a_packet_that_cannot_be_redirected_is_rejected_and_one_that_must_not_be_answered_is_dropped() {
-    let with = |fragmentation, tcp_flags| Node { octets: Octets { fragmentation, tcp_flags }, ..DENYING };
+    let with = |fragmentation, tcp_flags| Node {
+        octets: Octets {
+            fragmentation,
+            tcp_flags,
+        },
+        ..DENYING
+    };
     let (redirect, reject) = (Action::Redirect, Action::Reject);
-    let datagram = Packet { protocol: 17, ..ACK };
-    let tagged = Packet { network_at: 4, transport_at: 24, ..SYN };
-    let fragment = Packet { transport: Transport::Fragment, ..SYN };
+    let datagram = Packet {
+        protocol: 17,
+        ..ACK
+    };
+    let tagged = Packet {
+        network_at: 4,
+        transport_at: 24,
+        ..SYN
+    };
+    let fragment = Packet {
+        transport: Transport::Fragment,
+        ..SYN
+    };
     for (name, packet, own, node, expected) in [
-        ("a first fragment", SYN, redirect, with(0x20, 2), Decision::Reject),
-        ("no live endpoint", SYN, redirect, Node { backend: None, ..DENYING }, Decision::Reject),
-        ("its IP is not its own", SYN, redirect, Node { live: false, ..DENYING }, Decision::Reject),
-        ("no route to it", SYN, redirect, Node { route: false, ..DENYING }, Decision::Reject),
-        ("an open TCP connection", ACK, redirect, DENYING, Decision::Reject),
+        (
+            "a first fragment",
+            SYN,
+            redirect,
+            with(0x20, 2),
+            Decision::Reject,
+        ),
+        (
+            "no live endpoint",
+            SYN,
+            redirect,
+            Node {
+                backend: None,
+                ..DENYING
+            },
+            Decision::Reject,
+        ),
+        (
+            "its IP is not its own",
+            SYN,
+            redirect,
+            Node {
+                live: false,
+                ..DENYING
+            },
+            Decision::Reject,
+        ),
+        (
+            "no route to it",
+            SYN,
+            redirect,
+            Node {
+                route: false,
+                ..DENYING
+            },
+            Decision::Reject,
+        ),
+        (
+            "an open TCP connection",
+            ACK,
+            redirect,
+            DENYING,
+            Decision::Reject,
+        ),
         ("UDP", datagram, redirect, DENYING, Decision::Redirect),
-        ("behind a VLAN tag", tagged, redirect, DENYING, Decision::Reject),
+        (
+            "behind a VLAN tag",
+            tagged,
+            redirect,
+            DENYING,
+            Decision::Reject,
+        ),
         ("RST", SYN, reject, with(0x40, 4), Decision::Drop),
-        ("a broadcast frame", SYN, reject, Node { to_many: true, ..DENYING }, Decision::Drop),
-        ("beyond the limits", SYN, reject, Node { room: false, ..DENYING }, Decision::DropUnanswered),
-        ("no way to the client", SYN, reject, Node { way: false, ..DENYING }, Decision::DropUnanswerable),
-        ("a later fragment", fragment, reject, DENYING, Decision::Drop),
+        (
+            "a broadcast frame",
+            SYN,
+            reject,
+            Node {
+                to_many: true,
+                ..DENYING
+            },
+            Decision::Drop,
+        ),
+        (
+            "beyond the limits",
+            SYN,
+            reject,
+            Node {
+                room: false,
+                ..DENYING
+            },
+            Decision::DropUnanswered,
+        ),
+        (
+            "no way to the client",
+            SYN,
+            reject,
+            Node {
+                way: false,
+                ..DENYING
+            },
+            Decision::DropUnanswerable,
+        ),
+        (
+            "a later fragment",
+            fragment,
+            reject,
+            DENYING,
+            Decision::Drop,
+        ),
     ] {
         assert_eq!(decided(&packet, own, node), expected, "{name}");
     }
-    assert_eq!(Decision::DropUnanswered.counted_beside(), Some(Outcome::AnswerSuppressed));
-    assert_eq!(Decision::DropUnanswerable.counted_beside(), Some(Outcome::Unanswerable));
+    assert_eq!(
+        Decision::DropUnanswered.counted_beside(),
+        Some(Outcome::AnswerSuppressed)
+    );
+    assert_eq!(
+        Decision::DropUnanswerable.counted_beside(),
+        Some(Outcome::Unanswerable)
+    );
     assert_eq!(Decision::Drop.counted_beside(), None);
 }
 

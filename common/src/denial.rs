@@ -1,11 +1,16 @@
-//! DENIED: the denial of a Service's endpoint, as programs and agent use it and as the map holds it.
+//! DENIED: the denial of a Service's endpoint, as programs and agent use it and as the map holds
+//! it.
 
 use crate::{Action, Mode, Reason, Uid};
 
 /// The state of the pod UID that the Service meant.
 #[repr(u32)]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "kebab-case")
+)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum UidState {
     /// Neither retired nor dead. No denial has this.
@@ -45,13 +50,15 @@ pub struct Denial {
     pub uid_state: UidState,
     /// Upper bound from annotations: the mode in force is the lowest of all.
     pub mode: Mode,
-    /// Not 0: the denial waits for confirmation by a second list; it is reported, never carried out.
+    /// Not 0: the denial waits for confirmation by a second list; it is reported, never carried
+    /// out.
     pub held: u32,
     /// The denial's own action; unset: that of CONFIG.
     pub action: Action,
 }
 
-/// Value of DENIED, behind its key. Numbers instead of enums: a person may have written any number with bpftool.
+/// Value of DENIED, behind its key. Numbers instead of enums: a person may have written any number
+/// with bpftool.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RawDenial {
@@ -76,7 +83,8 @@ pub struct RawDenial {
 impl RawDenial {
     /// The denial; `None` for unknown numbers, and for a live pod.
     pub fn checked(&self) -> Option<Denial> {
-        let uid_state = UidState::from_raw(self.uid_state).filter(|state| *state != UidState::Live)?;
+        let uid_state =
+            UidState::from_raw(self.uid_state).filter(|state| *state != UidState::Live)?;
         Some(Denial {
             dead_uid: self.dead_uid,
             owner_uid: self.owner_uid,
@@ -128,7 +136,11 @@ mod tests {
     #[test]
     fn invalid_numbers_are_no_denial() {
         for (reason, uid_state) in [(77, 2), (0, 2), (2, 77), (2, 0)] {
-            let raw = RawDenial { reason, uid_state, ..WRITTEN.into() };
+            let raw = RawDenial {
+                reason,
+                uid_state,
+                ..WRITTEN.into()
+            };
             assert_eq!(raw.checked(), None, "{reason} {uid_state}");
         }
     }

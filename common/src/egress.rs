@@ -1,13 +1,15 @@
 //! What becomes of a packet at the egress hook, after DNAT.
 
-use crate::{ActionModel, Decision, Model, Packet, Reference, Verdict, decide, is_redirectable, judge};
+use crate::{
+    ActionModel, Decision, Model, Packet, Reference, Verdict, decide, is_redirectable, judge,
+};
 
 /// What the choice looks up at the egress hook.
 pub trait EgressModel: Model + ActionModel {
     /// Whether FLOWS or OPENING holds the packet's flow, and OWNERS still shows its live endpoint.
     fn is_redirected(&self, packet: &Packet) -> bool;
-    /// Whether this packet was judged at another interface just before: a bridge floods a frame to all its ports, and a device
-    /// may hand a packet on to another one.
+    /// Whether this packet was judged at another interface just before: a bridge floods a frame to
+    /// all its ports, and a device may hand a packet on to another one.
     fn is_copy(&self) -> bool;
 }
 
@@ -29,8 +31,8 @@ impl Judged {
     /// The longest time that a bridge takes to hand the copies of a frame to all ports.
     const FLOOD_NS: u64 = 1_000_000;
 
-    /// Whether this packet is the first one again, or a copy. Taking another packet for a copy only leaves it uncounted and
-    /// unanswered.
+    /// Whether this packet is the first one again, or a copy. Taking another packet for a copy only
+    /// leaves it uncounted and unanswered.
     #[inline(always)]
     pub const fn is_copy_of(&self, first: &Self) -> bool {
         Reference(self.reference).address().is_some()
@@ -41,12 +43,17 @@ impl Judged {
     }
 }
 
-/// Judges a packet and chooses what becomes of it. The packets of a redirected flow follow it without a verdict. A copy gets
-/// the verdict of its packet, but is not counted, answered or redirected again.
+/// Judges a packet and chooses what becomes of it. The packets of a redirected flow follow it
+/// without a verdict. A copy gets the verdict of its packet, but is not counted, answered or
+/// redirected again.
 #[inline(always)]
 pub fn decide_egress<M: EgressModel>(packet: &Packet, model: &M) -> (Verdict, Decision) {
     if follows(packet, model) {
-        let decision = if model.is_copy() { Decision::Drop } else { Decision::Follow };
+        let decision = if model.is_copy() {
+            Decision::Drop
+        } else {
+            Decision::Follow
+        };
         return (Verdict::Clear, decision);
     }
     let verdict = judge(packet, model);
@@ -60,7 +67,8 @@ pub fn decide_egress<M: EgressModel>(packet: &Packet, model: &M) -> (Verdict, De
     (Verdict::Clear, decision)
 }
 
-/// Whether the packet belongs to a redirected flow. Without a valid lease it goes where conntrack sends it.
+/// Whether the packet belongs to a redirected flow. Without a valid lease it goes where conntrack
+/// sends it.
 #[inline(always)]
 fn follows<M: EgressModel>(packet: &Packet, model: &M) -> bool {
     is_redirectable(model.frame(), packet) && model.is_redirected(packet) && model.lease_is_valid()

@@ -2,7 +2,8 @@
 
 use crate::{Addr, ServiceNumber, Uid};
 
-/// One denied, or would-be denied, packet. Numbers instead of enums: it crosses the boundary unchecked.
+/// One denied, or would-be denied, packet. Numbers instead of enums: it crosses the boundary
+/// unchecked.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Event {

@@ -2,7 +2,8 @@
 
 use crate::{Addr, Backend, Packet, Vip};
 
-/// Key of FLOWS and RETURNS, and of OPENING and `OPENING_RETURNS`: a flow with the addresses behind conntrack, on one side. conntrack gives no two connections the same.
+/// Key of FLOWS and RETURNS, and of OPENING and `OPENING_RETURNS`: a flow with the addresses behind
+/// conntrack, on one side. conntrack gives no two connections the same.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Flow {
@@ -50,13 +51,21 @@ impl Flow {
     /// The key in FLOWS of a reply's flow.
     #[inline(always)]
     pub const fn before(self, back: &Return) -> Self {
-        Self { endpoint: back.target, endpoint_port: back.target_port, ..self }
+        Self {
+            endpoint: back.target,
+            endpoint_port: back.target_port,
+            ..self
+        }
     }
 
     /// The key in RETURNS of the same flow: with the live endpoint's address.
     #[inline(always)]
     pub const fn at(self, backend: &Backend) -> Self {
-        Self { endpoint: backend.addr, endpoint_port: backend.port, ..self }
+        Self {
+            endpoint: backend.addr,
+            endpoint_port: backend.port,
+            ..self
+        }
     }
 }
 
@@ -66,11 +75,13 @@ impl Flow {
 pub struct Redirected {
     /// The live endpoint.
     pub backend: Backend,
-    /// The Service's address that the client asked for: a later connection with the same addresses may ask for another one.
+    /// The Service's address that the client asked for: a later connection with the same addresses
+    /// may ask for another one.
     pub vip: Vip,
     /// [`Redirected::CLIENT_CLOSED`] and the others.
     pub flags: u32,
-    /// TCP, with [`Redirected::ANSWERED`]: the acknowledgement number of a client that got the SYN-ACK.
+    /// TCP, with [`Redirected::ANSWERED`]: the acknowledgement number of a client that got the
+    /// SYN-ACK.
     pub proof: u32,
     /// The last packet in either direction, `CLOCK_BOOTTIME`.
     pub used_ns: u64,
@@ -90,8 +101,8 @@ impl Redirected {
     /// The client sent a RST, which counts as both sides' FIN until the client goes on.
     pub const RESET: u32 = 32;
 
-    /// The client has its own connection to the live endpoint from the same port, so that answers would look the same; or replies
-    /// have no way back. The flow is refused until it is over.
+    /// The client has its own connection to the live endpoint from the same port, so that answers
+    /// would look the same; or replies have no way back. The flow is refused until it is over.
     pub const TAKEN: u32 = 64;
 
     const CLOSED: u32 = Self::CLIENT_CLOSED | Self::ENDPOINT_CLOSED;
@@ -102,15 +113,16 @@ impl Redirected {
         flags & Self::CLOSED == Self::CLOSED
     }
 
-    /// Whether a TCP packet of the client with this acknowledgement number proves the handshake. Only a host that received
-    /// the SYN-ACK knows the number.
+    /// Whether a TCP packet of the client with this acknowledgement number proves the handshake.
+    /// Only a host that received the SYN-ACK knows the number.
     #[inline(always)]
     pub const fn is_proven_by(&self, acknowledged: u32) -> bool {
         self.flags & Self::ANSWERED != 0 && acknowledged == self.proof
     }
 
-    /// Whether a packet of the live endpoint with these TCP flags belongs to another connection of the client: the first answer to
-    /// a SYN is a SYN-ACK or a RST, and that of an endpoint that has the connection already an ACK (RFC 5961, section 4).
+    /// Whether a packet of the live endpoint with these TCP flags belongs to another connection of
+    /// the client: the first answer to a SYN is a SYN-ACK or a RST, and that of an endpoint that
+    /// has the connection already an ACK (RFC 5961, section 4).
     #[inline(always)]
     pub const fn is_foreign(&self, protocol: u8, tcp_flags: u8) -> bool {
         const TCP: u8 = 6;
@@ -118,15 +130,15 @@ impl Redirected {
         protocol == TCP && self.flags & Self::ANSWERED == 0 && tcp_flags & SYN_OR_RST == 0
     }
 
-    /// Whether a packet with the flow's addresses and ports belongs to it. One that opens a flow after the client has closed
-    /// this one belongs to another.
+    /// Whether a packet with the flow's addresses and ports belongs to it. One that opens a flow
+    /// after the client has closed this one belongs to another.
     #[inline(always)]
     pub const fn is_for(&self, packet: &Packet) -> bool {
         !(packet.opens() && self.flags & Self::CLIENT_CLOSED != 0)
     }
 
-    /// Whether another flow may be redirected that looks the same to the live endpoint: this one is closed or forgotten, or
-    /// a TCP handshake without proof, as anyone can forge a SYN.
+    /// Whether another flow may be redirected that looks the same to the live endpoint: this one is
+    /// closed or forgotten, or a TCP handshake without proof, as anyone can forge a SYN.
     #[inline(always)]
     pub const fn gives_way(&self, protocol: u8, now_ns: u64) -> bool {
         const TCP: u8 = 6;
@@ -146,8 +158,9 @@ impl Redirected {
 /// Key of CLIENTS for the flows of all clients together.
 pub const ALL_CLIENTS: Addr = Addr { octets: [0; 16] };
 
-/// Whether FLOWS has room for another flow of a client that has `taken` of them, while all have `all`: a client may have
-/// [`FLOWS_PER_CLIENT`](crate::capacity::FLOWS_PER_CLIENT), and fewer than are free, so that others always find a place.
+/// Whether FLOWS has room for another flow of a client that has `taken` of them, while all have
+/// `all`: a client may have [`FLOWS_PER_CLIENT`](crate::capacity::FLOWS_PER_CLIENT), and fewer than
+/// are free, so that others always find a place.
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation, reason = "a capacity")]
 pub const fn has_room(taken: u32, all: u32) -> bool {
@@ -172,13 +185,15 @@ const fn patience(protocol: u8, open: bool) -> u64 {
 pub struct Return {
     /// The denied endpoint, which the client's conntrack entry contains.
     pub target: Addr,
-    /// Where the node routes the denied endpoint: replies enter there, or a strict `rp_filter` would drop them.
+    /// Where the node routes the denied endpoint: replies enter there, or a strict `rp_filter`
+    /// would drop them.
     pub ifindex: u32,
     /// Host order.
     pub target_port: u16,
     /// Always 0.
     pub reserved: u16,
-    /// Destination and source of the Ethernet header of a reply, see [`crate::ANSWER_MAC`]; all zero on devices without one.
+    /// Destination and source of the Ethernet header of a reply, see [`crate::ANSWER_MAC`]; all
+    /// zero on devices without one.
     pub ethernet: [u16; 6],
 }
 

@@ -6,14 +6,27 @@ use crate::testing::{ACK, LIVE, SYN};
 #[test]
 fn an_answer_is_found_by_the_redirected_packet_and_translated_back() {
     let flow = Flow::to(&SYN);
-    let answer = Packet { src: LIVE.addr, dst: SYN.src, src_port: LIVE.port, dst_port: SYN.src_port, ..SYN };
-    let back = Return { target: SYN.dst, target_port: SYN.dst_port, ..Return::default() };
+    let answer = Packet {
+        src: LIVE.addr,
+        dst: SYN.src,
+        src_port: LIVE.port,
+        dst_port: SYN.src_port,
+        ..SYN
+    };
+    let back = Return {
+        target: SYN.dst,
+        target_port: SYN.dst_port,
+        ..Return::default()
+    };
     assert_eq!(Flow::from(&answer), flow.at(&LIVE));
     assert_eq!(Flow::from(&answer).before(&back), flow);
 }
 
 fn flow(flags: u32) -> Redirected {
-    Redirected { flags, ..Redirected::default() }
+    Redirected {
+        flags,
+        ..Redirected::default()
+    }
 }
 
 #[test]
@@ -27,7 +40,11 @@ fn a_closed_or_unproven_flow_expires_sooner() {
         (Redirected::PROVEN | Redirected::TAKEN, 6, 3, true),
     ] {
         let row = (flags, protocol, minutes);
-        assert_eq!(flow(flags).is_over(protocol, minutes * 60_000_000_000), is_over, "{row:?}");
+        assert_eq!(
+            flow(flags).is_over(protocol, minutes * 60_000_000_000),
+            is_over,
+            "{row:?}"
+        );
     }
 }
 
@@ -36,17 +53,32 @@ fn an_open_proven_flow_keeps_its_place_and_its_packets() {
     let table = [
         (Redirected::PROVEN, 6, false),
         (Redirected::PROVEN | Redirected::CLIENT_CLOSED, 6, false),
-        (Redirected::PROVEN | Redirected::CLIENT_CLOSED | Redirected::ENDPOINT_CLOSED, 6, true),
+        (
+            Redirected::PROVEN | Redirected::CLIENT_CLOSED | Redirected::ENDPOINT_CLOSED,
+            6,
+            true,
+        ),
         (Redirected::ANSWERED, 6, true),
         (0, 6, true),
         (0, 17, false),
         (Redirected::TAKEN, 6, false),
-        (Redirected::TAKEN | Redirected::ENDPOINT_CLOSED | Redirected::CLIENT_CLOSED, 6, false),
+        (
+            Redirected::TAKEN | Redirected::ENDPOINT_CLOSED | Redirected::CLIENT_CLOSED,
+            6,
+            false,
+        ),
     ];
     for (flags, protocol, expected) in table {
-        assert_eq!(flow(flags).gives_way(protocol, 1), expected, "{flags} {protocol}");
+        assert_eq!(
+            flow(flags).gives_way(protocol, 1),
+            expected,
+            "{flags} {protocol}"
+        );
     }
-    assert!(flow(0).gives_way(17, 200_000_000_000), "a UDP flow is over after 180 s");
+    assert!(
+        flow(0).gives_way(17, 200_000_000_000),
+        "a UDP flow is over after 180 s"
+    );
     assert!(flow(0).is_for(&SYN) && flow(0).is_for(&ACK));
     assert!(flow(Redirected::CLIENT_CLOSED).is_for(&ACK));
     assert!(!flow(Redirected::CLIENT_CLOSED).is_for(&SYN));
@@ -54,12 +86,23 @@ fn an_open_proven_flow_keeps_its_place_and_its_packets() {
 
 #[test]
 fn only_the_number_of_the_syn_ack_proves_a_handshake_and_only_both_sides_close_a_flow() {
-    let answered = Redirected { flags: Redirected::ANSWERED, proof: 7, ..Redirected::default() };
+    let answered = Redirected {
+        flags: Redirected::ANSWERED,
+        proof: 7,
+        ..Redirected::default()
+    };
     assert!(answered.is_proven_by(7) && !answered.is_proven_by(8));
-    assert!(!Redirected::default().is_proven_by(0), "nobody answered yet");
-    assert!(!Redirected::is_closed(Redirected::CLIENT_CLOSED | Redirected::PROVEN));
+    assert!(
+        !Redirected::default().is_proven_by(0),
+        "nobody answered yet"
+    );
+    assert!(!Redirected::is_closed(
+        Redirected::CLIENT_CLOSED | Redirected::PROVEN
+    ));
     assert!(!Redirected::is_closed(Redirected::ENDPOINT_CLOSED));
-    assert!(Redirected::is_closed(Redirected::CLIENT_CLOSED | Redirected::ENDPOINT_CLOSED));
+    assert!(Redirected::is_closed(
+        Redirected::CLIENT_CLOSED | Redirected::ENDPOINT_CLOSED
+    ));
 }
 
 #[test]

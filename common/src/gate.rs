@@ -1,9 +1,10 @@
 //! The gate: packets that nothing is wrong with end here, before they are parsed.
 //!
-//! Two tables hold a byte for each bucket of addresses. A packet whose addresses fall into buckets without a bit needs no verdict.
-//! The second table is looked at only on a hit of the first: an address that shares a bucket in one seldom shares one in the other. A
-//! bit too many costs time; a bit too few would miss a denial, or a lift. So the agent sets bits before it writes an entry, and
-//! clears them after it has removed one.
+//! Two tables hold a byte for each bucket of addresses. A packet whose addresses fall into buckets
+//! without a bit needs no verdict. The second table is looked at only on a hit of the first: an
+//! address that shares a bucket in one seldom shares one in the other. A bit too many costs time; a
+//! bit too few would miss a denial, or a lift. So the agent sets bits before it writes an entry,
+//! and clears them after it has removed one.
 
 use crate::{Addr, View};
 
@@ -14,8 +15,8 @@ pub const BUCKETS: usize = 8_192;
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gate {
-    /// In GATE, for both tables: [`Gate::WRITTEN`], [`Gate::SHOWS_FLOWS`], [`Gate::HAS_SECOND`]. 0: no agent has written them, and
-    /// they end no packet. In `SECOND_GATE` always 0.
+    /// In GATE, for both tables: [`Gate::WRITTEN`], [`Gate::SHOWS_FLOWS`], [`Gate::HAS_SECOND`]. 0:
+    /// no agent has written them, and they end no packet. In `SECOND_GATE` always 0.
     pub valid: u32,
     /// Bits of each bucket.
     pub buckets: [u8; BUCKETS],
@@ -24,9 +25,11 @@ pub struct Gate {
 impl Gate {
     /// GATE shows the addresses of SUSPECTS and TERMINATED.
     pub const WRITTEN: u32 = 1;
-    /// It also shows those of redirected flows. Without this, every packet is judged while there may be such flows.
+    /// It also shows those of redirected flows. Without this, every packet is judged while there
+    /// may be such flows.
     pub const SHOWS_FLOWS: u32 = 2;
-    /// `SECOND_GATE` shows all that GATE does. An agent that does not know the second table clears this.
+    /// `SECOND_GATE` shows all that GATE does. An agent that does not know the second table clears
+    /// this.
     pub const HAS_SECOND: u32 = 4;
 
     /// An address of SUSPECTS.
@@ -52,8 +55,14 @@ pub struct Gates {
 impl Gates {
     /// Tables without addresses.
     pub const EMPTY: Self = Self {
-        first: Gate { valid: Gate::VALID, buckets: [0; BUCKETS] },
-        second: Gate { valid: 0, buckets: [0; BUCKETS] },
+        first: Gate {
+            valid: Gate::VALID,
+            buckets: [0; BUCKETS],
+        },
+        second: Gate {
+            valid: 0,
+            buckets: [0; BUCKETS],
+        },
     };
 
     /// Adds an address.
@@ -70,7 +79,10 @@ impl Gates {
 
     /// The same, to change them.
     pub fn bits_mut(&mut self) -> impl Iterator<Item = &mut u8> {
-        self.first.buckets.iter_mut().chain(&mut self.second.buckets)
+        self.first
+            .buckets
+            .iter_mut()
+            .chain(&mut self.second.buckets)
     }
 
     /// The bits that both tables have for an address.
@@ -85,8 +97,9 @@ impl Gates {
 pub struct Hash(u64);
 
 impl Hash {
-    /// The hash of an address, from its words as they lie in memory. The octets that differ between the pods of a node become
-    /// the highest bits of the second word, and stay distinct in the highest bits of the product.
+    /// The hash of an address, from its words as they lie in memory. The octets that differ between
+    /// the pods of a node become the highest bits of the second word, and stay distinct in the
+    /// highest bits of the product.
     #[inline(always)]
     pub const fn of(words: [u32; 4]) -> Self {
         let high = words[0] as u64 | (words[1] as u64) << 32;

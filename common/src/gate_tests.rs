@@ -3,7 +3,11 @@ extern crate std;
 use std::collections::BTreeSet;
 
 fn view() -> View {
-    View { suspects: 1, terminated: 1, ..View::default() }
+    View {
+        suspects: 1,
+        terminated: 1,
+        ..View::default()
+    }
 }
 
 #[test]
@@ -22,7 +26,9 @@ fn addresses_of_a_cluster_spread_over_the_buckets() {
     for (kind, addr) in kinds.iter().enumerate() {
         for place in [Hash::first, Hash::second] {
             let places = |pods| -> BTreeSet<usize> {
-                (0..pods).map(|pod| place(Hash::of(addr(pod).words()))).collect()
+                (0..pods)
+                    .map(|pod| place(Hash::of(addr(pod).words())))
+                    .collect()
             };
             // 2,048 random choices of 8,192 give 1,812 different ones.
             let buckets = places(2_048).len();
@@ -40,11 +46,15 @@ fn few_addresses_share_their_buckets_in_both_tables_with_another_one() {
     let mut gates = Gates::EMPTY;
     (0..2_048).for_each(|number| gates.add(pod(244, number), Gate::SUSPECT));
     assert!((0..2_048).all(|number| gates.flags_at(pod(244, number)) == Gate::SUSPECT));
-    let innocent = |table: &dyn Fn(Addr) -> u8| (0..4_096).filter(|it| table(pod(245, *it)) != 0).count();
+    let innocent =
+        |table: &dyn Fn(Addr) -> u8| (0..4_096).filter(|it| table(pod(245, *it)) != 0).count();
     let first = innocent(&|addr| gates.first.buckets[Hash::of(addr.words()).first()]);
     let both = innocent(&|addr| gates.flags_at(addr));
     // A fifth of all buckets has a bit.
-    assert!(first > 600 && both < 300, "{first} in the first table, {both} in both");
+    assert!(
+        first > 600 && both < 300,
+        "{first} in the first table, {both} in both"
+    );
 }
 
 #[test]
@@ -62,6 +72,9 @@ fn a_packet_needs_a_verdict_by_its_destination_as_a_sign_of_a_holder_or_in_a_red
         let asks = (glance.asks_at_ingress(&view()), glance.asks_at_egress());
         assert_eq!(asks, (at_ingress, at_egress), "{glance:?}");
     }
-    let beside_lb = View { socket_lb: View::FOUND, ..view() };
+    let beside_lb = View {
+        socket_lb: View::FOUND,
+        ..view()
+    };
     assert!(with(0, Gate::SUSPECT).asks_at_ingress(&beside_lb));
 }

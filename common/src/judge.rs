@@ -1,9 +1,11 @@
 //! The verdict on a packet that leaves towards a pod, after DNAT.
 
-use crate::{Addr, DenialKey, Mode, Outcome, Packet, Reason, Suspect, Transport, UidState, Verdict};
+use crate::{
+    Addr, DenialKey, Mode, Outcome, Packet, Reason, Suspect, Transport, UidState, Verdict,
+};
 
-/// What the verdict needs: from maps in the kernel, from constants in tests. Each lookup happens only where its result
-/// matters, so a packet to an IP that is no suspect costs one lookup.
+/// What the verdict needs: from maps in the kernel, from constants in tests. Each lookup happens
+/// only where its result matters, so a packet to an IP that is no suspect costs one lookup.
 pub trait Model {
     /// Flags of [`Suspect`], `None` if the address is no suspect.
     fn suspect(&self, addr: &Addr) -> Option<u32>;
@@ -56,7 +58,10 @@ pub fn judge<M: Model>(packet: &Packet, model: &M) -> Verdict {
     }
     let otherwise = |outcome| {
         let draining = flags & Suspect::DRAINING != 0;
-        Verdict::Pass(Reason::Nothing, if draining { Outcome::Draining } else { outcome })
+        Verdict::Pass(
+            Reason::Nothing,
+            if draining { Outcome::Draining } else { outcome },
+        )
     };
     let key = match model.intent(packet) {
         Intent::NoConnection => return otherwise(Outcome::NoConnection),
@@ -80,17 +85,25 @@ pub fn judge<M: Model>(packet: &Packet, model: &M) -> Verdict {
     if !model.lease_is_valid() {
         return Verdict::Pass(reason, Outcome::LeaseExpired);
     }
-    Verdict::Deny { reason, enforce: mode == Mode::Enforce && !proof.held }
+    Verdict::Deny {
+        reason,
+        enforce: mode == Mode::Enforce && !proof.held,
+    }
 }
 
-/// The verdict on a packet to a suspect of which no Service has a denial: a pod that terminates holds the IP. `None`: one has. No
-/// record of the packet matters then, so none has to be read. `flags`: of [`Suspect`].
+/// The verdict on a packet to a suspect of which no Service has a denial: a pod that terminates
+/// holds the IP. `None`: one has. No record of the packet matters then, so none has to be read.
+/// `flags`: of [`Suspect`].
 #[inline(always)]
 pub const fn without_denial(flags: u32) -> Option<Verdict> {
     if flags & Suspect::DENIED != 0 {
         return None;
     }
-    let outcome = if flags & Suspect::DRAINING != 0 { Outcome::Draining } else { Outcome::NotDenied };
+    let outcome = if flags & Suspect::DRAINING != 0 {
+        Outcome::Draining
+    } else {
+        Outcome::NotDenied
+    };
     Some(Verdict::Pass(Reason::Nothing, outcome))
 }
 

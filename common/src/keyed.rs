@@ -1,10 +1,11 @@
 //! Map values that carry their key.
 //!
-//! A hash map hands the memory of a removed element to the next one at once, also while a program still reads it
-//! (preallocated and LRU maps since ever, all others since Linux 6.1). So a found entry may change: a program loads what it
-//! needs and then compares the key in the value with the one that it looked up. The key stands first, and the kernel
-//! copies a new value in from its start. Processors that reorder loads and stores (arm64) leave a window of some
-//! nanoseconds: there the key makes a mistake rare, not impossible.
+//! A hash map hands the memory of a removed element to the next one at once, also while a program
+//! still reads it (preallocated and LRU maps since ever, all others since Linux 6.1). So a found
+//! entry may change: a program loads what it needs and then compares the key in the value with the
+//! one that it looked up. The key stands first, and the kernel copies a new value in from its
+//! start. Processors that reorder loads and stores (arm64) leave a window of some nanoseconds:
+//! there the key makes a mistake rare, not impossible.
 
 /// A value behind its key. No implicit padding: `V` begins where `K` ends.
 #[repr(C)]
@@ -33,8 +34,8 @@ impl<K: PartialEq, V> Keyed<K, V> {
 mod tests {
     use super::*;
     use crate::{
-        Addr, Backends, DenialKey, Flow, RawDenial, Redirected, Return, Role, ServiceNumber, Suspect,
-        Terminated, Vip,
+        Addr, Backends, DenialKey, Flow, RawDenial, Redirected, Return, Role, ServiceNumber,
+        Suspect, Terminated, Vip,
     };
 
     #[test]

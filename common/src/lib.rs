@@ -1,8 +1,13 @@
-//! Map layouts, packet parsing, verdicts and decisions, shared by the kernel programs and the agent.
+//! Map layouts, packet parsing, verdicts and decisions, shared by the kernel programs and the
+//! agent.
 //!
-//! All decisions about packets are here, as pure functions, so that they are tested without a kernel.
+//! All decisions about packets are here, as pure functions, so that they are tested without a
+//! kernel.
 #![no_std]
-#![allow(clippy::inline_always, reason = "one function to the verifier: no stack frame of its own")]
+#![allow(
+    clippy::inline_always,
+    reason = "one function to the verifier: no stack frame of its own"
+)]
 
 mod abi;
 mod action;
@@ -59,7 +64,8 @@ pub use packet::{Bytes, MAX_EXTENSIONS, Packet, Transport, is_vlan_tag, parse, p
 pub use reason::{PER_REASON, PerReason, Reason};
 pub use redirect::{Backend, Backends, MAX_BACKENDS, is_redirectable};
 pub use reject::{
-    AnswerLimits, Bucket, MAX_QUOTE, Rewrite, Sum, answer, is_answerable, options_length, refuses, reset,
+    AnswerLimits, Bucket, MAX_QUOTE, Rewrite, Sum, answer, is_answerable, options_length, refuses,
+    reset,
 };
 pub use socket_lb::{
     Call, CallDecision, CallModel, Connection, PENDING_NS, decide_call, packet_from, packet_of,

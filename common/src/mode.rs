@@ -26,6 +26,10 @@ impl Mode {
     /// The more cautious of two.
     #[inline]
     pub const fn lower(self, other: Self) -> Self {
-        if (other as u32) < (self as u32) { other } else { self }
+        if (other as u32) < (self as u32) {
+            other
+        } else {
+            self
+        }
     }
 }

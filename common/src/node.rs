@@ -2,8 +2,8 @@
 
 use crate::{Addr, Bucket, Uid};
 
-/// TERMINATED: IP -> the dead pod that had it last, on its own node. Put in and taken out by the agent, and never
-/// overwritten: what the programs write lives as long as the entry.
+/// TERMINATED: IP -> the dead pod that had it last, on its own node. Put in and taken out by the
+/// agent, and never overwritten: what the programs write lives as long as the entry.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Terminated {
@@ -11,14 +11,15 @@ pub struct Terminated {
     pub dead_uid: Uid,
     /// When the agent had its proof, nanoseconds of `CLOCK_BOOTTIME`.
     pub proven_ns: u64,
-    /// Not 0: when a packet from the IP was seen, `CLOCK_BOOTTIME`. From then on all packets to it pass.
+    /// Not 0: when a packet from the IP was seen, `CLOCK_BOOTTIME`. From then on all packets to it
+    /// pass.
     pub lifted_ns: u64,
     /// The last address of the node's range, which is no pod's: the way to it is that of the range.
     pub range: Addr,
     /// How many events were sent.
     pub rate: Rate,
-    /// Most that is done about packets to the IP, as the dead pod's annotations ask: a [`crate::Mode`]; a
-    /// number, since a person may have written anything with bpftool.
+    /// Most that is done about packets to the IP, as the dead pod's annotations ask: a
+    /// [`crate::Mode`]; a number, since a person may have written anything with bpftool.
     pub mode: u32,
     /// The action for packets to the IP, a [`crate::Action`] as a number; unset: that of CONFIG.
     pub action: u32,
@@ -43,8 +44,8 @@ impl Rate {
     pub const EVENTS_PER_SECOND: u32 = 100;
     const SECOND_NS: u64 = 1_000_000_000;
 
-    /// Whether there is room for an event in this second. CPUs may race for it: a few events more or less are no
-    /// matter.
+    /// Whether there is room for an event in this second. CPUs may race for it: a few events more
+    /// or less are no matter.
     #[inline]
     pub fn admit(&mut self, now_ns: u64) -> bool {
         // Another CPU may have opened the second a moment after this one read the clock.
@@ -77,8 +78,14 @@ pub enum Role {
 
 impl Role {
     /// Every role, in the order of their numbers.
-    pub const ALL: [Self; 6] =
-        [Self::Pod, Self::Uplink, Self::Tunnel, Self::Bridge, Self::Stacked, Self::Relay];
+    pub const ALL: [Self; 6] = [
+        Self::Pod,
+        Self::Uplink,
+        Self::Tunnel,
+        Self::Bridge,
+        Self::Stacked,
+        Self::Relay,
+    ];
 
     /// Whether what leaves here leaves the node.
     #[inline]
@@ -109,12 +116,14 @@ impl Role {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RawRole {
-    /// A [`Role`] in the lowest octet, or 0 for none, and flags; a number, since a person may have written anything with bpftool.
+    /// A [`Role`] in the lowest octet, or 0 for none, and flags; a number, since a person may have
+    /// written anything with bpftool.
     pub number: u32,
 }
 
 impl RawRole {
-    /// No program of another project is at the interface's ingress: packets in the name of an endpoint may enter the stack there.
+    /// No program of another project is at the interface's ingress: packets in the name of an
+    /// endpoint may enter the stack there.
     pub const TAKES_ANSWERS: u32 = 0x100;
     /// The interface is a bridge.
     pub const BRIDGE: u32 = 0x200;
@@ -142,12 +151,15 @@ impl RawRole {
 
 impl From<Role> for RawRole {
     fn from(role: Role) -> Self {
-        Self { number: role as u32 }
+        Self {
+            number: role as u32,
+        }
     }
 }
 
-/// Value of MACS, by ifindex: the link-layer address of an uplink with an XDP program, which has no skb to find out which
-/// frames are addressed to the host. Without an entry nothing is denied there.
+/// Value of MACS, by ifindex: the link-layer address of an uplink with an XDP program, which has no
+/// skb to find out which frames are addressed to the host. Without an entry nothing is denied
+/// there.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Mac {
@@ -161,7 +173,8 @@ pub struct Mac {
 
 #[cfg(feature = "user")]
 mod user {
-    // SAFETY: `repr(C)`, Copy, 'static, integers only and without implicit padding (see the tests of this file).
+    // SAFETY: `repr(C)`, Copy, 'static, integers only and without implicit padding (see the tests
+    // of this file).
     unsafe impl aya::Pod for super::Mac {}
 }
 
@@ -177,8 +190,13 @@ mod tests {
         for number in [0, 7, u32::MAX, RawRole::BRIDGE] {
             assert_eq!(RawRole { number }.role(), None);
         }
-        let free = RawRole { number: Role::Pod as u32 | RawRole::TAKES_ANSWERS };
-        assert_eq!((free.role(), free.has(RawRole::TAKES_ANSWERS)), (Some(Role::Pod), true));
+        let free = RawRole {
+            number: Role::Pod as u32 | RawRole::TAKES_ANSWERS,
+        };
+        assert_eq!(
+            (free.role(), free.has(RawRole::TAKES_ANSWERS)),
+            (Some(Role::Pod), true)
+        );
         assert!(!free.has(RawRole::BRIDGE));
     }
 

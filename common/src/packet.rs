@@ -1,12 +1,13 @@
-//! Parses the fields of a packet that decide. Truncated and malformed packets are `None`, never a guess.
+//! Parses the fields of a packet that decide. Truncated and malformed packets are `None`, never a
+//! guess.
 
 use crate::Addr;
 use network_types::{eth::EtherType, ip::IpProto};
 
 /// Bytes of a packet from the network header on.
 ///
-/// Offsets count from what the device's `skb->protocol` describes: an IP header, or the rest of a VLAN tag
-/// that no hardware took off. This works with and without an Ethernet header.
+/// Offsets count from what the device's `skb->protocol` describes: an IP header, or the rest of a
+/// VLAN tag that no hardware took off. This works with and without an Ethernet header.
 pub trait Bytes {
     /// The `N` octets at `offset`, `None` where the packet is shorter.
     fn read<const N: usize>(&self, offset: u32) -> Option<[u8; N]>;
@@ -87,15 +88,19 @@ pub fn parse<B: Bytes>(bytes: &B, ether_type: u16) -> Option<Packet> {
     parse_ip::<B, false>(bytes, ether_type, offset)
 }
 
-/// Parses a packet of the shape that nearly all have: no VLAN tag, no IPv4 options, no IPv6 extension headers. `None`:
-/// [`parse`] has to find out what it is.
+/// Parses a packet of the shape that nearly all have: no VLAN tag, no IPv4 options, no IPv6
+/// extension headers. `None`: [`parse`] has to find out what it is.
 #[inline(always)]
 pub fn parse_plain<B: Bytes>(bytes: &B, ether_type: u16) -> Option<Packet> {
     parse_ip::<B, true>(bytes, ether_type, 0)
 }
 
 #[inline(always)]
-fn parse_ip<B: Bytes, const PLAIN: bool>(bytes: &B, ether_type: u16, offset: u32) -> Option<Packet> {
+fn parse_ip<B: Bytes, const PLAIN: bool>(
+    bytes: &B,
+    ether_type: u16,
+    offset: u32,
+) -> Option<Packet> {
     if ether_type == IPV4 {
         parse_ipv4::<B, PLAIN>(bytes, offset)
     } else if ether_type == IPV6 {
@@ -167,7 +172,8 @@ fn parse_ipv6<B: Bytes, const PLAIN: bool>(bytes: &B, offset: u32) -> Option<Pac
     let mut protocol = second.to_ne_bytes()[2];
     let src = Addr::from_words([s0, s1, s2, s3]);
     let dst = Addr::from_words([d0, d1, d2, d3]);
-    // `::ffff:a.b.c.d` on the wire (RFC 4291 section 2.5.5.2 gives it no meaning there) is not IPv4 host a.b.c.d.
+    // `::ffff:a.b.c.d` on the wire (RFC 4291 section 2.5.5.2 gives it no meaning there) is not IPv4
+    // host a.b.c.d.
     if src.is_v4() || dst.is_v4() {
         return None;
     }
@@ -221,7 +227,8 @@ fn parse_ipv6<B: Bytes, const PLAIN: bool>(bytes: &B, offset: u32) -> Option<Pac
 }
 
 pub(crate) enum Extension {
-    /// Hop-by-hop, routing, destination options (RFC 8200): length in 8 octets, not counting the first.
+    /// Hop-by-hop, routing, destination options (RFC 8200): length in 8 octets, not counting the
+    /// first.
     Options,
     Fragment,
     /// RFC 4302: length in 4 octets, minus 2.
@@ -252,8 +259,16 @@ fn parse_transport<B: Bytes>(bytes: &B, at: u32, protocol: u8) -> Option<Ports> 
         SCTP => bytes.read::<1>(at + 12)?[0] == SCTP_INIT,
         _ => false,
     };
-    let transport = if opens { Transport::Opening } else { Transport::Ports };
-    Some((u16::from_be_bytes([s0, s1]), u16::from_be_bytes([d0, d1]), transport))
+    let transport = if opens {
+        Transport::Opening
+    } else {
+        Transport::Ports
+    };
+    Some((
+        u16::from_be_bytes([s0, s1]),
+        u16::from_be_bytes([d0, d1]),
+        transport,
+    ))
 }
 
 const SYN: u8 = 0x02;

@@ -27,7 +27,10 @@ type Shown = Option<(u16, u16, bool)>;
 fn ports(packet: &Vec<u8>, ether_type: u16) -> Shown {
     let packet = parse(packet, ether_type)?;
     let opens = packet.transport == Transport::Opening;
-    packet.transport.has_ports().then_some((packet.src_port, packet.dst_port, opens))
+    packet
+        .transport
+        .has_ports()
+        .then_some((packet.src_port, packet.dst_port, opens))
 }
 
 #[test]
@@ -38,12 +41,23 @@ fn ports_and_openings_are_found_behind_tags_options_and_extension_headers() {
     let two = tagged([0x81, 0x00], &one);
     let mut syn_ack = TCP_SYN;
     syn_ack[13] = 0x12;
-    let sctp = |chunk| [0x9c, 0x40, 0x1f, 0x90, 0, 0, 0, 0, 0, 0, 0, 0, chunk, 0, 0, 20];
+    let sctp = |chunk| {
+        [
+            0x9c, 0x40, 0x1f, 0x90, 0, 0, 0, 0, 0, 0, 0, 0, chunk, 0, 0, 20,
+        ]
+    };
     // Hop-by-hop of 8 octets, destination options of 16, authentication of 24.
-    let mut extended = std::vec![60, 0, 1, 4, 0, 0, 0, 0, 51, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    extended.extend_from_slice(&[6, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let mut extended = std::vec![
+        60, 0, 1, 4, 0, 0, 0, 0, 51, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+    ];
+    extended.extend_from_slice(&[
+        6, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    ]);
     extended.extend_from_slice(&TCP_SYN);
-    let endless: Vec<u8> = (0..20).flat_map(|_| [60, 0, 0, 0, 0, 0, 0, 0]).chain(TCP_SYN).collect();
+    let endless: Vec<u8> = (0..20)
+        .flat_map(|_| [60, 0, 0, 0, 0, 0, 0, 0])
+        .chain(TCP_SYN)
+        .collect();
     let fragment = |offset| [&[6, 0, 0, offset, 0, 0, 0, 9], &TCP_SYN[..]].concat();
     let (opens, goes_on) = (Some((40_000, 8080, true)), Some((40_000, 8080, false)));
     let version_6 = [&[0x65], &syn[1..]].concat();
@@ -60,13 +74,38 @@ fn ports_and_openings_are_found_behind_tags_options_and_extension_headers() {
         ("SCTP INIT", ip(false, &[], 132, &sctp(1)), IPV4, opens),
         ("SCTP DATA", ip(false, &[], 132, &sctp(0)), IPV4, goes_on),
         ("UDP", ip(false, &[], 17, &TCP_SYN[..8]), IPV4, goes_on),
-        ("IPv4 options", ip(false, &[1; 40], 6, &TCP_SYN), IPV4, opens),
+        (
+            "IPv4 options",
+            ip(false, &[1; 40], 6, &TCP_SYN),
+            IPV4,
+            opens,
+        ),
         ("one VLAN tag", one, 0x8100, opens),
         ("two", two, 0x88a8, opens),
-        ("extension headers", ip(true, &[], 0, &extended), IPV6, opens),
-        ("an endless chain of them", ip(true, &[], 60, &endless), IPV6, None),
-        ("the first fragment of IPv4", fragmented(0x2000, 17, &TCP_SYN), IPV4, goes_on),
-        ("the first fragment of IPv6", ip(true, &[], 44, &fragment(1)), IPV6, opens),
+        (
+            "extension headers",
+            ip(true, &[], 0, &extended),
+            IPV6,
+            opens,
+        ),
+        (
+            "an endless chain of them",
+            ip(true, &[], 60, &endless),
+            IPV6,
+            None,
+        ),
+        (
+            "the first fragment of IPv4",
+            fragmented(0x2000, 17, &TCP_SYN),
+            IPV4,
+            goes_on,
+        ),
+        (
+            "the first fragment of IPv6",
+            ip(true, &[], 44, &fragment(1)),
+            IPV6,
+            opens,
+        ),
         ("IPv4 of version 6", version_6, IPV4, None),
         ("ARP", std::vec![0; 64], 0x0806, None),
     ] {
@@ -77,11 +116,22 @@ fn ports_and_openings_are_found_behind_tags_options_and_extension_headers() {
 #[test]
 fn addresses_are_read_and_a_later_fragment_has_no_ports() {
     let packet = parse(&ip(false, &[], 6, &TCP_SYN), IPV4).unwrap();
-    assert_eq!((packet.src, packet.dst), (Addr::v4(SRC_V4), Addr::v4(DST_V4)));
+    assert_eq!(
+        (packet.src, packet.dst),
+        (Addr::v4(SRC_V4), Addr::v4(DST_V4))
+    );
     for bit in 0..13 {
         let [high, low] = (8_u16 << bit | 1).to_be_bytes();
-        let later = ip(true, &[], 44, &[&[6, 0, high, low, 0, 0, 0, 9], &TCP_SYN[..]].concat());
-        for (packet, ether_type) in [(fragmented(0x2000 | 1 << bit, 17, &TCP_SYN), IPV4), (later, IPV6)] {
+        let later = ip(
+            true,
+            &[],
+            44,
+            &[&[6, 0, high, low, 0, 0, 0, 9], &TCP_SYN[..]].concat(),
+        );
+        for (packet, ether_type) in [
+            (fragmented(0x2000 | 1 << bit, 17, &TCP_SYN), IPV4),
+            (later, IPV6),
+        ] {
             let transport = parse(&packet, ether_type).unwrap().transport;
             assert_eq!(transport, Transport::Fragment, "{ether_type:#x}, bit {bit}");
         }
@@ -101,8 +151,16 @@ fn an_ipv6_packet_with_a_v4_mapped_address_on_the_wire_is_not_ipv4() {
 
 #[test]
 fn truncated_packets_are_no_packets_at_any_length() {
-    let tags = [&[0, 5, 0x81, 0, 0, 5, 8, 0], &ip(false, &[], 6, &TCP_SYN)[..]].concat();
-    let fragment = [&[44, 0, 1, 4, 0, 0, 0, 0, 6, 0, 0, 1, 0, 0, 0, 9], &TCP_SYN[..]].concat();
+    let tags = [
+        &[0, 5, 0x81, 0, 0, 5, 8, 0],
+        &ip(false, &[], 6, &TCP_SYN)[..],
+    ]
+    .concat();
+    let fragment = [
+        &[44, 0, 1, 4, 0, 0, 0, 0, 6, 0, 0, 1, 0, 0, 0, 9],
+        &TCP_SYN[..],
+    ]
+    .concat();
     let whole = [
         (ip(false, &[1; 8], 6, &TCP_SYN), IPV4),
         (ip(false, &[], 17, &TCP_SYN[..4]), IPV4),
@@ -115,7 +173,11 @@ fn truncated_packets_are_no_packets_at_any_length() {
     for (packet, ether_type) in whole {
         assert!(parse(&packet, ether_type).is_some());
         for length in 0..packet.len() {
-            assert_eq!(parse(&packet[..length].to_vec(), ether_type), None, "{length} octets");
+            assert_eq!(
+                parse(&packet[..length].to_vec(), ether_type),
+                None,
+                "{length} octets"
+            );
         }
     }
 }

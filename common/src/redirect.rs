@@ -1,7 +1,8 @@
-//! Redirect: a flow that opens towards a denied endpoint goes to a live one of the same Service, and stays there.
+//! Redirect: a flow that opens towards a denied endpoint goes to a live one of the same Service,
+//! and stays there.
 //!
-//! The kernel's conntrack keeps the denied endpoint: packets get their new destination behind it, replies their old source
-//! before it.
+//! The kernel's conntrack keeps the denied endpoint: packets get their new destination behind it,
+//! replies their old source before it.
 
 use crate::{Addr, Bytes, Packet, Uid};
 
@@ -37,7 +38,10 @@ pub struct Backends {
 impl Backends {
     /// The first [`MAX_BACKENDS`] of them.
     pub fn new(sticky: bool, all: impl IntoIterator<Item = Backend>) -> Self {
-        let mut backends = Self { sticky: sticky.into(), ..Self::default() };
+        let mut backends = Self {
+            sticky: sticky.into(),
+            ..Self::default()
+        };
         for (place, backend) in backends.live.iter_mut().zip(all) {
             *place = backend;
             backends.count += 1;
@@ -51,14 +55,15 @@ impl Backends {
         self.live.get(..count).unwrap_or_default()
     }
 
-    /// The endpoint for a flow: any of them, but for the same flow always the same, so that a SYN that is sent again
-    /// goes the same way. `None` if there is none.
+    /// The endpoint for a flow: any of them, but for the same flow always the same, so that a SYN
+    /// that is sent again goes the same way. `None` if there is none.
     #[inline(always)]
     pub fn choose(&self, packet: &Packet) -> Option<Backend> {
         Some(self.live[Self::choice(self.count, self.sticky, packet)?])
     }
 
-    /// The same by number, for callers that must not hold a reference: other processors may write the entry.
+    /// The same by number, for callers that must not hold a reference: other processors may write
+    /// the entry.
     #[inline(always)]
     pub fn choice(count: u32, sticky: u32, packet: &Packet) -> Option<usize> {
         if count == 0 {
@@ -72,12 +77,16 @@ impl Backends {
 
     /// Whether the endpoint is one of them.
     pub fn contains(&self, backend: &Backend) -> bool {
-        self.live.iter().take(self.count as usize).any(|live| live == backend)
+        self.live
+            .iter()
+            .take(self.count as usize)
+            .any(|live| live == backend)
     }
 }
 
-/// Whether a packet can get another destination: not a fragment, as later ones have no port; not SCTP, as no kernel helper
-/// updates its checksum; and no IPv6 extension header, which may contain the address too.
+/// Whether a packet can get another destination: not a fragment, as later ones have no port; not
+/// SCTP, as no kernel helper updates its checksum; and no IPv6 extension header, which may contain
+/// the address too.
 #[inline(always)]
 pub fn is_redirectable<B: Bytes>(bytes: &B, packet: &Packet) -> bool {
     const MORE_FRAGMENTS: u8 = 0x20;
@@ -96,8 +105,14 @@ const UDP: u8 = 17;
 /// A step of `MurmurHash3`, public domain.
 #[inline(always)]
 fn scramble(hash: u32, word: u32) -> u32 {
-    let word = word.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593);
-    let hash = (hash ^ word).rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64);
+    let word = word
+        .wrapping_mul(0xcc9e_2d51)
+        .rotate_left(15)
+        .wrapping_mul(0x1b87_3593);
+    let hash = (hash ^ word)
+        .rotate_left(13)
+        .wrapping_mul(5)
+        .wrapping_add(0xe654_6b64);
     (hash ^ hash >> 16).wrapping_mul(0x85eb_ca6b)
 }
 
@@ -109,11 +124,20 @@ mod tests {
     use std::collections::BTreeMap;
 
     const fn backend(last: u8) -> Backend {
-        Backend { addr: Addr::v4([10, 244, 1, last]), uid: Uid::NONE, port: 8080, reserved: 0 }
+        Backend {
+            addr: Addr::v4([10, 244, 1, last]),
+            uid: Uid::NONE,
+            port: 8080,
+            reserved: 0,
+        }
     }
 
     fn opening(client: u8, port: u16) -> Packet {
-        Packet { src: Addr::v4([10, 244, 2, client]), src_port: port, ..SYN }
+        Packet {
+            src: Addr::v4([10, 244, 2, client]),
+            src_port: port,
+            ..SYN
+        }
     }
 
     #[test]
@@ -121,7 +145,9 @@ mod tests {
         let backends = Backends::new(false, (1..=3).map(backend));
         let mut hits = BTreeMap::<Backend, u32>::new();
         for port in 30_000..33_000 {
-            *hits.entry(backends.choose(&opening(7, port)).unwrap()).or_default() += 1;
+            *hits
+                .entry(backends.choose(&opening(7, port)).unwrap())
+                .or_default() += 1;
         }
         assert_eq!(hits.len(), 3);
         for (backend, hits) in hits {
@@ -132,7 +158,10 @@ mod tests {
     #[test]
     fn a_flow_goes_the_same_way_each_time_and_a_sticky_client_with_all_its_flows() {
         let backends = Backends::new(false, (1..=3).map(backend));
-        assert_eq!(backends.choose(&opening(7, 1)), backends.choose(&opening(7, 1)));
+        assert_eq!(
+            backends.choose(&opening(7, 1)),
+            backends.choose(&opening(7, 1))
+        );
         let sticky = Backends::new(true, (1..=3).map(backend));
         let chosen = |client, port| sticky.choose(&opening(client, port));
         assert!((0..1000).all(|port| chosen(7, port) == chosen(7, 0)));

@@ -1,11 +1,14 @@
-//! Socket load balancers: programs that replace a Service's address with an endpoint's when a socket connects or sends.
+//! Socket load balancers: programs that replace a Service's address with an endpoint's when a
+//! socket connects or sends.
 //!
-//! No packet shows the Service then. Hooks before the load balancer's see the Service of a call, hooks after it the endpoint.
+//! No packet shows the Service then. Hooks before the load balancer's see the Service of a call,
+//! hooks after it the endpoint.
 
 use crate::{Action, Addr, Decision, Packet, Reason, Transport, Verdict, Vip};
 
-/// Value of CALL, per CPU: the call that the hook before the load balancer has seen, for the hook after it. Another thread
-/// may run between the two and overwrite it, so the second hook compares socket and thread.
+/// Value of CALL, per CPU: the call that the hook before the load balancer has seen, for the hook
+/// after it. Another thread may run between the two and overwrite it, so the second hook compares
+/// socket and thread.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Call {
@@ -13,7 +16,8 @@ pub struct Call {
     pub cookie: u64,
     /// The thread: a part of the address of its `task_struct`.
     pub thread: u32,
-    /// A checksum of the rest. Threads that preempt each other while they write may leave parts of two calls.
+    /// A checksum of the rest. Threads that preempt each other while they write may leave parts of
+    /// two calls.
     pub sum: u32,
     /// The destination that the caller named.
     pub vip: Vip,
@@ -25,7 +29,13 @@ impl Call {
     /// A call of a socket and a thread.
     #[inline(always)]
     pub const fn new(cookie: u64, thread: u32, vip: Vip) -> Self {
-        Self { cookie, thread, sum: Self::sum(cookie, thread, &vip), vip, reserved: 0 }
+        Self {
+            cookie,
+            thread,
+            sum: Self::sum(cookie, thread, &vip),
+            vip,
+            reserved: 0,
+        }
     }
 
     /// Whether this is the call of that socket and thread, and whole.
@@ -38,22 +48,30 @@ impl Call {
     }
 
     #[inline(always)]
-    #[allow(clippy::cast_possible_truncation, reason = "any 32 bits of the product will do")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "any 32 bits of the product will do"
+    )]
     const fn sum(cookie: u64, thread: u32, vip: &Vip) -> u32 {
         const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
         let [one, two, three, four] = vip.addr.words();
         let mut sum = cookie.wrapping_mul(ODD) ^ (one as u64) << 32 ^ two as u64;
         sum = sum.wrapping_mul(ODD) ^ (three as u64) << 32 ^ four as u64;
-        sum = sum.wrapping_mul(ODD) ^ (thread as u64) << 32 ^ (vip.port as u64) << 8 ^ vip.protocol as u64;
+        sum = sum.wrapping_mul(ODD)
+            ^ (thread as u64) << 32
+            ^ (vip.port as u64) << 8
+            ^ vip.protocol as u64;
         (sum.wrapping_mul(ODD) >> 32) as u32
     }
 }
 
-/// Value of CONNECTIONS, kept in the socket: where it is connected, before and after the load balancer.
+/// Value of CONNECTIONS, kept in the socket: where it is connected, before and after the load
+/// balancer.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Connection {
-    /// From when on every packet of the socket to the endpoint belongs to this connection, `CLOCK_BOOTTIME`; [`u64::MAX`]: never.
+    /// From when on every packet of the socket to the endpoint belongs to this connection,
+    /// `CLOCK_BOOTTIME`; [`u64::MAX`]: never.
     pub settled_ns: u64,
     /// The Service's address that the caller named.
     pub vip: Vip,
@@ -66,15 +84,22 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A connection that is made now. What a UDP socket sent before may still wait to leave: its packets count from
-    /// [`PENDING_NS`] later on. A TCP socket has no such packets.
+    /// A connection that is made now. What a UDP socket sent before may still wait to leave: its
+    /// packets count from [`PENDING_NS`] later on. A TCP socket has no such packets.
     #[inline(always)]
     pub const fn new(vip: Vip, endpoint: Vip, epoch: u32, now_ns: u64) -> Self {
         let settles = if vip.protocol == TCP { 0 } else { PENDING_NS };
-        Self { settled_ns: now_ns + settles, vip, endpoint, epoch, reserved: 0 }
+        Self {
+            settled_ns: now_ns + settles,
+            vip,
+            endpoint,
+            epoch,
+            reserved: 0,
+        }
     }
 
-    /// Whether a packet of the socket belongs to the connection, and nothing that the socket did since was missed.
+    /// Whether a packet of the socket belongs to the connection, and nothing that the socket did
+    /// since was missed.
     #[inline(always)]
     pub fn has(&self, packet: &Packet, epoch: u32, now_ns: u64) -> bool {
         packet.transport.has_ports()
@@ -83,8 +108,8 @@ impl Connection {
             && self.settled_ns <= now_ns
     }
 
-    /// Whether a datagram with an address of its own looks like those of the connection, although it means another Service,
-    /// or none.
+    /// Whether a datagram with an address of its own looks like those of the connection, although
+    /// it means another Service, or none.
     #[inline(always)]
     pub fn is_blurred_by(&self, vip: &Vip, endpoint: &Vip) -> bool {
         self.endpoint == *endpoint && self.vip != *vip
@@ -111,10 +136,13 @@ pub const fn packet_of(endpoint: &Vip) -> Packet {
     }
 }
 
-/// The same as the choice of a live endpoint needs it. The network namespace stands in place of the address, so that a sticky
-/// choice holds for a pod, and the socket in place of the port.
+/// The same as the choice of a live endpoint needs it. The network namespace stands in place of the
+/// address, so that a sticky choice holds for a pod, and the socket in place of the port.
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation, reason = "any 16 bits of the cookie distinguish sockets")]
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "any 16 bits of the cookie distinguish sockets"
+)]
 pub const fn packet_from(endpoint: &Vip, netns: u64, cookie: u64) -> Packet {
     Packet {
         src: Addr::from_words([0, 0, (netns >> 32) as u32, netns as u32]),
@@ -164,15 +192,22 @@ pub trait CallModel {
     fn has_backend(&self, packet: &Packet) -> bool;
 }
 
-/// Chooses what becomes of a judged call. Only TCP is redirected: where a datagram's reply comes from is shown to the caller,
-/// and that must stay the Service. Only TCP waits: the first datagrams of a UDP socket may be those of an earlier call.
+/// Chooses what becomes of a judged call. Only TCP is redirected: where a datagram's reply comes
+/// from is shown to the caller, and that must stay the Service. Only TCP waits: the first datagrams
+/// of a UDP socket may be those of an earlier call.
 #[inline(always)]
 pub fn decide_call<M: CallModel>(packet: &Packet, verdict: Verdict, model: &M) -> CallDecision {
-    let Verdict::Deny { reason, enforce: true } = verdict else {
+    let Verdict::Deny {
+        reason,
+        enforce: true,
+    } = verdict
+    else {
         return CallDecision::Pass;
     };
     match model.own_action().or(model.configured_action(reason)) {
-        Action::Redirect if packet.protocol == TCP && model.has_backend(packet) => CallDecision::Redirect,
+        Action::Redirect if packet.protocol == TCP && model.has_backend(packet) => {
+            CallDecision::Redirect
+        }
         Action::Redirect | Action::Reject => CallDecision::Refuse,
         Action::Unset | Action::Drop | Action::Capture
             if packet.protocol == TCP && model.packets_are_judged() =>

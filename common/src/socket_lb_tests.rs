@@ -6,11 +6,21 @@ const NOW: u64 = 1_000;
 const EPOCH: u32 = 5;
 
 const fn vip(last: u8, protocol: u8) -> Vip {
-    Vip { addr: Addr::v4([10, 96, 0, last]), port: 80, protocol, reserved: 0 }
+    Vip {
+        addr: Addr::v4([10, 96, 0, last]),
+        port: 80,
+        protocol,
+        reserved: 0,
+    }
 }
 
 const fn endpoint(last: u8, protocol: u8) -> Vip {
-    Vip { addr: Addr::v4([10, 244, 1, last]), port: 8080, protocol, reserved: 0 }
+    Vip {
+        addr: Addr::v4([10, 244, 1, last]),
+        port: 8080,
+        protocol,
+        reserved: 0,
+    }
 }
 
 fn packet(protocol: u8) -> Packet {
@@ -21,9 +31,15 @@ fn packet(protocol: u8) -> Packet {
 fn only_an_enforced_denial_stops_a_call() {
     let off = Verdict::Pass(Reason::Reused, crate::Outcome::Off);
     for verdict in [Verdict::Clear, OBSERVED, off] {
-        assert_eq!(decide_call(&packet(TCP), verdict, &DENYING), CallDecision::Pass);
+        assert_eq!(
+            decide_call(&packet(TCP), verdict, &DENYING),
+            CallDecision::Pass
+        );
     }
-    assert_eq!(decide_call(&packet(TCP), DENIED, &DENYING), CallDecision::Refuse);
+    assert_eq!(
+        decide_call(&packet(TCP), DENIED, &DENYING),
+        CallDecision::Refuse
+    );
 }
 
 fn decided(protocol: u8, node: Node) -> CallDecision {
@@ -33,18 +49,49 @@ fn decided(protocol: u8, node: Node) -> CallDecision {
 #[test]
 fn a_dropped_call_of_tcp_waits_where_its_packets_are_judged_and_others_are_refused() {
     for configured in [Action::Unset, Action::Drop, Action::Capture] {
-        let node = Node { own: Action::Unset, configured, ..DENYING };
+        let node = Node {
+            own: Action::Unset,
+            configured,
+            ..DENYING
+        };
         assert_eq!(decided(TCP, node), CallDecision::Wait, "{configured}");
-        assert_eq!(decided(TCP, Node { judged: false, ..node }), CallDecision::RefuseUnseen, "{configured}");
-        assert_eq!(decided(UDP, node), CallDecision::RefuseUnseen, "{configured}");
+        assert_eq!(
+            decided(
+                TCP,
+                Node {
+                    judged: false,
+                    ..node
+                }
+            ),
+            CallDecision::RefuseUnseen,
+            "{configured}"
+        );
+        assert_eq!(
+            decided(UDP, node),
+            CallDecision::RefuseUnseen,
+            "{configured}"
+        );
     }
 }
 
 #[test]
 fn only_tcp_with_a_live_endpoint_is_redirected() {
-    let node = Node { own: Action::Redirect, configured: Action::Drop, ..DENYING };
+    let node = Node {
+        own: Action::Redirect,
+        configured: Action::Drop,
+        ..DENYING
+    };
     assert_eq!(decided(TCP, node), CallDecision::Redirect);
-    assert_eq!(decided(TCP, Node { backend: None, ..node }), CallDecision::Refuse);
+    assert_eq!(
+        decided(
+            TCP,
+            Node {
+                backend: None,
+                ..node
+            }
+        ),
+        CallDecision::Refuse
+    );
     assert_eq!(decided(UDP, node), CallDecision::Refuse);
 }
 
@@ -67,20 +114,33 @@ fn a_connection_has_the_packets_to_its_endpoint() {
     let connection = Connection::new(vip(1, TCP), endpoint(7, TCP), EPOCH, NOW);
     assert!(connection.has(&packet(TCP), EPOCH, NOW));
     let table = [
-        Packet { dst: Addr::v4([10, 244, 1, 8]), ..packet(TCP) },
-        Packet { dst_port: 8081, ..packet(TCP) },
+        Packet {
+            dst: Addr::v4([10, 244, 1, 8]),
+            ..packet(TCP)
+        },
+        Packet {
+            dst_port: 8081,
+            ..packet(TCP)
+        },
         packet(UDP),
-        Packet { transport: Transport::Fragment, ..packet(TCP) },
+        Packet {
+            transport: Transport::Fragment,
+            ..packet(TCP)
+        },
     ];
     for (row, other) in table.iter().enumerate() {
         assert!(!connection.has(other, EPOCH, NOW), "row {row}");
     }
-    assert!(!connection.has(&packet(TCP), EPOCH, NOW - 1), "before it was made");
+    assert!(
+        !connection.has(&packet(TCP), EPOCH, NOW - 1),
+        "before it was made"
+    );
 }
 
 #[test]
 fn datagrams_count_once_those_of_an_earlier_call_have_left() {
-    let of = |protocol| Connection::new(vip(1, protocol), endpoint(7, protocol), EPOCH, NOW).settled_ns;
+    let of =
+        |protocol| Connection::new(vip(1, protocol), endpoint(7, protocol), EPOCH, NOW).settled_ns;
     assert_eq!(of(UDP), NOW + PENDING_NS);
     assert_eq!(of(TCP), NOW);
 }
@@ -106,7 +166,14 @@ fn a_call_is_known_again_only_by_its_socket_and_its_thread_and_only_whole() {
     assert!(call.is_of(7, 9));
     assert!(!call.is_of(7, 8) && !call.is_of(6, 9));
     assert!(!Call::default().is_of(0, 0));
-    for other in [vip(2, TCP), vip(1, UDP), Vip { port: 81, ..vip(1, TCP) }] {
+    for other in [
+        vip(2, TCP),
+        vip(1, UDP),
+        Vip {
+            port: 81,
+            ..vip(1, TCP)
+        },
+    ] {
         assert!(!Call { vip: other, ..call }.is_of(7, 9), "{other:?}");
     }
 }
@@ -114,12 +181,15 @@ fn a_call_is_known_again_only_by_its_socket_and_its_thread_and_only_whole() {
 #[test]
 fn calls_of_one_pod_share_a_sticky_choice_and_its_sockets_spread_over_the_others() {
     let backends = |sticky| {
-        let live = (1..=3)
-            .map(|last| crate::Backend { addr: Addr::v4([10, 244, 1, last]), ..crate::Backend::default() });
+        let live = (1..=3).map(|last| crate::Backend {
+            addr: Addr::v4([10, 244, 1, last]),
+            ..crate::Backend::default()
+        });
         crate::Backends::new(sticky, live)
     };
-    let chosen =
-        |sticky, netns, cookie| backends(sticky).choose(&packet_from(&endpoint(7, TCP), netns, cookie));
+    let chosen = |sticky, netns, cookie| {
+        backends(sticky).choose(&packet_from(&endpoint(7, TCP), netns, cookie))
+    };
     assert!((0..100).all(|cookie| chosen(true, 5, cookie) == chosen(true, 5, 0)));
     assert!((0..100).any(|cookie| chosen(false, 5, cookie) != chosen(false, 5, 0)));
     assert!((0..100).any(|netns| chosen(true, netns, 0) != chosen(true, 0, 0)));

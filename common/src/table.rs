@@ -1,9 +1,11 @@
-//! One table for each list of the datapath: from it come the numbers in the maps, the names in text, and help.
+//! One table for each list of the datapath: from it come the numbers in the maps, the names in
+//! text, and help.
 
 use core::fmt;
 
-/// Defines an enum by its table. A row has the number that the maps hold, the name that people and programs read and
-/// write, and one sentence of help. A list with more columns names their getter: `enum Reason (terms: Terms)`.
+/// Defines an enum by its table. A row has the number that the maps hold, the name that people and
+/// programs read and write, and one sentence of help. A list with more columns names their getter:
+/// `enum Reason (terms: Terms)`.
 ///
 /// Errors of the generated parsers: `None` for a number or a name that is in no row.
 macro_rules! table {
@@ -97,7 +99,11 @@ where
         let mut choices = self.0.clone().into_iter().peekable();
         let mut before = "";
         while let Some(choice) = choices.next() {
-            let between = if before.is_empty() || choices.peek().is_some() { before } else { " or " };
+            let between = if before.is_empty() || choices.peek().is_some() {
+                before
+            } else {
+                " or "
+            };
             write!(f, "{between}{choice}")?;
             before = ", ";
         }

@@ -1,13 +1,15 @@
-//! The verdict on a packet to a pod's IP itself that leaves the node: headless Services, DNS caches, pooled connections.
+//! The verdict on a packet to a pod's IP itself that leaves the node: headless Services, DNS
+//! caches, pooled connections.
 //!
-//! The node that alone hands out the IP sends the packet away, so nobody on the node holds the IP: a holder has a route, and its
-//! packets take that.
+//! The node that alone hands out the IP sends the packet away, so nobody on the node holds the IP:
+//! a holder has a route, and its packets take that.
 
 use crate::{Addr, Mode, Outcome, Packet, Reason, Verdict};
 
 /// What the decision looks up, in this order, the way last: it costs most.
 pub trait TerminatedModel {
-    /// Whether a packet from the address was seen since; `None` if TERMINATED does not hold the address.
+    /// Whether a packet from the address was seen since; `None` if TERMINATED does not hold the
+    /// address.
     fn lifted(&self, addr: &Addr) -> Option<bool>;
     /// The operator's mode, an upper bound for every reason.
     fn mode(&self) -> Mode;
@@ -19,16 +21,16 @@ pub trait TerminatedModel {
     fn lease_is_valid(&self) -> bool;
     /// Whether the node sends the packet out by an uplink or a tunnel.
     fn leaves(&self, packet: &Packet) -> bool;
-    /// Whether the node has routed the packet, or made it. What a device passes on for somebody else, as macvlan does, is meant for that
-    /// one's network.
+    /// Whether the node has routed the packet, or made it. What a device passes on for somebody
+    /// else, as macvlan does, is meant for that one's network.
     fn is_routed(&self) -> bool;
-    /// Whether the node's way to the address is that of its range, and nobody on its link has answered for it. Else somebody has the
-    /// address, though the agent may not know of it yet.
+    /// Whether the node's way to the address is that of its range, and nobody on its link has
+    /// answered for it. Else somebody has the address, though the agent may not know of it yet.
     fn follows_range(&self) -> bool;
 }
 
-/// Judges one packet. Agent and kernel must agree that the address is unused: the agent when it adds the address to
-/// TERMINATED, the kernel for this packet.
+/// Judges one packet. Agent and kernel must agree that the address is unused: the agent when it
+/// adds the address to TERMINATED, the kernel for this packet.
 #[inline(always)]
 pub fn judge_terminated<M: TerminatedModel>(packet: &Packet, model: &M) -> Verdict {
     let pass = |outcome| Verdict::Pass(Reason::Terminated, outcome);
@@ -38,7 +40,10 @@ pub fn judge_terminated<M: TerminatedModel>(packet: &Packet, model: &M) -> Verdi
     if lifted {
         return pass(Outcome::Lifted);
     }
-    let mode = model.mode().lower(model.mode_of_reason()).lower(model.bound());
+    let mode = model
+        .mode()
+        .lower(model.mode_of_reason())
+        .lower(model.bound());
     if mode == Mode::Off {
         return pass(Outcome::Off);
     }
@@ -51,7 +56,10 @@ pub fn judge_terminated<M: TerminatedModel>(packet: &Packet, model: &M) -> Verdi
     if !model.follows_range() {
         return pass(Outcome::Announced);
     }
-    Verdict::Deny { reason: Reason::Terminated, enforce: mode == Mode::Enforce }
+    Verdict::Deny {
+        reason: Reason::Terminated,
+        enforce: mode == Mode::Enforce,
+    }
 }
 
 #[cfg(test)]
@@ -62,26 +70,114 @@ mod tests {
 
     #[test]
     fn packets_to_an_orphan_ip_are_denied_and_every_doubt_is_a_pass_with_an_outcome_of_its_own() {
-        let deny = |enforce| Verdict::Deny { reason: Reason::Terminated, enforce };
-        for transport in [Transport::Opening, Transport::Ports, Transport::Fragment, Transport::Other] {
+        let deny = |enforce| Verdict::Deny {
+            reason: Reason::Terminated,
+            enforce,
+        };
+        for transport in [
+            Transport::Opening,
+            Transport::Ports,
+            Transport::Fragment,
+            Transport::Other,
+        ] {
             let verdict = judge_terminated(&Packet { transport, ..SYN }, &DENYING);
             assert_eq!(verdict, deny(true), "{transport:?}");
         }
         let pass = |outcome| Verdict::Pass(Reason::Terminated, outcome);
         for (sentence, node, expected) in [
-            ("no orphan IP", Node { lifted: None, ..DENYING }, Verdict::Clear),
-            ("lifted", Node { lifted: Some(true), ..DENYING }, pass(Outcome::Lifted)),
-            ("to a holder on the node", Node { leaves: false, ..DENYING }, Verdict::Clear),
-            ("of another network", Node { routed: false, ..DENYING }, Verdict::Clear),
-            ("announced elsewhere", Node { follows: false, ..DENYING }, pass(Outcome::Announced)),
-            ("past the lease", Node { fresh: false, ..DENYING }, pass(Outcome::LeaseExpired)),
-            ("off by the operator", Node { mode: Mode::Off, ..DENYING }, pass(Outcome::Off)),
-            ("off by annotation", Node { bound: Mode::Off, ..DENYING }, pass(Outcome::Off)),
-            ("off by reason", Node { of_reason: Mode::Off, ..DENYING }, pass(Outcome::Off)),
-            ("observe by the operator", Node { mode: Mode::Observe, ..DENYING }, deny(false)),
-            ("observe by annotation", Node { bound: Mode::Observe, ..DENYING }, deny(false)),
+            (
+                "no orphan IP",
+                Node {
+                    lifted: None,
+                    ..DENYING
+                },
+                Verdict::Clear,
+            ),
+            (
+                "lifted",
+                Node {
+                    lifted: Some(true),
+                    ..DENYING
+                },
+                pass(Outcome::Lifted),
+            ),
+            (
+                "to a holder on the node",
+                Node {
+                    leaves: false,
+                    ..DENYING
+                },
+                Verdict::Clear,
+            ),
+            (
+                "of another network",
+                Node {
+                    routed: false,
+                    ..DENYING
+                },
+                Verdict::Clear,
+            ),
+            (
+                "announced elsewhere",
+                Node {
+                    follows: false,
+                    ..DENYING
+                },
+                pass(Outcome::Announced),
+            ),
+            (
+                "past the lease",
+                Node {
+                    fresh: false,
+                    ..DENYING
+                },
+                pass(Outcome::LeaseExpired),
+            ),
+            (
+                "off by the operator",
+                Node {
+                    mode: Mode::Off,
+                    ..DENYING
+                },
+                pass(Outcome::Off),
+            ),
+            (
+                "off by annotation",
+                Node {
+                    bound: Mode::Off,
+                    ..DENYING
+                },
+                pass(Outcome::Off),
+            ),
+            (
+                "off by reason",
+                Node {
+                    of_reason: Mode::Off,
+                    ..DENYING
+                },
+                pass(Outcome::Off),
+            ),
+            (
+                "observe by the operator",
+                Node {
+                    mode: Mode::Observe,
+                    ..DENYING
+                },
+                deny(false),
+            ),
+            (
+                "observe by annotation",
+                Node {
+                    bound: Mode::Observe,
+                    ..DENYING
+                },
+                deny(false),
+            ),
         ] {
-            let ports = Packet { transport: Transport::Ports, ..SYN };
+            let ports = Packet {
+                transport: Transport::Ports,
+                ..SYN
+            };
             assert_eq!(judge_terminated(&ports, &node), expected, "{sentence}");
         }
     }

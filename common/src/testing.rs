@@ -1,8 +1,9 @@
 //! One packet to one suspect with one denial. Each test changes what it is about.
 
 use crate::{
-    Action, ActionModel, Addr, Backend, Bytes, CallModel, DenialKey, EgressModel, Intent, Mode, Model,
-    Packet, Proof, Reason, ServiceNumber, Suspect, TerminatedModel, Transport, Uid, UidState, Verdict,
+    Action, ActionModel, Addr, Backend, Bytes, CallModel, DenialKey, EgressModel, Intent, Mode,
+    Model, Packet, Proof, Reason, ServiceNumber, Suspect, TerminatedModel, Transport, Uid,
+    UidState, Verdict,
 };
 
 /// The suspect.
@@ -10,8 +11,12 @@ pub const X: Addr = Addr::v4([10, 244, 1, 10]);
 /// What is denied.
 pub const SHOP: DenialKey = DenialKey::new(X, ServiceNumber { number: 1 }, 8080, 6);
 /// Another endpoint of the Service.
-pub const LIVE: Backend =
-    Backend { addr: Addr::v4([10, 244, 1, 2]), uid: Uid { octets: [0xbb; 16] }, port: 9090, reserved: 0 };
+pub const LIVE: Backend = Backend {
+    addr: Addr::v4([10, 244, 1, 2]),
+    uid: Uid { octets: [0xbb; 16] },
+    port: 9090,
+    reserved: 0,
+};
 
 pub const SYN: Packet = Packet {
     src: Addr::v4([10, 244, 2, 2]),
@@ -24,10 +29,19 @@ pub const SYN: Packet = Packet {
     transport_at: 20,
 };
 /// Of a connection that is open.
-pub const ACK: Packet = Packet { transport: Transport::Ports, ..SYN };
+pub const ACK: Packet = Packet {
+    transport: Transport::Ports,
+    ..SYN
+};
 
-pub const DENIED: Verdict = Verdict::Deny { reason: Reason::Reused, enforce: true };
-pub const OBSERVED: Verdict = Verdict::Deny { reason: Reason::Reused, enforce: false };
+pub const DENIED: Verdict = Verdict::Deny {
+    reason: Reason::Reused,
+    enforce: true,
+};
+pub const OBSERVED: Verdict = Verdict::Deny {
+    reason: Reason::Reused,
+    enforce: false,
+};
 
 /// An IPv4 packet's first 40 octets: IP flags at 6, TCP flags at 33.
 #[derive(Clone, Copy)]
@@ -82,8 +96,12 @@ pub struct Node {
     pub follows: bool,
 }
 
-pub const PROOF: Proof =
-    Proof { reason: Reason::Reused, uid_state: UidState::Dead, mode: Mode::Enforce, held: false };
+pub const PROOF: Proof = Proof {
+    reason: Reason::Reused,
+    uid_state: UidState::Dead,
+    mode: Mode::Enforce,
+    held: false,
+};
 
 /// The denial is in force, and every action is possible.
 pub const DENYING: Node = Node {
@@ -93,7 +111,10 @@ pub const DENYING: Node = Node {
     mode: Mode::Enforce,
     of_reason: Mode::Enforce,
     fresh: true,
-    octets: Octets { fragmentation: 0x40, tcp_flags: 0x02 },
+    octets: Octets {
+        fragmentation: 0x40,
+        tcp_flags: 0x02,
+    },
     own: Action::Reject,
     configured: Action::Unset,
     backend: Some(LIVE),

@@ -51,7 +51,9 @@ fn hashed(text: &[u8]) -> Uid {
     for &c in text {
         hash = (hash ^ u128::from(c)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
     }
-    Uid { octets: hash.to_be_bytes() }
+    Uid {
+        octets: hash.to_be_bytes(),
+    }
 }
 
 impl fmt::Display for Uid {

@@ -2,7 +2,8 @@
 
 macro_rules! pod {
     ($($layout:ty),*) => {$(
-        // SAFETY: `repr(C)`, Copy, 'static, integers only and without implicit padding (see the tests of their files).
+        // SAFETY: `repr(C)`, Copy, 'static, integers only and without implicit padding (see the
+        // tests of their files).
         unsafe impl aya::Pod for $layout {}
     )*};
 }

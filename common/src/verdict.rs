@@ -26,8 +26,14 @@ impl Verdict {
         match self {
             Self::Clear => None,
             Self::Pass(reason, outcome) => Some((reason, outcome)),
-            Self::Deny { reason, enforce: true } => Some((reason, Outcome::Dropped)),
-            Self::Deny { reason, enforce: false } => Some((reason, Outcome::Observed)),
+            Self::Deny {
+                reason,
+                enforce: true,
+            } => Some((reason, Outcome::Dropped)),
+            Self::Deny {
+                reason,
+                enforce: false,
+            } => Some((reason, Outcome::Observed)),
         }
     }
 }

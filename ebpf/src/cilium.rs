@@ -1,4 +1,5 @@
-//! Lookups in Cilium's own maps: which Service it translated. The agent hands the maps in; none is written here.
+//! Lookups in Cilium's own maps: which Service it translated. The agent hands the maps in; none is
+//! written here.
 
 use crate::maps;
 use aya_ebpf::EbpfContext as _;
@@ -8,8 +9,8 @@ use aya_ebpf::helpers::generated::bpf_get_socket_cookie;
 use aya_ebpf::macros::btf_map;
 use aya_ebpf::programs::TcContext;
 use epguard_common::cilium::{
-    Connection4, Connection6, ConnectionEntry, Service4, Service6, Socket4, Socket6, SocketService4,
-    SocketService6,
+    Connection4, Connection6, ConnectionEntry, Service4, Service6, Socket4, Socket6,
+    SocketService4, SocketService6,
 };
 use epguard_common::{Packet, Vip};
 
@@ -17,11 +18,13 @@ const ON_DEMAND: usize = BPF_F_NO_PREALLOC as usize;
 const PER_CPU: usize = BPF_F_NO_COMMON_LRU as usize;
 const TCP: u8 = 6;
 
-/// Maps of each kind: the one that Cilium has pinned, and the one before it, which endpoints use for a while after a restart.
+/// Maps of each kind: the one that Cilium has pinned, and the one before it, which endpoints use
+/// for a while after a restart.
 const GENERATIONS: u32 = 2;
 
-// The kernel takes only inner maps of the flags that the outer map was made for. Cilium has an option for one flag of each type, and
-// with it changes maps while they are in use: each generation is in one of two outer maps.
+// The kernel takes only inner maps of the flags that the outer map was made for. Cilium has an
+// option for one flag of each type, and with it changes maps while they are in use: each generation
+// is in one of two outer maps.
 
 /// `cilium_ct4_global`, then `cilium_ct_any4_global`; each in two generations.
 #[btf_map]
@@ -45,24 +48,32 @@ static CILIUM_NAT6_PRE: ArrayOfMaps<HashMap<u16, Service6, 1>, 2> = ArrayOfMaps:
 #[btf_map]
 static CILIUM_SK4: ArrayOfMaps<LruHashMap<Socket4, SocketService4, 1>, 2> = ArrayOfMaps::new();
 #[btf_map]
-static CILIUM_SK4_CPU: ArrayOfMaps<LruHashMap<Socket4, SocketService4, 1, PER_CPU>, 2> = ArrayOfMaps::new();
+static CILIUM_SK4_CPU: ArrayOfMaps<LruHashMap<Socket4, SocketService4, 1, PER_CPU>, 2> =
+    ArrayOfMaps::new();
 #[btf_map]
 static CILIUM_SK6: ArrayOfMaps<LruHashMap<Socket6, SocketService6, 1>, 2> = ArrayOfMaps::new();
 #[btf_map]
-static CILIUM_SK6_CPU: ArrayOfMaps<LruHashMap<Socket6, SocketService6, 1, PER_CPU>, 2> = ArrayOfMaps::new();
+static CILIUM_SK6_CPU: ArrayOfMaps<LruHashMap<Socket6, SocketService6, 1, PER_CPU>, 2> =
+    ArrayOfMaps::new();
 
-/// Whether Cilium has translated the packet in the scratch map from a Service's address, which is kept there; 0 if not. Global, as
-/// [`read_entry`](crate::conntrack::read_entry).
+/// Whether Cilium has translated the packet in the scratch map from a Service's address, which is
+/// kept there; 0 if not. Global, as [`read_entry`](crate::conntrack::read_entry).
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn translated() -> u32 {
-    let Some(packet) = maps::packet() else { return 0 };
+    let Some(packet) = maps::packet() else {
+        return 0;
+    };
     if !packet.transport.has_ports() {
         return 0;
     }
-    let place = if packet.protocol == TCP { 0 } else { GENERATIONS };
-    // An endpoint changes to the pinned map for good, and writes an entry for the first packet: what the map before has of the
-    // connection is then out of date.
+    let place = if packet.protocol == TCP {
+        0
+    } else {
+        GENERATIONS
+    };
+    // An endpoint changes to the pinned map for good, and writes an entry for the first packet:
+    // what the map before has of the connection is then out of date.
     let reversal = reversal(packet, place).or_else(|| reversal(packet, place + 1));
     match reversal {
         None | Some(0) => 0,
@@ -71,20 +82,24 @@ pub extern "C" fn translated() -> u32 {
                 let pinned = CILIUM_NAT4.get_value_ptr_mut(generation, &reversal);
                 pinned.or_else(|| CILIUM_NAT4_PRE.get_value_ptr_mut(generation, &reversal))
             };
-            u32::from(keep(only(at(0), at(1)).map(|service| service.vip(packet.protocol))))
+            u32::from(keep(
+                only(at(0), at(1)).map(|service| service.vip(packet.protocol)),
+            ))
         }
         Some(reversal) => {
             let at = |generation| {
                 let pinned = CILIUM_NAT6.get_value_ptr_mut(generation, &reversal);
                 pinned.or_else(|| CILIUM_NAT6_PRE.get_value_ptr_mut(generation, &reversal))
             };
-            u32::from(keep(only(at(0), at(1)).map(|service| service.vip(packet.protocol))))
+            u32::from(keep(
+                only(at(0), at(1)).map(|service| service.vip(packet.protocol)),
+            ))
         }
     }
 }
 
-/// What the entry of the packet's connection names in the maps of reversals; 0: Cilium has not translated the destination. `None`
-/// without an entry.
+/// What the entry of the packet's connection names in the maps of reversals; 0: Cilium has not
+/// translated the destination. `None` without an entry.
 #[inline(always)]
 fn reversal(packet: &Packet, place: u32) -> Option<u16> {
     let entry = if packet.dst.is_v4() {
@@ -96,15 +111,17 @@ fn reversal(packet: &Packet, place: u32) -> Option<u16> {
         let entry = CILIUM_CT6.get_value_ptr_mut(place, &key);
         entry.or_else(|| CILIUM_CT6_CPU.get_value_ptr_mut(place, &key))
     };
-    // SAFETY: an entry of a map, which stays readable for the run of the program; every bit pattern is a ConnectionEntry.
+    // SAFETY: an entry of a map, which stays readable for the run of the program; every bit pattern
+    // is a ConnectionEntry.
     entry.map(|entry| unsafe { (&raw const (*entry).reversal).read_volatile() })
 }
 
-/// The one of two generations that has the Service. The number of a reversal may be older than the pinned map, or newer than the map
-/// before: if these contradict each other, none.
+/// The one of two generations that has the Service. The number of a reversal may be older than the
+/// pinned map, or newer than the map before: if these contradict each other, none.
 #[inline(always)]
 fn only<'a, S: PartialEq>(new: Option<*mut S>, old: Option<*mut S>) -> Option<&'a S> {
-    // SAFETY: as in `reversal`. The kernel aligns values to 8 octets, and every bit pattern is an S.
+    // SAFETY: as in `reversal`. The kernel aligns values to 8 octets, and every bit pattern is an
+    // S.
     let [new, old] = [new, old].map(|service| service.map(|service| unsafe { &*service }));
     match (new, old) {
         (Some(new), Some(old)) if new != old => None,
@@ -112,12 +129,15 @@ fn only<'a, S: PartialEq>(new: Option<*mut S>, old: Option<*mut S>) -> Option<&'
     }
 }
 
-/// Whether Cilium has connected the socket of the packet in the scratch map to the packet's destination, in place of a Service's
-/// address, which is kept there; 0 if not. Global, as `translated`.
+/// Whether Cilium has connected the socket of the packet in the scratch map to the packet's
+/// destination, in place of a Service's address, which is kept there; 0 if not. Global, as
+/// `translated`.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn connected(context: *mut __sk_buff) -> u32 {
-    let Some(packet) = maps::packet() else { return 0 };
+    let Some(packet) = maps::packet() else {
+        return 0;
+    };
     if maps::view().is_none_or(|view| view.cilium == 0) || !packet.transport.has_ports() {
         return 0;
     }
@@ -132,7 +152,8 @@ pub fn has_socket(packet: &Packet, cookie: u64) -> bool {
     (0..GENERATIONS).any(|generation| find_socket(packet, cookie, generation).is_some())
 }
 
-/// The Service's address in whose place Cilium has connected the socket to the packet's destination.
+/// The Service's address in whose place Cilium has connected the socket to the packet's
+/// destination.
 #[inline(always)]
 fn find_socket(packet: &Packet, cookie: u64, generation: u32) -> Option<Vip> {
     if packet.dst.is_v4() {

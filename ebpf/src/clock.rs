@@ -3,7 +3,8 @@
 use aya_ebpf::helpers::generated::{bpf_get_current_task, bpf_ktime_get_boot_ns};
 use core::cell::Cell;
 
-/// Nanoseconds of `CLOCK_BOOTTIME`, which goes on while the machine sleeps: a lease must not survive that. Linux 5.8.
+/// Nanoseconds of `CLOCK_BOOTTIME`, which goes on while the machine sleeps: a lease must not
+/// survive that. Linux 5.8.
 #[inline(always)]
 pub fn now_ns() -> u64 {
     // SAFETY: no arguments.
@@ -25,8 +26,8 @@ impl Clock {
     }
 }
 
-/// The thread that the kernel runs for: a part of the address of its `task_struct`. They lie at least 64 octets apart, so 32 bits
-/// are enough for 256 GiB of memory.
+/// The thread that the kernel runs for: a part of the address of its `task_struct`. They lie at
+/// least 64 octets apart, so 32 bits are enough for 256 GiB of memory.
 #[inline(always)]
 pub fn thread() -> u32 {
     // SAFETY: no arguments.

@@ -1,4 +1,5 @@
-//! The conntrack entry of an skb: the packet holds a reference to it, so it stays while the program runs.
+//! The conntrack entry of an skb: the packet holds a reference to it, so it stays while the program
+//! runs.
 
 use crate::found::Found;
 use crate::maps::{self, Scratch};
@@ -9,8 +10,9 @@ use aya_ebpf::macros::btf_map;
 use core::ptr::{addr_of, addr_of_mut};
 use epguard_common::{Entry, Record, Reference};
 
-/// Where `_nfct` lies in `struct sk_buff`; 0: not known, or this kernel lets no program read it. The agent sets it before it
-/// loads the programs, and the verifier then leaves out the other branch.
+/// Where `_nfct` lies in `struct sk_buff`; 0: not known, or this kernel lets no program read it.
+/// The agent sets it before it loads the programs, and the verifier then leaves out the other
+/// branch.
 #[unsafe(no_mangle)]
 static NFCT_AT: u32 = 0;
 
@@ -25,8 +27,9 @@ pub struct TestEntry {
     entry: Entry,
 }
 
-/// What conntrack recorded about the packet in the scratch map. Global: it has the stack for itself, and the verifier checks it
-/// once. Linux 5.6; `bpf_probe_read_kernel` in TC programs: 5.8, with `CAP_PERFMON`.
+/// What conntrack recorded about the packet in the scratch map. Global: it has the stack for
+/// itself, and the verifier checks it once. Linux 5.6; `bpf_probe_read_kernel` in TC programs: 5.8,
+/// with `CAP_PERFMON`.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn read_entry(context: *mut __sk_buff) -> u32 {
@@ -78,7 +81,8 @@ pub extern "C" fn read_test_entry() -> u32 {
     keep_record(scratch) as u32
 }
 
-/// Compares the entry in the scratch map with the packet there, and keeps what the client asked for.
+/// Compares the entry in the scratch map with the packet there, and keeps what the client asked
+/// for.
 #[inline(always)]
 fn keep_record(scratch: *mut Scratch) -> Found {
     // SAFETY: this CPU's own element, which no other program uses until this one ends.

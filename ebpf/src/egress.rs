@@ -1,5 +1,5 @@
-//! The egress hook, after DNAT: judges packets that leave towards a pod, by the Service that they were aimed at, and those that leave
-//! the node for an orphan IP itself.
+//! The egress hook, after DNAT: judges packets that leave towards a pod, by the Service that they
+//! were aimed at, and those that leave the node for an orphan IP itself.
 
 use crate::found::Found;
 use crate::frame::{Frame as _, Origin as _};
@@ -11,7 +11,8 @@ use crate::{maps, telemetry, terminated};
 use aya_ebpf::bindings::__sk_buff;
 use core::cell::Cell;
 use epguard_common::{
-    Decision, Mode, Outcome, Packet, Reason, Role, Verdict, View, decide_egress, refuses, without_denial,
+    Decision, Mode, Outcome, Packet, Reason, Role, Verdict, View, decide_egress, refuses,
+    without_denial,
 };
 
 /// Decides about a packet that leaves. `parsed`: see [`Skb::new`]. `TEST`: see [`find`].
@@ -24,15 +25,19 @@ pub fn judge<const TEST: bool>(context: *mut __sk_buff, parsed: u32) -> Decision
     }
 }
 
-/// Whether the packet's Service has let it pass, at the ingress hook. Not inlined, as the next ones.
+/// Whether the packet's Service has let it pass, at the ingress hook. Not inlined, as the next
+/// ones.
 #[inline(never)]
 fn has_passed(context: *mut __sk_buff) -> bool {
     let skb = Skb::judged(context);
     maps::view().is_some_and(|view| view.socket_lb != 0)
-        && skb.packet().is_some_and(|packet| maps::has_passed(packet, skb.now_ns()))
+        && skb
+            .packet()
+            .is_some_and(|packet| maps::has_passed(packet, skb.now_ns()))
 }
 
-/// Decides about a packet to an orphan IP itself. Not inlined, as the next one: its stack is free again for what follows.
+/// Decides about a packet to an orphan IP itself. Not inlined, as the next one: its stack is free
+/// again for what follows.
 #[inline(never)]
 fn judge_by_ip(context: *mut __sk_buff) -> Decision {
     let skb = Skb::judged(context);
@@ -42,8 +47,9 @@ fn judge_by_ip(context: *mut __sk_buff) -> Decision {
     terminated::judge(&skb, packet, &view)
 }
 
-/// Carries out what `epguard_common` decides about a packet by its Service: takes answers from the limits, counts and reports. The
-/// decision never depends on the report. `None`: no translator sent the packet to its IP, which is an orphan IP.
+/// Carries out what `epguard_common` decides about a packet by its Service: takes answers from the
+/// limits, counts and reports. The decision never depends on the report. `None`: no translator sent
+/// the packet to its IP, which is an orphan IP.
 #[inline(never)]
 fn judge_by_service<const TEST: bool>(context: *mut __sk_buff, parsed: u32) -> Option<Decision> {
     let skb = Skb::new(context, parsed);
@@ -105,14 +111,22 @@ fn judge_by_service<const TEST: bool>(context: *mut __sk_buff, parsed: u32) -> O
         Decision::Reject => limit::take(config, &lookup, skb.now_ns()),
         _ => {}
     }
-    telemetry::report(&skb, packet, verdict, decision, &lookup, maps::is_logged(config));
+    telemetry::report(
+        &skb,
+        packet,
+        verdict,
+        decision,
+        &lookup,
+        maps::is_logged(config),
+    );
     Some(decision)
 }
 
 const PASS: Option<Decision> = Some(Decision::Pass);
 
-/// Counts the packet in the scratch map if no Service has a denial of its destination: it passes without a look at its records. False
-/// if one has. Not inlined: its stack is free again for the verdict.
+/// Counts the packet in the scratch map if no Service has a denial of its destination: it passes
+/// without a look at its records. False if one has. Not inlined: its stack is free again for the
+/// verdict.
 #[inline(never)]
 fn pass_without_denial(context: *mut __sk_buff, flags: u32) -> bool {
     let skb = Skb::judged(context);
@@ -137,11 +151,12 @@ fn lift(context: *mut __sk_buff) {
 #[inline(never)]
 fn leaves_for_orphan(context: *mut __sk_buff) -> bool {
     let skb = Skb::judged(context);
-    skb.packet().is_some_and(|packet| maps::terminated(&packet.dst).is_some() && skb.leaves(packet))
+    skb.packet()
+        .is_some_and(|packet| maps::terminated(&packet.dst).is_some() && skb.leaves(packet))
 }
 
-/// Whether this interface judges what leaves by it. Where another hooked interface follows, that one does; the capture interface
-/// gets packets that were judged.
+/// Whether this interface judges what leaves by it. Where another hooked interface follows, that
+/// one does; the capture interface gets packets that were judged.
 #[inline(always)]
 fn is_judged_here(skb: &Skb, view: &View) -> bool {
     let ifindex = skb.ifindex();

@@ -27,8 +27,8 @@ impl Entry {
     /// Notes that the flow has sent a packet now.
     #[inline(always)]
     pub fn touch(self) {
-        // SAFETY: a field of an entry that stays writable for the run of the program, of this flow or of one that has just
-        // got its place: then the agent removes that one a little later.
+        // SAFETY: a field of an entry that stays writable for the run of the program, of this flow
+        // or of one that has just got its place: then the agent removes that one a little later.
         unsafe { (&raw mut (*self.0).value.used_ns).write_volatile(clock::now_ns()) };
     }
 

@@ -1,7 +1,8 @@
 //! The maps of redirected flows. The programs write them; the agent removes ended flows.
 //!
-//! A SYN, which any client can forge, adds a flow to OPENING only, which evicts its coldest flow. A proven handshake moves the
-//! flow to FLOWS, of which each client address has a share, and which evicts none.
+//! A SYN, which any client can forge, adds a flow to OPENING only, which evicts its coldest flow. A
+//! proven handshake moves the flow to FLOWS, of which each client address has a share, and which
+//! evicts none.
 
 #![allow(
     clippy::needless_borrows_for_generic_args,
@@ -25,11 +26,13 @@ static FLOWS: KeyedMap<Flow, Redirected, { capacity::FLOWS }, ON_DEMAND> = HashM
 #[btf_map]
 static RETURNS: KeyedMap<Flow, Return, { capacity::FLOWS }, ON_DEMAND> = HashMap::new();
 #[btf_map]
-static OPENING: LruHashMap<Flow, Keyed<Flow, Redirected>, { capacity::OPENING }> = LruHashMap::new();
+static OPENING: LruHashMap<Flow, Keyed<Flow, Redirected>, { capacity::OPENING }> =
+    LruHashMap::new();
 #[btf_map]
-static OPENING_RETURNS: LruHashMap<Flow, Keyed<Flow, Return>, { capacity::OPENING }> = LruHashMap::new();
-/// The number of flows in FLOWS of each client address, and of all together. The agent corrects miscounts of processors that
-/// race.
+static OPENING_RETURNS: LruHashMap<Flow, Keyed<Flow, Return>, { capacity::OPENING }> =
+    LruHashMap::new();
+/// The number of flows in FLOWS of each client address, and of all together. The agent corrects
+/// miscounts of processors that race.
 #[btf_map]
 static CLIENTS: HashMap<Addr, u32, { capacity::FLOWS }, ON_DEMAND> = HashMap::new();
 
@@ -48,7 +51,9 @@ pub fn established(flow: &Flow) -> Option<Entry> {
 /// Reads where replies of a redirected flow go, by the key in `back`.
 #[inline(always)]
 pub fn read_return(back: &mut Keyed<Flow, Return>) -> Option<()> {
-    let entry = RETURNS.get_ptr(back.key).or_else(|| OPENING_RETURNS.get_ptr(back.key))?;
+    let entry = RETURNS
+        .get_ptr(back.key)
+        .or_else(|| OPENING_RETURNS.get_ptr(back.key))?;
     copy_of_key(entry, back)
 }
 
@@ -60,7 +65,9 @@ pub fn record_return(flow: &FlowPair) -> bool {
     }
     // It belongs to an older flow that has ended.
     let _ = RETURNS.remove(&flow.back.key);
-    OPENING_RETURNS.insert(&flow.back.key, &flow.back, 0).is_ok()
+    OPENING_RETURNS
+        .insert(&flow.back.key, &flow.back, 0)
+        .is_ok()
 }
 
 /// Stores where a flow that opens goes.
@@ -70,15 +77,16 @@ pub fn open(flow: &FlowPair) -> bool {
     OPENING.insert(&flow.there.key, &flow.there, 0).is_ok()
 }
 
-/// Moves a flow whose handshake is proven to FLOWS, if its client's share has room. Otherwise it stays in OPENING, and is
-/// counted once. `None` if no entry holds where its replies go.
+/// Moves a flow whose handshake is proven to FLOWS, if its client's share has room. Otherwise it
+/// stays in OPENING, and is counted once. `None` if no entry holds where its replies go.
 #[inline(always)]
 pub fn establish(entry: Entry, flow: &mut FlowPair) -> Option<()> {
     read_return(&mut flow.back)?;
     let client = &flow.there.key.client;
     let (taken, all) = (count_of(client), count_of(&ALL_CLIENTS));
     let room = has_room(taken.unwrap_or(0), all.unwrap_or(0));
-    let counted = |count: Option<u32>, client| count.is_some() || CLIENTS.insert(client, 0, 0).is_ok();
+    let counted =
+        |count: Option<u32>, client| count.is_some() || CLIENTS.insert(client, 0, 0).is_ok();
     if !room
         || !counted(taken, client)
         || !counted(all, &ALL_CLIENTS)
@@ -109,7 +117,9 @@ pub fn establish(entry: Entry, flow: &mut FlowPair) -> Option<()> {
 #[inline(always)]
 fn count_of(client: &Addr) -> Option<u32> {
     // SAFETY: the entry stays readable for the run of the program.
-    CLIENTS.get_ptr(client).map(|share| unsafe { share.read_volatile() })
+    CLIENTS
+        .get_ptr(client)
+        .map(|share| unsafe { share.read_volatile() })
 }
 
 #[inline(always)]
@@ -120,7 +130,8 @@ fn beyond(entry: Entry, redirected: &Redirected) {
     }
 }
 
-/// Moves a flow that both sides have closed to OPENING, for its last acknowledgements. `None` if that fails: it stays.
+/// Moves a flow that both sides have closed to OPENING, for its last acknowledgements. `None` if
+/// that fails: it stays.
 #[inline(always)]
 pub fn close(flow: &mut FlowPair) -> Option<()> {
     read_return(&mut flow.back)?;

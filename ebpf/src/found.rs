@@ -12,9 +12,11 @@ pub enum Found {
     Direct = 2,
     /// netfilter translated the destination. The scratch map has what the client asked for.
     Conntrack = 3,
-    /// Cilium translated the packet. netfilter does not translate the replies, so such a flow is never redirected.
+    /// Cilium translated the packet. netfilter does not translate the replies, so such a flow is
+    /// never redirected.
     Cilium = 4,
-    /// A load balancer has connected the packet's socket, which knows the endpoint only. Such a flow is never redirected.
+    /// A load balancer has connected the packet's socket, which knows the endpoint only. Such a
+    /// flow is never redirected.
     Socket = 5,
     /// The packet is a reply.
     Reply = 6,

@@ -5,7 +5,8 @@ use epguard_common::{Bytes, Packet};
 
 /// Where a packet was judged, for reports.
 pub trait Origin: EbpfContext {
-    /// Whether another program of ours may interrupt this one on its processor: true for cgroup hooks.
+    /// Whether another program of ours may interrupt this one on its processor: true for cgroup
+    /// hooks.
     const MAY_BE_INTERRUPTED: bool = false;
 
     /// Octets, with link-layer header.
@@ -18,8 +19,8 @@ pub trait Origin: EbpfContext {
 
 /// What both kinds of programs know of a frame. Offsets of [`Bytes`] count from the network header.
 pub trait Frame: Bytes + Origin {
-    /// True if this is the last program that judges the packet at this interface. The last program also reports passes
-    /// and captures packets.
+    /// True if this is the last program that judges the packet at this interface. The last program
+    /// also reports passes and captures packets.
     const IS_LAST: bool;
 
     /// What the network header is, host order.

@@ -11,7 +11,9 @@ const IPV6: u16 = 0x86dd;
 /// Whether the packet needs a verdict at the ingress hook.
 #[inline(always)]
 pub fn asks_at_ingress(context: *mut __sk_buff) -> bool {
-    let Some(view) = maps::view() else { return false };
+    let Some(view) = maps::view() else {
+        return false;
+    };
     if view.is_idle_at_ingress() {
         return false;
     }
@@ -19,23 +21,30 @@ pub fn asks_at_ingress(context: *mut __sk_buff) -> bool {
         && asks_again_at_ingress(context)
 }
 
-/// The same by both tables. Few packets come here. Not inlined, as the next one: its stack is free again for what follows.
+/// The same by both tables. Few packets come here. Not inlined, as the next one: its stack is free
+/// again for what follows.
 #[inline(never)]
 fn asks_again_at_ingress(context: *mut __sk_buff) -> bool {
-    let Some(view) = maps::view() else { return false };
+    let Some(view) = maps::view() else {
+        return false;
+    };
     look(context, &view, BOTH).is_none_or(|glance| glance.asks_at_ingress(&view))
 }
 
 /// Whether the packet needs a verdict at the egress hook.
 #[inline(always)]
 pub fn asks_at_egress(context: *mut __sk_buff) -> bool {
-    let Some(view) = maps::active() else { return false };
+    let Some(view) = maps::active() else {
+        return false;
+    };
     look(context, &view, GATE).is_none_or(Glance::asks_at_egress) && asks_again_at_egress(context)
 }
 
 #[inline(never)]
 fn asks_again_at_egress(context: *mut __sk_buff) -> bool {
-    let Some(view) = maps::active() else { return false };
+    let Some(view) = maps::active() else {
+        return false;
+    };
     look(context, &view, BOTH).is_none_or(Glance::asks_at_egress)
 }
 
@@ -51,28 +60,42 @@ pub fn asks_at_xdp(context: *mut xdp_md, view: &View) -> bool {
     glance.is_none_or(Glance::asks_about_orphans)
 }
 
-/// Which tables are looked at: they show their buckets, with those of redirected flows if these are wanted, too.
+/// Which tables are looked at: they show their buckets, with those of redirected flows if these are
+/// wanted, too.
 type Tables = fn(bool) -> Option<Buckets>;
 const GATE: Tables = maps::buckets;
 const BOTH: Tables = maps::both_buckets;
 
-/// A look at a packet. `None`: it is not one of IP, or not whole, or GATE does not show all addresses.
+/// A look at a packet. `None`: it is not one of IP, or not whole, or GATE does not show all
+/// addresses.
 #[inline(always)]
 fn glance(frame: &Linear, view: &View, tables: Tables) -> Option<Glance> {
     let buckets = tables(view.flows != 0)?;
     let has_sources = view.flows != 0 || view.terminated != 0;
-    let source = |words| if has_sources { buckets.flags_at(words) } else { 0 };
+    let source = |words| {
+        if has_sources {
+            buckets.flags_at(words)
+        } else {
+            0
+        }
+    };
     match frame.ether_type() {
         IPV4 => {
             let [first, _, _, src, dst] = frame.words::<5>(0)?;
             let v4 = |word| Addr::from_v4_word(word).words();
             (first.to_ne_bytes()[0] >> 4 == 4).then_some(())?;
-            Some(Glance { src: source(v4(src)), dst: buckets.flags_at(v4(dst)) })
+            Some(Glance {
+                src: source(v4(src)),
+                dst: buckets.flags_at(v4(dst)),
+            })
         }
         IPV6 => {
             let [first, _, s0, s1, s2, s3, d0, d1, d2, d3] = frame.words::<10>(0)?;
             (first.to_ne_bytes()[0] >> 4 == 6).then_some(())?;
-            Some(Glance { src: source([s0, s1, s2, s3]), dst: buckets.flags_at([d0, d1, d2, d3]) })
+            Some(Glance {
+                src: source([s0, s1, s2, s3]),
+                dst: buckets.flags_at([d0, d1, d2, d3]),
+            })
         }
         _ => None,
     }

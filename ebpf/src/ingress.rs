@@ -11,8 +11,8 @@ use aya_ebpf::bindings::__sk_buff;
 use core::cell::Cell;
 use epguard_common::{Decision, Mode, Outcome, Reason, Verdict, decide, judge};
 
-/// Judges a packet by its socket. `parsed`: see [`Skb::new`]. `None`: its Service has no denial for it, or the socket does not show
-/// the Service.
+/// Judges a packet by its socket. `parsed`: see [`Skb::new`]. `None`: its Service has no denial for
+/// it, or the socket does not show the Service.
 #[inline(always)]
 pub fn judge_by_socket(context: *mut __sk_buff, parsed: u32) -> Option<Decision> {
     maps::view().filter(|view| view.socket_lb != 0 && view.suspects != 0)?;
@@ -26,7 +26,8 @@ pub fn judge_by_socket(context: *mut __sk_buff, parsed: u32) -> Option<Decision>
     decision
 }
 
-/// What its Service lets pass is not judged as aimed at an orphan IP where it leaves. Not inlined, as the next one.
+/// What its Service lets pass is not judged as aimed at an orphan IP where it leaves. Not inlined,
+/// as the next one.
 #[inline(never)]
 fn note_passed(context: *mut __sk_buff) {
     if let Some(packet) = Skb::judged(context).packet()
@@ -36,7 +37,8 @@ fn note_passed(context: *mut __sk_buff) {
     }
 }
 
-/// Whether the packet goes to a suspect, and its socket shows the Service; 0 if not. Global, as `read_entry`.
+/// Whether the packet goes to a suspect, and its socket shows the Service; 0 if not. Global, as
+/// `read_entry`.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn meant(context: *mut __sk_buff) -> u32 {
@@ -86,6 +88,13 @@ fn judge_meant(context: *mut __sk_buff) -> Option<Decision> {
     if decision == Decision::Reject {
         limit::take(config, &lookup, skb.now_ns());
     }
-    telemetry::report(&skb, packet, verdict, decision, &lookup, maps::is_logged(config));
+    telemetry::report(
+        &skb,
+        packet,
+        verdict,
+        decision,
+        &lookup,
+        maps::is_logged(config),
+    );
     Some(decision)
 }

@@ -1,5 +1,6 @@
-//! Packets whose network header lies in the linear part of the frame, directly behind an Ethernet header: the programs read them
-//! without calling a helper. Of any other packet they find nothing here.
+//! Packets whose network header lies in the linear part of the frame, directly behind an Ethernet
+//! header: the programs read them without calling a helper. Of any other packet they find nothing
+//! here.
 
 use aya_ebpf::bindings::{__sk_buff, xdp_md};
 use epguard_common::Bytes;
@@ -31,19 +32,30 @@ impl Linear {
             return None;
         }
         // SAFETY: inside of the frame.
-        let (ether_type, first, v4_length, v6_length) =
-            unsafe { (half(start + 12), octet(start), half(start + 2), half(start + 4)) };
+        let (ether_type, first, v4_length, v6_length) = unsafe {
+            (
+                half(start + 12),
+                octet(start),
+                half(start + 2),
+                half(start + 4),
+            )
+        };
         if ether_type != protocol {
             return None;
         }
-        // A device without link-layer headers: the packet begins at the start, and its addresses may look like an EtherType.
+        // A device without link-layer headers: the packet begins at the start, and its addresses
+        // may look like an EtherType.
         let seems_bare = match first >> 4 {
             4 => u32::from(u16::from_be(v4_length)) <= length,
             6 => u32::from(u16::from_be(v6_length)) + 40 <= length,
             _ => false,
         };
         let at = start + ETHERNET;
-        (!seems_bare).then_some(Self { at, end, ether_type })
+        (!seems_bare).then_some(Self {
+            at,
+            end,
+            ether_type,
+        })
     }
 
     /// Of an XDP program, where each frame has an Ethernet header.
@@ -57,7 +69,11 @@ impl Linear {
         }
         // SAFETY: inside of the frame.
         let ether_type = unsafe { half(start + 12) };
-        Some(Self { at, end, ether_type })
+        Some(Self {
+            at,
+            end,
+            ether_type,
+        })
     }
 
     /// What the network header is, host order.

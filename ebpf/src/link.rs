@@ -3,7 +3,8 @@
 use crate::skb::Skb;
 use aya_ebpf::EbpfContext as _;
 use aya_ebpf::helpers::generated::{
-    bpf_csum_diff, bpf_l3_csum_replace, bpf_l4_csum_replace, bpf_skb_load_bytes, bpf_skb_store_bytes,
+    bpf_csum_diff, bpf_l3_csum_replace, bpf_l4_csum_replace, bpf_skb_load_bytes,
+    bpf_skb_store_bytes,
 };
 use core::mem::MaybeUninit;
 use epguard_common::{ANSWER_MAC, Addr, Bytes as _, Packet};
@@ -15,7 +16,11 @@ pub const ETHERNET: u32 = 14;
 #[inline(always)]
 pub const fn words(mac: [u8; 6]) -> [u16; 3] {
     let [a0, a1, b0, b1, c0, c1] = mac;
-    [u16::from_ne_bytes([a0, a1]), u16::from_ne_bytes([b0, b1]), u16::from_ne_bytes([c0, c1])]
+    [
+        u16::from_ne_bytes([a0, a1]),
+        u16::from_ne_bytes([b0, b1]),
+        u16::from_ne_bytes([c0, c1]),
+    ]
 }
 
 /// An skb, and how many octets lie before its network header.
@@ -25,8 +30,9 @@ pub struct Link<'a> {
 }
 
 impl<'a> Link<'a> {
-    /// Finds out whether the device has Ethernet headers: where there is none, the first octet of the frame is that of
-    /// the IP header. Only a test write shows it; the octet is restored afterwards.
+    /// Finds out whether the device has Ethernet headers: where there is none, the first octet of
+    /// the frame is that of the IP header. Only a test write shows it; the octet is restored
+    /// afterwards.
     #[inline(always)]
     pub fn from_skb(skb: &'a Skb) -> Option<Self> {
         let mut link = Self { skb, length: 0 };
@@ -44,39 +50,69 @@ impl<'a> Link<'a> {
     /// Destination and source of the Ethernet header; zero where there is none.
     #[inline(always)]
     pub fn ethernet(&self) -> Option<[u16; 6]> {
-        if self.length == 0 { Some([0; 6]) } else { self.load(0) }
+        if self.length == 0 {
+            Some([0; 6])
+        } else {
+            self.load(0)
+        }
     }
 
     /// Writes them; nothing where there is no Ethernet header.
     #[inline(always)]
     pub fn set_ethernet(&mut self, ends: [u16; 6]) -> Option<()> {
-        if self.length == 0 { Some(()) } else { self.store(0, ends) }
+        if self.length == 0 {
+            Some(())
+        } else {
+            self.store(0, ends)
+        }
     }
 
-    /// The Ethernet header of a packet that enters at the interface with this address; without one, where this packet was leaving.
-    /// Its source is no holder's. Zero where there is no Ethernet header.
+    /// The Ethernet header of a packet that enters at the interface with this address; without one,
+    /// where this packet was leaving. Its source is no holder's. Zero where there is no Ethernet
+    /// header.
     #[inline(always)]
     pub fn entering(&self, station: [u16; 3]) -> Option<[u16; 6]> {
         let [_, _, _, s0, s1, s2] = self.ethernet()?;
-        let [d0, d1, d2] = if station == [0; 3] { [s0, s1, s2] } else { station };
+        let [d0, d1, d2] = if station == [0; 3] {
+            [s0, s1, s2]
+        } else {
+            station
+        };
         let [a0, a1, a2] = words(ANSWER_MAC);
-        Some(if self.length == 0 { [0; 6] } else { [d0, d1, d2, a0, a1, a2] })
+        Some(if self.length == 0 {
+            [0; 6]
+        } else {
+            [d0, d1, d2, a0, a1, a2]
+        })
     }
 
-    /// Gives an untagged TCP or UDP packet without IPv6 extension headers another destination, or another source. The
-    /// checksums follow, complete or left to the device.
+    /// Gives an untagged TCP or UDP packet without IPv6 extension headers another destination, or
+    /// another source. The checksums follow, complete or left to the device.
     #[inline(always)]
-    pub fn readdress(&mut self, packet: &Packet, destination: bool, (addr, port): (Addr, u16)) -> Option<()> {
-        let (old, old_port) =
-            if destination { (packet.dst, packet.dst_port) } else { (packet.src, packet.src_port) };
+    pub fn readdress(
+        &mut self,
+        packet: &Packet,
+        destination: bool,
+        (addr, port): (Addr, u16),
+    ) -> Option<()> {
+        let (old, old_port) = if destination {
+            (packet.dst, packet.dst_port)
+        } else {
+            (packet.src, packet.src_port)
+        };
         let sum_at = packet.transport_at + if packet.protocol == TCP { 16 } else { 6 };
-        let unused = if packet.protocol == TCP { 0 } else { BPF_F_MARK_MANGLED_0 };
+        let unused = if packet.protocol == TCP {
+            0
+        } else {
+            BPF_F_MARK_MANGLED_0
+        };
         let port_at = packet.transport_at + if destination { 2 } else { 0 };
         let difference = difference(old, addr)?;
         if old.is_v4() {
             let at = self.length + 10;
             // SAFETY: takes the program's own context and numbers. A size of 0 adds a difference.
-            let failed = unsafe { bpf_l3_csum_replace(self.skb.as_ptr().cast(), at, 0, difference, 0) };
+            let failed =
+                unsafe { bpf_l3_csum_replace(self.skb.as_ptr().cast(), at, 0, difference, 0) };
             (failed == 0).then_some(())?;
             self.sum(sum_at, 0, difference, BPF_F_PSEUDO_HDR | unused)?;
             let [_, _, _, word] = addr.words();
@@ -99,12 +135,14 @@ impl<'a> Link<'a> {
     #[inline(always)]
     fn sum(&mut self, at: u32, from: u64, to: u64, flags: u64) -> Option<()> {
         // SAFETY: takes the program's own context and numbers.
-        let failed =
-            unsafe { bpf_l4_csum_replace(self.skb.as_ptr().cast(), self.length + at, from, to, flags) };
+        let failed = unsafe {
+            bpf_l4_csum_replace(self.skb.as_ptr().cast(), self.length + at, from, to, flags)
+        };
         (failed == 0).then_some(())
     }
 
-    /// From the start of the frame. `T` is an integer or an array of them: every bit pattern is one.
+    /// From the start of the frame. `T` is an integer or an array of them: every bit pattern is
+    /// one.
     #[inline(always)]
     pub fn load<T: Copy>(&self, offset: u32) -> Option<T> {
         let mut value = MaybeUninit::<T>::uninit();
@@ -121,8 +159,15 @@ impl<'a> Link<'a> {
     pub fn store<T: Copy>(&mut self, offset: u32, value: T) -> Option<()> {
         let from = (&raw const value).cast();
         // SAFETY: as many octets as T has; the context is the program's own.
-        let failed =
-            unsafe { bpf_skb_store_bytes(self.skb.as_ptr().cast(), offset, from, size_of::<T>() as u32, 0) };
+        let failed = unsafe {
+            bpf_skb_store_bytes(
+                self.skb.as_ptr().cast(),
+                offset,
+                from,
+                size_of::<T>() as u32,
+                0,
+            )
+        };
         (failed == 0).then_some(())
     }
 }

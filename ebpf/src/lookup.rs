@@ -1,4 +1,5 @@
-//! What the verdict on a packet or a call looks up, and the choice of an action. It keeps what it finds, for the report.
+//! What the verdict on a packet or a call looks up, and the choice of an action. It keeps what it
+//! finds, for the report.
 
 use crate::found::Found;
 use crate::frame::{Frame as _, Origin};
@@ -10,8 +11,8 @@ use crate::{maps, redirect};
 use aya_ebpf::EbpfContext as _;
 use core::cell::Cell;
 use epguard_common::{
-    Action, ActionModel, Addr, DenialKey, EgressModel, Intent, Meant, Mode, Model, Packet, Proof, Rate,
-    RawConfig, Reason, Role, Suspect, Uid, View,
+    Action, ActionModel, Addr, DenialKey, EgressModel, Intent, Meant, Mode, Model, Packet, Proof,
+    Rate, RawConfig, Reason, Role, Suspect, Uid, View,
 };
 
 /// The lookups for one packet or call to an IP that may be a suspect.
@@ -77,7 +78,9 @@ impl<F> Lookup<'_, F> {
     /// The action of the denial that was found; unset if it has none.
     #[inline(always)]
     pub fn own_action(&self) -> Action {
-        self.denial.get().map_or(Action::Unset, |denied| denied.action())
+        self.denial
+            .get()
+            .map_or(Action::Unset, |denied| denied.action())
     }
 }
 
@@ -85,7 +88,8 @@ impl<F> Evidence for Lookup<'_, F> {
     #[inline(always)]
     fn rate(&self) -> Option<*mut Rate> {
         // SAFETY: a field of an entry that stays there for the run of the program.
-        self.suspect.map(|(suspect, _)| unsafe { &raw mut (*suspect).rate })
+        self.suspect
+            .map(|(suspect, _)| unsafe { &raw mut (*suspect).rate })
     }
 
     #[inline(always)]
@@ -144,9 +148,11 @@ impl ActionModel for Lookup<'_, Skb> {
     #[inline(always)]
     fn has_route(&self, _: &Packet, (): &()) -> bool {
         let context = self.frame.as_ptr().cast();
-        // Nothing at an interface without hooks translates answers back, and none come from a relay itself.
+        // Nothing at an interface without hooks translates answers back, and none come from a relay
+        // itself.
         redirect::next_hop(context) != 0
-            && destination().is_some_and(|to| maps::role(to.through).is_some_and(|role| role != Role::Relay))
+            && destination()
+                .is_some_and(|to| maps::role(to.through).is_some_and(|role| role != Role::Relay))
             && find_way(context, Seeker::Replies as u32) != 0
     }
 

@@ -1,15 +1,28 @@
 //! The datapath. The programs carry decisions out; `epguard-common` makes them.
 //!
-//! The *egress hook* sees packets that leave towards a pod or the node's outside, after DNAT, and judges them: by the Service that
-//! their connection was aimed at, or by the IP itself. The *ingress hook* sees packets that enter the node's stack: replies of
-//! redirected flows, and packets of sockets that a load balancer has connected. Beside one, cgroup hooks judge calls.
+//! The *egress hook* sees packets that leave towards a pod or the node's outside, after DNAT, and
+//! judges them: by the Service that their connection was aimed at, or by the IP itself. The
+//! *ingress hook* sees packets that enter the node's stack: replies of redirected flows, and
+//! packets of sockets that a load balancer has connected. Beside one, cgroup hooks judge calls.
 #![no_std]
 #![no_main]
 #![feature(asm_experimental_arch)]
-#![allow(missing_docs, reason = "the program macros generate functions without a docstring")]
-#![allow(clippy::inline_always, reason = "one function to the verifier: no stack frame of its own")]
-#![allow(clippy::needless_pass_by_value, reason = "the program macros hand the context over")]
-#![allow(clippy::cast_possible_truncation, reason = "kernel fields are wider than what they hold")]
+#![allow(
+    missing_docs,
+    reason = "the program macros generate functions without a docstring"
+)]
+#![allow(
+    clippy::inline_always,
+    reason = "one function to the verifier: no stack frame of its own"
+)]
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "the program macros hand the context over"
+)]
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "kernel fields are wider than what they hold"
+)]
 
 mod cilium;
 mod clock;
@@ -77,7 +90,11 @@ pub fn epguard_to(ctx: TcContext) -> i32 {
     }
     note::note::<false>(ctx.skb.skb);
     let parsed = parse_any(ctx.skb.skb);
-    carry_out(&ctx, egress::judge::<false>(ctx.skb.skb, parsed), Hook::Egress)
+    carry_out(
+        &ctx,
+        egress::judge::<false>(ctx.skb.skb, parsed),
+        Hook::Egress,
+    )
 }
 
 /// Both hooks in one program, with a conntrack entry that the tests give: a test run has none.
@@ -99,10 +116,14 @@ fn judge_both(context: *mut __sk_buff) -> (Decision, Hook) {
         return (Decision::Pass, Hook::Egress);
     }
     note::note::<true>(context);
-    (egress::judge::<true>(context, parse_any(context)), Hook::Egress)
+    (
+        egress::judge::<true>(context, parse_any(context)),
+        Hook::Egress,
+    )
 }
 
-/// Not inlined, as the other gate: its stack is free again for what follows. Linux 6.1 refuses the hooks else.
+/// Not inlined, as the other gate: its stack is free again for what follows. Linux 6.1 refuses the
+/// hooks else.
 #[inline(never)]
 fn asks_at_ingress(context: *mut __sk_buff) -> bool {
     gate::asks_at_ingress(context)
@@ -116,11 +137,16 @@ fn asks_at_egress(context: *mut __sk_buff) -> bool {
 /// Whether the packet is a reply of a redirected flow.
 #[inline(always)]
 fn judge_reply(context: *mut __sk_buff, parsed: u32) -> Decision {
-    if parsed != 0 && turned::is_reply(context) != 0 { Decision::Reply } else { Decision::Pass }
+    if parsed != 0 && turned::is_reply(context) != 0 {
+        Decision::Reply
+    } else {
+        Decision::Pass
+    }
 }
 
-/// XDP of uplinks: drops packets, or answers them with a RST, before the kernel makes an skb, as the egress hook would where they
-/// leave. That one gets all other packets. Linux 5.18, for frames of several buffers.
+/// XDP of uplinks: drops packets, or answers them with a RST, before the kernel makes an skb, as
+/// the egress hook would where they leave. That one gets all other packets. Linux 5.18, for frames
+/// of several buffers.
 #[xdp(frags)]
 pub fn epguard_xdp(ctx: XdpContext) -> u32 {
     match terminated::judge_early(&Raw::new(ctx.ctx)) {
@@ -130,7 +156,8 @@ pub fn epguard_xdp(ctx: XdpContext) -> u32 {
     }
 }
 
-/// All sockets of the machine, before a socket load balancer. Attached only where there is one, as all that follow.
+/// All sockets of the machine, before a socket load balancer. Attached only where there is one, as
+/// all that follow.
 #[cgroup_sock_addr(connect4)]
 pub fn epguard_before_connect4(ctx: SockAddrContext) -> i32 {
     socket_lb::before(socket_lb::destination_v4(&ctx), &ctx, Kind::Connect);

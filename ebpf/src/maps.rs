@@ -1,5 +1,5 @@
-//! The maps, and typed lookups. Layouts: `epguard_common::abi`. The agent writes the maps, except where a comment names
-//! another writer.
+//! The maps, and typed lookups. Layouts: `epguard_common::abi`. The agent writes the maps, except
+//! where a comment names another writer.
 
 mod connections;
 mod counts;
@@ -25,8 +25,9 @@ use aya_ebpf::maps::ring_buf::RingBufEntry;
 use core::ptr::addr_of;
 use core::sync::atomic::{Ordering, compiler_fence};
 use epguard_common::{
-    Addr, Bucket, Connection, DenialKey, Entry, Event, Gate, Judged, Keyed, Mac, Meant, Owner, Packet, Place,
-    RawRole, Reference, Role, ServiceNumber, Suspect, Terminated, Uid, Vip, capacity,
+    Addr, Bucket, Connection, DenialKey, Entry, Event, Gate, Judged, Keyed, Mac, Meant, Owner,
+    Packet, Place, RawRole, Reference, Role, ServiceNumber, Suspect, Terminated, Uid, Vip,
+    capacity,
 };
 
 /// A map whose values contain their key, see [`Keyed`].
@@ -49,8 +50,8 @@ static EVENTS: RingBuf<Event, { capacity::EVENTS }> = RingBuf::new();
 /// Written here: the node's limit of answers.
 #[btf_map]
 static ANSWERS: Array<Bucket, 1> = Array::new();
-/// Scratch memory: no value outlives one run of a program. Only TC and XDP programs use it: no other program of ours interrupts
-/// one of these on its processor.
+/// Scratch memory: no value outlives one run of a program. Only TC and XDP programs use it: no
+/// other program of ours interrupts one of these on its processor.
 #[btf_map]
 static SCRATCH: PerCpuArray<Scratch, 1> = PerCpuArray::new();
 /// The packet that was judged last.
@@ -58,7 +59,8 @@ static SCRATCH: PerCpuArray<Scratch, 1> = PerCpuArray::new();
 static LAST: PerCpuArray<Judged, 1> = PerCpuArray::new();
 /// For people and reports, and to check that a live endpoint still has its IP.
 #[btf_map]
-static OWNERS: HashMap<Addr, Owner, { capacity::OWNERS }, { BPF_F_NO_PREALLOC as usize }> = HashMap::new();
+static OWNERS: HashMap<Addr, Owner, { capacity::OWNERS }, { BPF_F_NO_PREALLOC as usize }> =
+    HashMap::new();
 
 /// What a program knows of its packet: the stack is too short for it.
 #[repr(C)]
@@ -91,14 +93,16 @@ pub fn packet<'a>() -> Option<&'a Packet> {
     scratch().map(|scratch| unsafe { &(*scratch).packet })
 }
 
-/// The endpoint that the packet in the scratch map leaves for, of the Service that its client asked for, and what that was. Of no
-/// Service, unless `found` is a translation.
+/// The endpoint that the packet in the scratch map leaves for, of the Service that its client asked
+/// for, and what that was. Of no Service, unless `found` is a translation.
 #[inline(always)]
 pub fn aim<'a>(found: Found) -> Option<(&'a DenialKey, &'a Meant)> {
     let scratch = scratch()?;
     // SAFETY: as in `packet`; what the client asked for is not written any more.
     let (packet, meant) = unsafe { (&(*scratch).packet, &(*scratch).meant) };
-    let Meant { vip, endpoint_port, .. } = meant;
+    let Meant {
+        vip, endpoint_port, ..
+    } = meant;
     let service = match found {
         Found::Conntrack | Found::Cilium | Found::Socket => service(vip),
         _ => ServiceNumber::NONE,
@@ -123,7 +127,8 @@ pub fn way<'a>() -> Option<&'a FoundWay> {
     scratch().map(|scratch| unsafe { &(*scratch).way })
 }
 
-/// The Service's address that the client of the packet in the scratch map asked for, once a record was found.
+/// The Service's address that the client of the packet in the scratch map asked for, once a record
+/// was found.
 #[inline(always)]
 pub fn vip<'a>() -> Option<&'a Vip> {
     // SAFETY: as in `packet`.
@@ -144,8 +149,12 @@ pub fn mean(vip: Vip) {
     if let Some(scratch) = scratch() {
         // SAFETY: as in `packet`; what the client asked for is not read yet.
         let (packet, meant) = unsafe { (&(*scratch).packet, &mut (*scratch).meant) };
-        *meant =
-            Meant { vip, client: packet.src, client_port: packet.src_port, endpoint_port: packet.dst_port };
+        *meant = Meant {
+            vip,
+            client: packet.src,
+            client_port: packet.src_port,
+            endpoint_port: packet.dst_port,
+        };
     }
 }
 
@@ -181,9 +190,14 @@ pub fn answers() -> Option<*mut Bucket> {
     ANSWERS.get_ptr_mut(0)
 }
 
-/// What `read` takes out of the value, if the entry is still the key's then: see [`Keyed`]. Keys are whole words.
+/// What `read` takes out of the value, if the entry is still the key's then: see [`Keyed`]. Keys
+/// are whole words.
 #[inline(always)]
-pub fn of_key<K, V, T>(entry: *const Keyed<K, V>, key: &K, read: impl FnOnce(*const V) -> T) -> Option<T> {
+pub fn of_key<K, V, T>(
+    entry: *const Keyed<K, V>,
+    key: &K,
+    read: impl FnOnce(*const V) -> T,
+) -> Option<T> {
     // SAFETY: a field of the entry, not read here.
     let value = read(unsafe { &raw const (*entry).value });
     // The key is read after the value.
@@ -191,14 +205,15 @@ pub fn of_key<K, V, T>(entry: *const Keyed<K, V>, key: &K, read: impl FnOnce(*co
     let (found, wanted) = (entry.cast::<u32>(), core::ptr::from_ref(key).cast::<u32>());
     let mut difference = 0;
     for word in 0..size_of::<K>() / 4 {
-        // SAFETY: words of two keys, of which the first stays readable for the run of the program. One branch for all of it
-        // spares the verifier paths.
+        // SAFETY: words of two keys, of which the first stays readable for the run of the program.
+        // One branch for all of it spares the verifier paths.
         difference |= unsafe { found.add(word).read_volatile() ^ wanted.add(word).read() };
     }
     (difference == 0).then_some(value)
 }
 
-/// Copies the value to behind the key that was looked up; `None` as in [`of_key`]. Every bit pattern must be a value.
+/// Copies the value to behind the key that was looked up; `None` as in [`of_key`]. Every bit
+/// pattern must be a value.
 #[inline(always)]
 pub fn copy_of_key<K, V>(entry: *const Keyed<K, V>, into: &mut Keyed<K, V>) -> Option<()> {
     // SAFETY: as in `of_key`; the two do not overlap.
@@ -212,7 +227,9 @@ pub fn copy_of_key<K, V>(entry: *const Keyed<K, V>, into: &mut Keyed<K, V>) -> O
 pub fn suspect(addr: &Addr) -> Option<(*mut Suspect, u32)> {
     let entry = SUSPECTS.get_ptr_mut(addr)?;
     // SAFETY: as in `of_key`.
-    let flags = of_key(entry, addr, |suspect| unsafe { addr_of!((*suspect).flags).read_volatile() })?;
+    let flags = of_key(entry, addr, |suspect| unsafe {
+        addr_of!((*suspect).flags).read_volatile()
+    })?;
     // SAFETY: a field of the entry, not read here.
     Some((unsafe { &raw mut (*entry).value }, flags))
 }
@@ -230,10 +247,12 @@ pub struct OrphanIp {
     pub action: u32,
 }
 
-/// The entry of an address whose last pod is dead and that is unused. GATE spares most lookups: nearly all sources have none.
+/// The entry of an address whose last pod is dead and that is unused. GATE spares most lookups:
+/// nearly all sources have none.
 #[inline(always)]
 pub fn terminated(addr: &Addr) -> Option<OrphanIp> {
-    if buckets(false).is_some_and(|buckets| buckets.flags_at(addr.words()) & Gate::TERMINATED == 0) {
+    if buckets(false).is_some_and(|buckets| buckets.flags_at(addr.words()) & Gate::TERMINATED == 0)
+    {
         return None;
     }
     let entry = TERMINATED.get_ptr_mut(addr)?;
@@ -267,7 +286,13 @@ pub fn place(ifindex: u32) -> Place {
         // SAFETY: as in `of_key`.
         of_key(entry, &ifindex, |role| unsafe { role.read_volatile() })
     };
-    Place { ifindex, role: INTERFACES.get_ptr(ifindex).and_then(read).unwrap_or(RawRole { number: 0 }) }
+    Place {
+        ifindex,
+        role: INTERFACES
+            .get_ptr(ifindex)
+            .and_then(read)
+            .unwrap_or(RawRole { number: 0 }),
+    }
 }
 
 /// Whether programs of ours judge packets at an interface.
@@ -290,17 +315,23 @@ pub fn service(vip: &Vip) -> ServiceNumber {
         // SAFETY: as in `of_key`.
         of_key(entry, vip, |number| unsafe { number.read_volatile() })
     };
-    SERVICES.get_ptr(vip).and_then(number).unwrap_or(ServiceNumber::NONE)
+    SERVICES
+        .get_ptr(vip)
+        .and_then(number)
+        .unwrap_or(ServiceNumber::NONE)
 }
 
 /// The pod that publishes the address.
 #[inline(always)]
 pub fn owner(addr: &Addr) -> Option<Uid> {
     // SAFETY: the entry stays readable for the run of the program; UIDs are plain octets.
-    OWNERS.get_ptr(addr).map(|owner| unsafe { addr_of!((*owner).uid).read() })
+    OWNERS
+        .get_ptr(addr)
+        .map(|owner| unsafe { addr_of!((*owner).uid).read() })
 }
 
-/// Room for an event to the agent, in the ring itself, as the stack is short. `None`: the ring is full.
+/// Room for an event to the agent, in the ring itself, as the stack is short. `None`: the ring is
+/// full.
 #[inline(always)]
 pub fn event() -> Option<RingBufEntry<Event>> {
     EVENTS.reserve(0)

@@ -10,30 +10,39 @@ use crate::tcp_flags::{RST, flags};
 use aya_ebpf::bindings::__sk_buff;
 use epguard_common::Flow;
 
-/// Ends a redirected flow that has the same addresses at the live endpoint as a packet that leaves. `TEST`: see [`find`](crate::records::find).
+/// Ends a redirected flow that has the same addresses at the live endpoint as a packet that leaves.
+/// `TEST`: see [`find`](crate::records::find).
 #[inline(always)]
 pub fn note<const TEST: bool>(context: *mut __sk_buff) {
-    if maps::view().is_none_or(|view| view.flows == 0) || parse_packet(context) == 0 || has_flow() == 0 {
+    if maps::view().is_none_or(|view| view.flows == 0)
+        || parse_packet(context) == 0
+        || has_flow() == 0
+    {
         return;
     }
-    let own = if TEST { read_test_entry() } else { read_entry(context) };
+    let own = if TEST {
+        read_test_entry()
+    } else {
+        read_entry(context)
+    };
     // conntrack has the denied endpoint for a packet of a redirected flow.
     if Found::from_number(own) != Found::Unreadable {
         give_way(context);
     }
 }
 
-/// Whether a redirected flow has the addresses of the packet at the live endpoint; 0 if not. Global: it has the stack for itself,
-/// and the verifier checks it once.
+/// Whether a redirected flow has the addresses of the packet at the live endpoint; 0 if not.
+/// Global: it has the stack for itself, and the verifier checks it once.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn has_flow() -> u32 {
     u32::from(maps::packet().is_some_and(|packet| of_endpoint(Flow::to(packet)).is_some()))
 }
 
-/// Notes that the client has its own connection with the addresses that a redirected flow has at the live endpoint: conntrack itself
-/// sends the packet there. A forged packet ends no flow, nor does the RST by which a client answers one. Global, as `has_flow`; two functions: before Linux 6.5 one is too large above
-/// a lookup of routes.
+/// Notes that the client has its own connection with the addresses that a redirected flow has at
+/// the live endpoint: conntrack itself sends the packet there. A forged packet ends no flow, nor
+/// does the RST by which a client answers one. Global, as `has_flow`; two functions: before Linux
+/// 6.5 one is too large above a lookup of routes.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn give_way(context: *mut __sk_buff) -> u32 {

@@ -1,9 +1,11 @@
-//! Redirected flows: packets go to the live endpoint behind conntrack, and replies go back before it.
+//! Redirected flows: packets go to the live endpoint behind conntrack, and replies go back before
+//! it.
 //!
-//! A packet that leaves towards the denied endpoint gets the live one as its destination and leaves towards that. A reply
-//! gets the denied one as its source and enters again, where the node routes the denied endpoint: so conntrack knows it,
-//! and a strict `rp_filter` lets it through. No flow is redirected, and none goes on, where the program of another project is at
-//! that interface: it would take replies for packets of the IP's holder.
+//! A packet that leaves towards the denied endpoint gets the live one as its destination and leaves
+//! towards that. A reply gets the denied one as its source and enters again, where the node routes
+//! the denied endpoint: so conntrack knows it, and a strict `rp_filter` lets it through. No flow is
+//! redirected, and none goes on, where the program of another project is at that interface: it
+//! would take replies for packets of the IP's holder.
 
 use crate::frame::Origin as _;
 use crate::link::Link;
@@ -17,12 +19,14 @@ use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::{__sk_buff, TC_ACT_SHOT};
 use aya_ebpf::helpers::generated::{bpf_check_mtu, bpf_redirect_neigh};
 use core::ptr::null_mut;
-use epguard_common::{Backend, Bytes as _, Flow, Outcome, Packet, Reason, Redirected, Return, Role, Vip};
+use epguard_common::{
+    Backend, Bytes as _, Flow, Outcome, Packet, Reason, Redirected, Return, Role, Vip,
+};
 
 const TCP: u8 = 6;
 
-/// Finds the live endpoint of the packet's redirected flow, as long as OWNERS shows the same pod there, and keeps it as the
-/// [`destination`]. Not inlined: the stack of the choice is short.
+/// Finds the live endpoint of the packet's redirected flow, as long as OWNERS shows the same pod
+/// there, and keeps it as the [`destination`]. Not inlined: the stack of the choice is short.
 #[inline(never)]
 pub fn known(packet: &Packet) -> bool {
     let Some((_, flow)) = maps::vip().and_then(|vip| of_client(packet, vip)) else {
@@ -40,7 +44,8 @@ pub fn known(packet: &Packet) -> bool {
     true
 }
 
-/// Removes the flow of a port whose client has closed it, as the packet opens another one from there. Not inlined, as [`known`].
+/// Removes the flow of a port whose client has closed it, as the packet opens another one from
+/// there. Not inlined, as [`known`].
 #[inline(never)]
 pub fn forget_last(packet: &Packet) {
     if let Some((_, flow)) = maps::vip().and_then(|vip| of_client(packet, vip))
@@ -56,8 +61,8 @@ pub fn is_live(backend: &Backend) -> bool {
     maps::owner(&backend.addr) == Some(backend.uid)
 }
 
-/// Whether no other connection of the client looks like this one to the live endpoint, as far as is known: see
-/// [`Redirected::TAKEN`].
+/// Whether no other connection of the client looks like this one to the live endpoint, as far as is
+/// known: see [`Redirected::TAKEN`].
 #[inline(always)]
 fn is_free(flow: &Flow, backend: &Backend) -> bool {
     let Some((_, other)) = of_endpoint(flow.at(backend)) else {
@@ -68,9 +73,10 @@ fn is_free(flow: &Flow, backend: &Backend) -> bool {
         || redirected.gives_way(flow.protocol, clock::now_ns())
 }
 
-/// Whether the flow that a packet opens may be redirected: no other connection may look like it to the live endpoint. 0 if
-/// not. Global, as all that follow: each has the stack for itself, and the verifier judges it once. Kernels before Linux 6.5
-/// round each frame up to 32 octets, so that one with a lookup of routes below it may have 320.
+/// Whether the flow that a packet opens may be redirected: no other connection may look like it to
+/// the live endpoint. 0 if not. Global, as all that follow: each has the stack for itself, and the
+/// verifier judges it once. Kernels before Linux 6.5 round each frame up to 32 octets, so that one
+/// with a lookup of routes below it may have 320.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn admit() -> u32 {
@@ -86,10 +92,11 @@ fn aimed() -> Option<(&'static Packet, &'static Vip)> {
     Some((maps::packet()?, maps::vip()?))
 }
 
-/// Finds the interface through which a packet leaves to its [`destination`], and keeps it there; 0 where the node would
-/// not send it. Also 0 for a tunnel and an address of the node's own, which was chosen for the way to the denied endpoint: the
-/// other node may expect it elsewhere (strict `rp_filter`). Also 0 for a connection that opens, where larger packets go to the denied
-/// endpoint than to this one: the error that tells the client is about an address that it has not called.
+/// Finds the interface through which a packet leaves to its [`destination`], and keeps it there; 0
+/// where the node would not send it. Also 0 for a tunnel and an address of the node's own, which
+/// was chosen for the way to the denied endpoint: the other node may expect it elsewhere (strict
+/// `rp_filter`). Also 0 for a connection that opens, where larger packets go to the denied endpoint
+/// than to this one: the error that tells the client is about an address that it has not called.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn next_hop(context: *mut __sk_buff) -> u32 {
@@ -97,7 +104,11 @@ pub extern "C" fn next_hop(context: *mut __sk_buff) -> u32 {
     let (Some(packet), Some(destination)) = (skb.packet(), destination()) else {
         return 0;
     };
-    let to = |dst, dst_port| Packet { dst, dst_port, ..*packet };
+    let to = |dst, dst_port| Packet {
+        dst,
+        dst_port,
+        ..*packet
+    };
     let there = to(destination.backend.addr, destination.backend.port);
     let size = if packet.opens() { largest(context) } else { 0 };
     let Some(ifindex) = route_of(&skb, &there, size) else {
@@ -115,7 +126,8 @@ pub extern "C" fn next_hop(context: *mut __sk_buff) -> u32 {
 #[inline(always)]
 fn largest(context: *mut __sk_buff) -> u16 {
     let mut octets = 0;
-    // SAFETY: takes the program's own context, and a number on the stack, where 0 asks for the packet's own length.
+    // SAFETY: takes the program's own context, and a number on the stack, where 0 asks for the
+    // packet's own length.
     unsafe { bpf_check_mtu(context.cast(), 0, &raw mut octets, 0, 0) };
     octets.min(u16::MAX.into()) as u16
 }
@@ -210,13 +222,17 @@ fn record(skb: &Skb) -> Option<()> {
         entry.touch();
         return Some(());
     }
-    flow.there.value =
-        Redirected { backend: *backend, vip: *vip, used_ns: clock::now_ns(), ..Redirected::default() };
+    flow.there.value = Redirected {
+        backend: *backend,
+        vip: *vip,
+        used_ns: clock::now_ns(),
+        ..Redirected::default()
+    };
     flows::open(flow).then_some(())
 }
 
-/// Moves a flow to the map that its state belongs to: to FLOWS once the client has proven its handshake, to OPENING once both
-/// sides have closed.
+/// Moves a flow to the map that its state belongs to: to FLOWS once the client has proven its
+/// handshake, to OPENING once both sides have closed.
 #[inline(always)]
 fn progress(skb: &Skb) -> Option<()> {
     let (packet, vip) = aimed()?;
@@ -227,7 +243,9 @@ fn progress(skb: &Skb) -> Option<()> {
     let redirected = &mut flow.there.value;
     let mut flags = redirected.flags | closed_by_client(skb, packet);
     if flags & Redirected::PROVEN == 0 && !packet.opens() {
-        let number = skb.read::<4>(packet.transport_at + 8).map(u32::from_be_bytes)?;
+        let number = skb
+            .read::<4>(packet.transport_at + 8)
+            .map(u32::from_be_bytes)?;
         if redirected.is_proven_by(number) {
             flags |= Redirected::PROVEN;
         }
@@ -246,8 +264,10 @@ fn progress(skb: &Skb) -> Option<()> {
     if redirected.flags & Redirected::PROVEN == 0 {
         return Some(());
     }
-    let (closed, established) =
-        (Redirected::is_closed(redirected.flags), flows::established(&flow.there.key).is_some());
+    let (closed, established) = (
+        Redirected::is_closed(redirected.flags),
+        flows::established(&flow.there.key).is_some(),
+    );
     if closed && established {
         flows::close(flow)
     } else if !closed && !established {
@@ -257,7 +277,8 @@ fn progress(skb: &Skb) -> Option<()> {
     }
 }
 
-/// The flags by which a packet of the client closes its flow. A RST of the client ends it, unless more packets follow.
+/// The flags by which a packet of the client closes its flow. A RST of the client ends it, unless
+/// more packets follow.
 #[inline(always)]
 fn closed_by_client(skb: &Skb, packet: &Packet) -> u32 {
     if !closes(skb, packet) {

@@ -10,18 +10,22 @@ use epguard_common::{Backend, Flow, Packet, Redirected, Vip};
 #[btf_map]
 static REDIRECTED: PerCpuArray<FlowPair, 2> = PerCpuArray::new();
 
-/// Places for the flow of a packet, and for another flow with the same addresses at the live endpoint.
+/// Places for the flow of a packet, and for another flow with the same addresses at the live
+/// endpoint.
 const OWN: u32 = 0;
 const OTHER: u32 = 1;
 
-/// The flow of a packet of its client, which asked for `vip`, if it is redirected, and its addresses are not taken.
+/// The flow of a packet of its client, which asked for `vip`, if it is redirected, and its
+/// addresses are not taken.
 #[inline(always)]
 pub fn of_client(packet: &Packet, vip: &Vip) -> Option<(Entry, &'static mut FlowPair)> {
     let flow = place(OWN)?;
     flow.there.key = Flow::to(packet);
     let entry = flows::redirected(&flow.there.key)?;
     entry.read(&mut flow.there)?;
-    let Redirected { vip: own, flags, .. } = &flow.there.value;
+    let Redirected {
+        vip: own, flags, ..
+    } = &flow.there.value;
     (*own == *vip && flags & Redirected::TAKEN == 0).then_some(())?;
     flow.back.key = flow.there.key.at(&flow.there.value.backend);
     Some((entry, flow))
@@ -35,8 +39,8 @@ pub fn opening(packet: &Packet) -> Option<&'static mut FlowPair> {
     Some(flow)
 }
 
-/// The redirected flow that has these addresses at the live endpoint. RETURNS may hold an earlier flow of the same client and
-/// port: FLOWS has the endpoint that the flow goes to now.
+/// The redirected flow that has these addresses at the live endpoint. RETURNS may hold an earlier
+/// flow of the same client and port: FLOWS has the endpoint that the flow goes to now.
 #[inline(always)]
 pub fn of_endpoint(behind: Flow) -> Option<(Entry, &'static mut FlowPair)> {
     let flow = place(OTHER)?;
@@ -46,14 +50,18 @@ pub fn of_endpoint(behind: Flow) -> Option<(Entry, &'static mut FlowPair)> {
     let entry = flows::redirected(&flow.there.key)?;
     entry.read(&mut flow.there)?;
     let (backend, behind) = (&flow.there.value.backend, &flow.back.key);
-    (backend.addr == behind.endpoint && backend.port == behind.endpoint_port).then_some((entry, flow))
+    (backend.addr == behind.endpoint && backend.port == behind.endpoint_port)
+        .then_some((entry, flow))
 }
 
 #[inline(always)]
 fn place(number: u32) -> Option<&'static mut FlowPair> {
-    // SAFETY: this processor's own element, and a program of ours is not interrupted by another one on it. Every bit pattern
-    // is a FlowPair. Each place is taken once in a run of one global function.
-    REDIRECTED.get_ptr_mut(number).map(|flow| unsafe { &mut *flow })
+    // SAFETY: this processor's own element, and a program of ours is not interrupted by another one
+    // on it. Every bit pattern is a FlowPair. Each place is taken once in a run of one global
+    // function.
+    REDIRECTED
+        .get_ptr_mut(number)
+        .map(|flow| unsafe { &mut *flow })
 }
 
 /// Where the packet goes, as the egress hook has decided.
@@ -70,10 +78,13 @@ pub struct Destination {
 #[btf_map]
 static DESTINATION: PerCpuArray<Destination, 1> = PerCpuArray::new();
 
-/// Where the packet goes, once the choice has found it in this run of the program: the stack is too short for it.
+/// Where the packet goes, once the choice has found it in this run of the program: the stack is too
+/// short for it.
 #[inline(always)]
 pub fn destination() -> Option<&'static mut Destination> {
-    // SAFETY: this processor's own element, and no other program of ours interrupts this one on it. Every bit pattern is a
-    // Destination. Each reference is used up before the next one is made.
-    DESTINATION.get_ptr_mut(0).map(|destination| unsafe { &mut *destination })
+    // SAFETY: this processor's own element, and no other program of ours interrupts this one on it.
+    // Every bit pattern is a Destination. Each reference is used up before the next one is made.
+    DESTINATION
+        .get_ptr_mut(0)
+        .map(|destination| unsafe { &mut *destination })
 }

@@ -11,8 +11,9 @@ use aya_ebpf::helpers::generated::bpf_fib_lookup;
 use core::mem::MaybeUninit;
 use epguard_common::{Addr, Packet, Role};
 
-/// The interface to which the node routes the source of the packet in the scratch map; 0 if it is one of the node's own
-/// addresses, or nothing leads there. Global: one copy of the lookup, with a stack of its own. Linux 5.6.
+/// The interface to which the node routes the source of the packet in the scratch map; 0 if it is
+/// one of the node's own addresses, or nothing leads there. Global: one copy of the lookup, with a
+/// stack of its own. Linux 5.6.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn source_interface(context: *mut __sk_buff) -> u32 {
@@ -30,8 +31,9 @@ pub extern "C" fn source_interface(context: *mut __sk_buff) -> u32 {
     route(&skb, &back).unwrap_or(0)
 }
 
-/// Whether the source of a packet shows its sender; 0 if not: a process of this node, or a client that the node has a route
-/// to. Several masqueraded clients may share one address and port: only conntrack can distinguish them.
+/// Whether the source of a packet shows its sender; 0 if not: a process of this node, or a client
+/// that the node has a route to. Several masqueraded clients may share one address and port: only
+/// conntrack can distinguish them.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn names_its_sender(context: *mut __sk_buff) -> u32 {
@@ -43,8 +45,8 @@ pub extern "C" fn names_its_sender(context: *mut __sk_buff) -> u32 {
     u32::from(known_client && shows_its_sender(&skb, packet))
 }
 
-/// Whether a packet at an egress hook entered where the node routes its source, so that it shows its sender: any other may
-/// be forged. All pods behind one bridge count as one.
+/// Whether a packet at an egress hook entered where the node routes its source, so that it shows
+/// its sender: any other may be forged. All pods behind one bridge count as one.
 #[inline(always)]
 pub fn shows_its_sender(skb: &Skb, packet: &Packet) -> bool {
     let came_in_at = skb.came_in_at();
@@ -53,7 +55,8 @@ pub fn shows_its_sender(skb: &Skb, packet: &Packet) -> bool {
     }
     let from_pod = maps::role(came_in_at) == Some(Role::Pod);
     match source_interface(skb.as_ptr().cast()) {
-        // An address of the node, for a masqueraded client. A bridge forwards a frame with any source.
+        // An address of the node, for a masqueraded client. A bridge forwards a frame with any
+        // source.
         0 => !from_pod || !leads_to_bridge(skb, packet),
         there => there == came_in_at || from_pod && maps::role(there) == Some(Role::Bridge),
     }
@@ -64,8 +67,9 @@ fn leads_to_bridge(skb: &Skb, packet: &Packet) -> bool {
     route(skb, packet).is_some_and(|ifindex| maps::role(ifindex) == Some(Role::Bridge))
 }
 
-/// Where the node sends the packet in the scratch map next, or with `to_range` not 0 one to the range of its destination, an orphan IP:
-/// if these differ, another way was announced, for the IP or for a part of the range. As [`hop`]. Global, as [`source_interface`].
+/// Where the node sends the packet in the scratch map next, or with `to_range` not 0 one to the
+/// range of its destination, an orphan IP: if these differ, another way was announced, for the IP
+/// or for a part of the range. As [`hop`]. Global, as [`source_interface`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn hop_of(context: *mut __sk_buff, to_range: u32) -> u64 {
@@ -104,24 +108,34 @@ fn is_unset(addr: &Addr) -> bool {
     first | second | third | last == 0
 }
 
-/// Where the node sends a packet next, if it goes to `dst`: the interface, and below it the sum of the gateway's words, 0 without one. 0
-/// where the node would not forward it.
+/// Where the node sends a packet next, if it goes to `dst`: the interface, and below it the sum of
+/// the gateway's words, 0 without one. 0 where the node would not forward it.
 #[inline(always)]
 fn hop<F: Frame>(frame: &F, packet: &Packet, dst: Addr) -> u64 {
     let mut memory = MaybeUninit::uninit();
     let route = zeroed(&mut memory);
-    if !matches!(ask(frame, packet, dst, route), SUCCESS | NO_NEIGHBOUR | FRAGMENTATION_NEEDED) {
+    if !matches!(
+        ask(frame, packet, dst, route),
+        SUCCESS | NO_NEIGHBOUR | FRAGMENTATION_NEEDED
+    ) {
         return 0;
     }
     // SAFETY: words of the kernel's answer, in the place of the destination.
     let [a, b, c, d] = unsafe { route.__bindgen_anon_4.ipv6_dst };
     let [first, second, third, last] = dst.words();
     // Without a gateway the kernel leaves the destination there. One of IPv4 has a word.
-    let is_direct =
-        if dst.is_v4() { a == last } else { a == first && b == second && c == third && d == last };
+    let is_direct = if dst.is_v4() {
+        a == last
+    } else {
+        a == first && b == second && c == third && d == last
+    };
     let gateway = u64::from(a) + (u64::from(b) << 1) + (u64::from(c) << 2) + (u64::from(d) << 3);
     let interface = u64::from(route.ifindex) << GATEWAY_BITS;
-    if is_direct { interface } else { interface | gateway }
+    if is_direct {
+        interface
+    } else {
+        interface | gateway
+    }
 }
 
 /// Whether the node sends a packet to a gateway, by what [`hop`] returned.
@@ -136,7 +150,8 @@ const GATEWAY_BITS: u32 = 36;
 /// An interface by which packets leave.
 pub struct Exit {
     pub ifindex: u32,
-    /// Its own link-layer address, in transmission order. Zero without one, and while the next hop's is not known.
+    /// Its own link-layer address, in transmission order. Zero without one, and while the next
+    /// hop's is not known.
     pub station: [u16; 3],
 }
 
@@ -149,21 +164,27 @@ pub fn exit<F: Frame>(frame: &F, packet: &Packet) -> Option<Exit> {
     if !matches!(answer, SUCCESS | NO_NEIGHBOUR | FRAGMENTATION_NEEDED) {
         return None;
     }
-    Some(Exit { ifindex: route.ifindex, station: words(route.smac) })
+    Some(Exit {
+        ifindex: route.ifindex,
+        station: words(route.smac),
+    })
 }
 
-/// The interface by which the node would forward the packet; `None` where it would not, also if it sends the sender an error.
+/// The interface by which the node would forward the packet; `None` where it would not, also if it
+/// sends the sender an error.
 ///
-/// With no flags the kernel applies the routing rules (`ip rule`) for a packet that enters through the frame's interface
-/// (in a VRF: the VRF's table); `BPF_FIB_LOOKUP_DIRECT` would skip the rules, `BPF_FIB_LOOKUP_OUTPUT` apply those for a packet
-/// that leaves there. The packet's mark is taken for 0: rules by mark would
-/// take `BPF_FIB_LOOKUP_MARK`, Linux 6.10. The helper: 4.18; the interface of a hop whose neighbour is unknown: 5.10.
+/// With no flags the kernel applies the routing rules (`ip rule`) for a packet that enters through
+/// the frame's interface (in a VRF: the VRF's table); `BPF_FIB_LOOKUP_DIRECT` would skip the rules,
+/// `BPF_FIB_LOOKUP_OUTPUT` apply those for a packet that leaves there. The packet's mark is taken
+/// for 0: rules by mark would take `BPF_FIB_LOOKUP_MARK`, Linux 6.10. The helper: 4.18; the
+/// interface of a hop whose neighbour is unknown: 5.10.
 #[inline(always)]
 pub fn route<F: Frame>(frame: &F, packet: &Packet) -> Option<u32> {
     route_of(frame, packet, 0)
 }
 
-/// As [`route`]; `None` also where a packet of so many octets finds no way in one piece. 0: of any size.
+/// As [`route`]; `None` also where a packet of so many octets finds no way in one piece. 0: of any
+/// size.
 #[inline(always)]
 pub fn route_of<F: Frame>(frame: &F, packet: &Packet, octets: u16) -> Option<u32> {
     let mut memory = MaybeUninit::uninit();
@@ -197,7 +218,8 @@ fn ask<F: Frame>(frame: &F, packet: &Packet, dst: Addr, route: &mut Route) -> i6
     unsafe { bpf_fib_lookup(frame.as_ptr(), &raw mut *route, ROUTE_SIZE, 0) }
 }
 
-/// Word by word: the compiler makes a call of anything shorter, and a call needs a stack of its own.
+/// Word by word: the compiler makes a call of anything shorter, and a call needs a stack of its
+/// own.
 #[inline(always)]
 fn zeroed(memory: &mut MaybeUninit<Route>) -> &mut Route {
     let words = memory.as_mut_ptr().cast::<u32>();

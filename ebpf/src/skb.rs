@@ -6,16 +6,20 @@ use crate::linear::Linear;
 use crate::maps;
 use crate::reject::{Seeker, find_way};
 use crate::route::{has_gateway, hop_of, source_interface};
-use aya_ebpf::helpers::generated::{bpf_skb_load_bytes_relative, bpf_skb_pull_data, bpf_skb_vlan_pop};
+use aya_ebpf::helpers::generated::{
+    bpf_skb_load_bytes_relative, bpf_skb_pull_data, bpf_skb_vlan_pop,
+};
 use aya_ebpf::{EbpfContext, bindings::__sk_buff};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use epguard_common::{ANSWER, Bytes, Mode, Packet, Role, View, is_vlan_tag, parse, parse_plain};
 
-/// Offsets from the network header, wherever the device puts it: `BPF_HDR_START_NET`, Linux 5.0 in TC programs.
+/// Offsets from the network header, wherever the device puts it: `BPF_HDR_START_NET`, Linux 5.0 in
+/// TC programs.
 const FROM_NETWORK_HEADER: u32 = 1;
 
-/// Of `linux/if_packet.h`: addressed to the device's own link-layer address, or the node's own packet.
+/// Of `linux/if_packet.h`: addressed to the device's own link-layer address, or the node's own
+/// packet.
 const PACKET_HOST: u32 = 0;
 
 /// The frame of a TC program.
@@ -71,7 +75,8 @@ impl Frame for Skb {
         matches!(unsafe { (*self.context).pkt_type }, 1 | 2)
     }
 
-    /// At the egress hook, of a packet that the node has routed: a bridge hands on frames for other hosts.
+    /// At the egress hook, of a packet that the node has routed: a bridge hands on frames for other
+    /// hosts.
     #[inline(always)]
     fn leaves(&self, _: &Packet) -> bool {
         // SAFETY: a field of the program's own context.
@@ -103,7 +108,8 @@ impl Frame for Skb {
     }
 }
 
-/// As [`parse_packet`]; the usual shape first, in place. Not inlined: its stack is free again for the verdict.
+/// As [`parse_packet`]; the usual shape first, in place. Not inlined: its stack is free again for
+/// the verdict.
 #[inline(never)]
 pub fn parse_any(context: *mut __sk_buff) -> u32 {
     u32::from(parse_usual(context) || parse_packet(context) != 0)
@@ -121,8 +127,8 @@ pub fn parse_packet(context: *mut __sk_buff) -> u32 {
     parsed
 }
 
-/// As [`parse_packet`], from the linear part. Global, with the result in a map: otherwise the verifier follows each path of the
-/// parser through all code behind it. Linux 5.6.
+/// As [`parse_packet`], from the linear part. Global, with the result in a map: otherwise the
+/// verifier follows each path of the parser through all code behind it. Linux 5.6.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn parse_linear(context: *mut __sk_buff) -> u32 {
@@ -133,7 +139,8 @@ extern "C" fn parse_linear(context: *mut __sk_buff) -> u32 {
 /// Parses a packet of the usual shape into the scratch map; false for any other.
 #[inline(always)]
 fn parse_usual(context: *mut __sk_buff) -> bool {
-    let packet = Linear::from_context(context).and_then(|frame| parse_plain(&frame, frame.ether_type()));
+    let packet =
+        Linear::from_context(context).and_then(|frame| parse_plain(&frame, frame.ether_type()));
     packet.filter(|packet| !is_icmp(packet)).is_some_and(keep)
 }
 
@@ -153,28 +160,38 @@ fn keep(packet: Packet) -> bool {
     scratch.is_some()
 }
 
-/// Moves headers that lie in pages to the linear part, which is all that `bpf_skb_load_bytes_relative` reads. False if the
-/// linear part has them, as nearly always.
+/// Moves headers that lie in pages to the linear part, which is all that
+/// `bpf_skb_load_bytes_relative` reads. False if the linear part has them, as nearly always.
 ///
-/// Packets that the kernel merged (GSO) are left as they are: their headers are linear, and a pull from a list of fragments may
-/// crash the kernel later, when it segments them (projectcalico/calico#11424).
+/// Packets that the kernel merged (GSO) are left as they are: their headers are linear, and a pull
+/// from a list of fragments may crash the kernel later, when it segments them
+/// (projectcalico/calico#11424).
 #[inline(always)]
 fn pull_headers(context: *mut __sk_buff) -> bool {
     // SAFETY: fields of the program's own context.
     let (start, end, length, protocol, gso_size) = unsafe {
         let context = &*context;
-        (context.data, context.data_end, context.len, context.protocol as u16, context.gso_size)
+        (
+            context.data,
+            context.data_end,
+            context.len,
+            context.protocol as u16,
+            context.gso_size,
+        )
     };
     let wanted = length.min(HEADERS);
-    let may_be_judged = matches!(u16::from_be(protocol), IPV4 | IPV6) || is_vlan_tag(u16::from_be(protocol));
+    let may_be_judged =
+        matches!(u16::from_be(protocol), IPV4 | IPV6) || is_vlan_tag(u16::from_be(protocol));
     if end - start >= wanted || gso_size != 0 || !may_be_judged {
         return false;
     }
-    // SAFETY: takes the program's own context and a number. No pointer into the packet is used afterwards.
+    // SAFETY: takes the program's own context and a number. No pointer into the packet is used
+    // afterwards.
     unsafe { bpf_skb_pull_data(context, wanted) == 0 }
 }
 
-/// Octets of a frame that hold all headers that decide. Packets with longer chains of IPv6 extension headers in pages pass.
+/// Octets of a frame that hold all headers that decide. Packets with longer chains of IPv6
+/// extension headers in pages pass.
 const HEADERS: u32 = 512;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
@@ -199,7 +216,11 @@ impl Skb {
     pub fn new(context: *mut __sk_buff, parsed: u32) -> Self {
         let has_packet = parsed != 0;
         let clock = Clock::default();
-        Self { context, has_packet, clock }
+        Self {
+            context,
+            has_packet,
+            clock,
+        }
     }
 
     /// Whether a VLAN tag lies beside the frame, where the kernel or the device puts it.
@@ -237,28 +258,30 @@ impl Skb {
         unsafe {
             let to = value.as_mut_ptr().cast();
             let size = size_of::<T>() as u32;
-            let failed = bpf_skb_load_bytes_relative(self.as_ptr(), offset, to, size, FROM_NETWORK_HEADER);
+            let failed =
+                bpf_skb_load_bytes_relative(self.as_ptr(), offset, to, size, FROM_NETWORK_HEADER);
             (failed == 0).then(|| value.assume_init())
         }
     }
 
-    /// The interface at which a forwarded packet entered the node's stack; 0 for one of the node's own.
+    /// The interface at which a forwarded packet entered the node's stack; 0 for one of the node's
+    /// own.
     #[inline(always)]
     pub fn came_in_at(&self) -> u32 {
         // SAFETY: a field of the program's own context.
         unsafe { (*self.context).ingress_ifindex }
     }
 
-    /// Whether the packet is an answer of epguard: it shows no holder of its source. A pod that forges the mark hides only
-    /// itself.
+    /// Whether the packet is an answer of epguard: it shows no holder of its source. A pod that
+    /// forges the mark hides only itself.
     #[inline(always)]
     pub fn is_answer(&self) -> bool {
         // SAFETY: a field of the program's own context.
         unsafe { (*self.context).tc_index == ANSWER }
     }
 
-    /// Marks a rewritten packet as an answer of epguard, and clears `skb->mark` (Cilium keeps the sender's identity there,
-    /// Calico its verdicts).
+    /// Marks a rewritten packet as an answer of epguard, and clears `skb->mark` (Cilium keeps the
+    /// sender's identity there, Calico its verdicts).
     #[inline(always)]
     pub fn make_answer(&self) {
         // SAFETY: fields of the program's own context that TC programs may write.
@@ -271,6 +294,7 @@ impl Skb {
     /// Whether a mode is on, and the agent has renewed the lease in time.
     #[inline(always)]
     pub fn is_in_force(&self, view: &View) -> bool {
-        maps::config().is_some_and(|(_, mode)| mode != Mode::Off) && view.lease_is_valid(self.now_ns())
+        maps::config().is_some_and(|(_, mode)| mode != Mode::Off)
+            && view.lease_is_valid(self.now_ns())
     }
 }

@@ -1,4 +1,5 @@
-//! Packets of sockets that a socket load balancer has connected: the socket shows the Service, as no packet does.
+//! Packets of sockets that a socket load balancer has connected: the socket shows the Service, as
+//! no packet does.
 
 use crate::skb::Skb;
 use crate::{cilium, clock, maps};
@@ -11,7 +12,8 @@ use epguard_common::Packet;
 pub enum Shown {
     /// No socket of this machine sent the packet.
     NoSocket,
-    /// Not the Service: the socket called the IP itself, or was connected before the hooks were there.
+    /// Not the Service: the socket called the IP itself, or was connected before the hooks were
+    /// there.
     Nothing,
     /// The scratch map has the Service's address that the caller named.
     Service,
@@ -31,18 +33,25 @@ pub fn read(context: *mut __sk_buff) -> Shown {
     if !is_known {
         // The hooks have seen no call of the socket, as it is older than they are.
         let shown = has_one_peer(context, packet) && cilium::connected(context) != 0;
-        return if shown { Shown::Service } else { Shown::Nothing };
+        return if shown {
+            Shown::Service
+        } else {
+            Shown::Nothing
+        };
     }
     // A socket of UDP that has ended its connection sends no more of its packets.
-    if !connection.has(packet, view.socket_lb_epoch, clock::now_ns()) || !has_one_peer(context, packet) {
+    if !connection.has(packet, view.socket_lb_epoch, clock::now_ns())
+        || !has_one_peer(context, packet)
+    {
         return Shown::Nothing;
     }
     maps::mean(connection.vip);
     Shown::Service
 }
 
-/// Whether the socket of the packet in the scratch map shows its Service, at the egress hook; 0 if not, and for a packet that an
-/// ingress hook has judged: a redirect from there keeps the socket. Global, as `read_entry`.
+/// Whether the socket of the packet in the scratch map shows its Service, at the egress hook; 0 if
+/// not, and for a packet that an ingress hook has judged: a redirect from there keeps the socket.
+/// Global, as `read_entry`.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn has_left_by(context: *mut __sk_buff) -> u32 {
@@ -54,14 +63,15 @@ pub extern "C" fn has_left_by(context: *mut __sk_buff) -> u32 {
     u32::from(!judged && read(context) == Shown::Service)
 }
 
-/// Whether the socket of the packet sends to this destination only: one of TCP, or a connected one of UDP. Another one may send
-/// there by itself as well as through a Service. Linux 5.1.
+/// Whether the socket of the packet sends to this destination only: one of TCP, or a connected one
+/// of UDP. Another one may send there by itself as well as through a Service. Linux 5.1.
 #[inline(always)]
 fn has_one_peer(context: *mut __sk_buff, packet: &Packet) -> bool {
     if packet.protocol == TCP {
         return true;
     }
-    // SAFETY: a field of the program's own context, compared with null; the helper takes such a socket.
+    // SAFETY: a field of the program's own context, compared with null; the helper takes such a
+    // socket.
     let socket = unsafe {
         let socket = (*context).__bindgen_anon_2.sk;
         if socket.is_null() {

@@ -1,7 +1,8 @@
 //! Calls of all sockets of the machine, before and after a socket load balancer: of pods, too.
 //!
-//! The hook before it sees the Service that a call is aimed at, the hook after it the endpoint. The second one judges the pair, and
-//! stores it in the socket, for packets that the socket sends once its Service has a denial.
+//! The hook before it sees the Service that a call is aimed at, the hook after it the endpoint. The
+//! second one judges the pair, and stores it in the socket, for packets that the socket sends once
+//! its Service has a denial.
 
 mod judged;
 
@@ -10,15 +11,18 @@ use aya_ebpf::EbpfContext;
 use aya_ebpf::bindings::bpf_sock_addr;
 use aya_ebpf::helpers::generated::{bpf_get_retval, bpf_get_socket_cookie, bpf_set_retval};
 use aya_ebpf::programs::SockAddrContext;
-use epguard_common::{Addr, Backend, Call, CallDecision, Connection, Outcome, Reason, Vip, packet_of};
+use epguard_common::{
+    Addr, Backend, Call, CallDecision, Connection, Outcome, Reason, Vip, packet_of,
+};
 use judged::judge_call;
 
-/// Not 0: programs of this kind may set the error of the call, Linux 6.1. The agent sets it before it loads them, and the
-/// verifier then leaves out the other branch.
+/// Not 0: programs of this kind may set the error of the call, Linux 6.1. The agent sets it before
+/// it loads them, and the verifier then leaves out the other branch.
 #[unsafe(no_mangle)]
 static SETS_ERROR: u32 = 0;
 
-/// A cgroup hook that returns 1 lets the system call go on; with 0 it fails, with `EPERM` if no program has set another error.
+/// A cgroup hook that returns 1 lets the system call go on; with 0 it fails, with `EPERM` if no
+/// program has set another error.
 const ALLOW: i32 = 1;
 const FAIL: i32 = 0;
 const ECONNREFUSED: i32 = 111;
@@ -36,8 +40,8 @@ pub enum Kind {
     Send,
 }
 
-/// Keeps the destination that the caller named, for the hook after the load balancer. A new connection ends the last one, also
-/// if the other hook misses the call.
+/// Keeps the destination that the caller named, for the hook after the load balancer. A new
+/// connection ends the last one, also if the other hook misses the call.
 #[inline(always)]
 pub fn before(vip: Vip, ctx: &SockAddrContext, kind: Kind) {
     let Some(call) = maps::call() else { return };
@@ -48,7 +52,8 @@ pub fn before(vip: Vip, ctx: &SockAddrContext, kind: Kind) {
         return unsafe { (&raw mut (*call).cookie).write_volatile(0) };
     }
     let seen = Call::new(cookie(ctx), clock::thread(), vip);
-    // SAFETY: this processor's own element. Another thread may preempt this one and overwrite it; `after` sees that.
+    // SAFETY: this processor's own element. Another thread may preempt this one and overwrite it;
+    // `after` sees that.
     unsafe { call.write_volatile(seen) };
 }
 
@@ -60,8 +65,8 @@ struct Ends {
     endpoint: Vip,
 }
 
-/// Judges the destination that is left after the load balancer, and stores it in the socket. Returns what the kernel is to do
-/// with the call. `V6`: whether this is a hook of IPv6.
+/// Judges the destination that is left after the load balancer, and stores it in the socket.
+/// Returns what the kernel is to do with the call. `V6`: whether this is a hook of IPv6.
 #[inline(always)]
 pub fn after<const V6: bool>(endpoint: Vip, ctx: &SockAddrContext, kind: Kind) -> i32 {
     if has_failed() {
@@ -70,8 +75,12 @@ pub fn after<const V6: bool>(endpoint: Vip, ctx: &SockAddrContext, kind: Kind) -
     if kind == Kind::Send && is_free(ctx) {
         return ALLOW;
     }
-    let mut ends = Ends { vip: endpoint, endpoint };
-    // Without the first hook's part the Service is not known, and no longer what an earlier call of the socket meant.
+    let mut ends = Ends {
+        vip: endpoint,
+        endpoint,
+    };
+    // Without the first hook's part the Service is not known, and no longer what an earlier call of
+    // the socket meant.
     if !take_call(ctx, &mut ends) {
         match kind {
             Kind::Connect => {
@@ -106,8 +115,8 @@ pub fn after<const V6: bool>(endpoint: Vip, ctx: &SockAddrContext, kind: Kind) -
     ALLOW
 }
 
-/// Whether a datagram with an address of its own needs no verdict, and changes nothing that is recorded: no IP is a suspect, and the
-/// socket has no connection.
+/// Whether a datagram with an address of its own needs no verdict, and changes nothing that is
+/// recorded: no IP is a suspect, and the socket has no connection.
 #[inline(always)]
 fn is_free(ctx: &SockAddrContext) -> bool {
     maps::view().is_none_or(|view| view.suspects == 0)
@@ -115,8 +124,8 @@ fn is_free(ctx: &SockAddrContext) -> bool {
         && maps::connection(ctx).is_none()
 }
 
-/// Takes the destination of the call that the hook before the load balancer has seen; false if it has seen none. Not inlined:
-/// its stack is free again for what follows.
+/// Takes the destination of the call that the hook before the load balancer has seen; false if it
+/// has seen none. Not inlined: its stack is free again for what follows.
 #[inline(never)]
 fn take_call(ctx: &SockAddrContext, ends: &mut Ends) -> bool {
     let Some(entry) = maps::call() else {
@@ -133,8 +142,8 @@ fn take_call(ctx: &SockAddrContext, ends: &mut Ends) -> bool {
     true
 }
 
-/// Stores the connection in the socket. False if it could be taken for another one, or there is no room. Not inlined, as
-/// `take_call`.
+/// Stores the connection in the socket. False if it could be taken for another one, or there is no
+/// room. Not inlined, as `take_call`.
 #[inline(never)]
 fn connected(ctx: &SockAddrContext, ends: &Ends, by_v6: bool) -> bool {
     // The other family's hook may miss the socket's next call.
@@ -147,14 +156,18 @@ fn connected(ctx: &SockAddrContext, ends: &Ends, by_v6: bool) -> bool {
         return false;
     }
     let epoch = maps::view().map_or(0, |view| view.socket_lb_epoch);
-    let stored = maps::connect(ctx, &Connection::new(*vip, *endpoint, epoch, clock::now_ns()));
+    let stored = maps::connect(
+        ctx,
+        &Connection::new(*vip, *endpoint, epoch, clock::now_ns()),
+    );
     if !stored {
         maps::count_call(Reason::Nothing, Outcome::NotRecorded);
     }
     stored
 }
 
-/// Whether the socket's entry, valid or not, has the same endpoint for another Service. Not inlined, as `take_call`.
+/// Whether the socket's entry, valid or not, has the same endpoint for another Service. Not
+/// inlined, as `take_call`.
 #[inline(never)]
 fn is_blurred(ctx: &SockAddrContext, ends: &Ends) -> bool {
     maps::connected(ctx).is_some_and(|(_, last)| last.is_blurred_by(&ends.vip, &ends.endpoint))
@@ -168,8 +181,9 @@ fn forget(ctx: &SockAddrContext) {
     }
 }
 
-/// A socket that goes to the endpoint by itself, or may: if Cilium has recorded a Service of this socket and endpoint, that shows
-/// nothing of the socket's packets from now on. Not inlined, as `take_call`.
+/// A socket that goes to the endpoint by itself, or may: if Cilium has recorded a Service of this
+/// socket and endpoint, that shows nothing of the socket's packets from now on. Not inlined, as
+/// `take_call`.
 #[inline(never)]
 fn hide_earlier(ctx: &SockAddrContext, ends: &Ends) {
     if maps::view().is_some_and(|view| view.cilium != 0)
@@ -183,11 +197,12 @@ fn hide_earlier(ctx: &SockAddrContext, ends: &Ends) {
 #[inline(always)]
 fn is_connected(ctx: &SockAddrContext) -> bool {
     // SAFETY: the socket of the program's own context; the verifier demands the test for null.
-    unsafe { (*ctx.sock_addr).__bindgen_anon_1.sk.as_ref() }.is_some_and(|socket| socket.state == ESTABLISHED)
+    unsafe { (*ctx.sock_addr).__bindgen_anon_1.sk.as_ref() }
+        .is_some_and(|socket| socket.state == ESTABLISHED)
 }
 
-/// A connected socket that sends elsewhere, too: from now on its packets to one endpoint cannot be distinguished. Not
-/// inlined, as `take_call`.
+/// A connected socket that sends elsewhere, too: from now on its packets to one endpoint cannot be
+/// distinguished. Not inlined, as `take_call`.
 #[inline(never)]
 fn sent(ctx: &SockAddrContext, ends: &Ends) {
     match maps::connected(ctx) {
@@ -204,7 +219,8 @@ fn sent(ctx: &SockAddrContext, ends: &Ends) {
 fn redirect<const V6: bool>(ctx: &SockAddrContext, endpoint: &mut Vip, backend: &Backend) {
     let Backend { addr, port, .. } = *backend;
     let (to, words) = (ctx.sock_addr, addr.words());
-    // SAFETY: fields of the program's own context that connect4 or connect6 may write, a word at a time.
+    // SAFETY: fields of the program's own context that connect4 or connect6 may write, a word at a
+    // time.
     unsafe {
         if V6 {
             for (number, word) in words.into_iter().enumerate() {
@@ -227,8 +243,8 @@ fn refuse() -> i32 {
     FAIL
 }
 
-/// Whether a program of another project has made the call fail: all programs run, and its error must stay. Before Linux 6.1
-/// programs cannot know.
+/// Whether a program of another project has made the call fail: all programs run, and its error
+/// must stay. Before Linux 6.1 programs cannot know.
 #[inline(always)]
 fn has_failed() -> bool {
     // SAFETY: takes nothing.
@@ -278,5 +294,10 @@ pub fn destination_v6(ctx: &SockAddrContext) -> Vip {
 fn vip(addr: Addr, sock_addr: *mut bpf_sock_addr) -> Vip {
     // SAFETY: as in `destination_v4`. The port is in network order in the low 16 bits.
     let (port, protocol) = unsafe { ((*sock_addr).user_port, (*sock_addr).protocol) };
-    Vip { addr, port: u16::from_be(port as u16), protocol: protocol as u8, reserved: 0 }
+    Vip {
+        addr,
+        port: u16::from_be(port as u16),
+        protocol: protocol as u8,
+        reserved: 0,
+    }
 }

@@ -16,7 +16,8 @@ pub fn flags(skb: &Skb, packet: &Packet) -> u8 {
     if packet.protocol != TCP {
         return 0;
     }
-    skb.read::<1>(packet.transport_at + 13).map_or(0, |[flags]| flags)
+    skb.read::<1>(packet.transport_at + 13)
+        .map_or(0, |[flags]| flags)
 }
 
 /// True for a TCP packet with FIN or RST.

@@ -5,7 +5,8 @@ use crate::maps;
 use aya_log_ebpf::info;
 use core::ptr::copy_nonoverlapping;
 use epguard_common::{
-    Addr, Decision, DenialKey, Event, Outcome, Packet, Rate, Reason, Terminated, Uid, Verdict, counter,
+    Addr, Decision, DenialKey, Event, Outcome, Packet, Rate, Reason, Terminated, Uid, Verdict,
+    counter,
 };
 
 /// What the decision has found.
@@ -89,11 +90,15 @@ fn count<F: Origin>(reason: Reason, outcome: Outcome, bytes: u32, opens: bool) {
 /// Whether there is room for an event. CPUs may race for it.
 #[inline(always)]
 fn admit(rate: *mut Rate, now_ns: u64) -> bool {
-    // SAFETY: fields of an entry that stays writable for the run of the program; every bit pattern is a number.
+    // SAFETY: fields of an entry that stays writable for the run of the program; every bit pattern
+    // is a number.
     unsafe {
         let (window_ns, events) = (&raw mut (*rate).window_ns, &raw mut (*rate).events);
-        let mut now =
-            Rate { window_ns: window_ns.read_volatile(), events: events.read_volatile(), ..Rate::default() };
+        let mut now = Rate {
+            window_ns: window_ns.read_volatile(),
+            events: events.read_volatile(),
+            ..Rate::default()
+        };
         let admitted = now.admit(now_ns);
         window_ns.write_volatile(now.window_ns);
         events.write_volatile(now.events);
@@ -101,26 +106,39 @@ fn admit(rate: *mut Rate, now_ns: u64) -> bool {
     }
 }
 
-/// Reports once that a pod holds the address. If the ring is full, the agent reads it from the entry a little later.
+/// Reports once that a pod holds the address. If the ring is full, the agent reads it from the
+/// entry a little later.
 #[inline(always)]
 pub fn lifted<F: Origin>(frame: &F, address: &Addr, terminated: *const Terminated, at_ns: u64) {
     let Some(mut entry) = maps::event() else {
         return maps::count(Reason::Terminated, Outcome::EventLost, 0);
     };
     let event = entry.as_mut_ptr();
-    // SAFETY: as in `report`; the entry stays readable for the run of the program, and UIDs are plain octets.
+    // SAFETY: as in `report`; the entry stays readable for the run of the program, and UIDs are
+    // plain octets.
     unsafe {
         write(event, frame, Reason::Terminated, Outcome::Lifted, at_ns);
-        copy_nonoverlapping(&raw const (*terminated).dead_uid, &raw mut (*event).dead_uid, 1);
+        copy_nonoverlapping(
+            &raw const (*terminated).dead_uid,
+            &raw mut (*event).dead_uid,
+            1,
+        );
         copy_nonoverlapping(address, &raw mut (*event).src, 1);
         copy_nonoverlapping(address, &raw mut (*event).dst, 1);
     }
     entry.submit(0);
 }
 
-/// Writes the fields that every event has, one by one: a whole event would be made on the stack first. The others are 0.
+/// Writes the fields that every event has, one by one: a whole event would be made on the stack
+/// first. The others are 0.
 #[inline(always)]
-unsafe fn write<F: Origin>(event: *mut Event, frame: &F, reason: Reason, outcome: Outcome, at_ns: u64) {
+unsafe fn write<F: Origin>(
+    event: *mut Event,
+    frame: &F,
+    reason: Reason,
+    outcome: Outcome,
+    at_ns: u64,
+) {
     // SAFETY: the caller's memory, which has room for an event.
     unsafe {
         // The compiler would call a function that writes octet by octet.
@@ -139,5 +157,8 @@ unsafe fn write<F: Origin>(event: *mut Event, frame: &F, reason: Reason, outcome
 #[inline(never)]
 fn log<F: Origin>(frame: &F, packet: &Packet, reason: Reason, outcome: Outcome) {
     let (src, dst) = (packet.src.octets, packet.dst.octets);
-    info!(frame, "{:i} -> {:i} reason {} outcome {}", src, dst, reason as u32, outcome as u32);
+    info!(
+        frame,
+        "{:i} -> {:i} reason {} outcome {}", src, dst, reason as u32, outcome as u32
+    );
 }

@@ -1,4 +1,5 @@
-//! Packets that leave the node for a pod's IP itself: judges them by TERMINATED. A packet from such an IP lifts its denial.
+//! Packets that leave the node for a pod's IP itself: judges them by TERMINATED. A packet from such
+//! an IP lifts its denial.
 
 use crate::frame::Frame;
 use crate::reject::limit;
@@ -8,11 +9,12 @@ use aya_ebpf::EbpfContext as _;
 use core::cell::Cell;
 use core::ptr::copy_nonoverlapping;
 use epguard_common::{
-    Action, ActionModel, Addr, Decision, DenialKey, Mode, Packet, Rate, RawConfig, Reason, TerminatedModel,
-    Uid, View, decide, judge_terminated, refuses,
+    Action, ActionModel, Addr, Decision, DenialKey, Mode, Packet, Rate, RawConfig, Reason,
+    TerminatedModel, Uid, View, decide, judge_terminated, refuses,
 };
 
-/// Judges a frame before its skb is made. The egress hook where it leaves counts and reports what passes here.
+/// Judges a frame before its skb is made. The egress hook where it leaves counts and reports what
+/// passes here.
 #[inline(always)]
 pub fn judge_early(frame: &Raw) -> Decision {
     let Some(view) = maps::view().filter(|view| view.terminated != 0) else {
@@ -35,8 +37,14 @@ pub fn judge<F: Frame>(frame: &F, packet: &Packet, view: &View) -> Decision {
     let Some((config, mode)) = maps::config() else {
         return Decision::Pass;
     };
-    let tables =
-        Tables { frame, config, mode, view, key: DenialKey::of_ip(packet.dst), terminated: Cell::new(None) };
+    let tables = Tables {
+        frame,
+        config,
+        mode,
+        view,
+        key: DenialKey::of_ip(packet.dst),
+        terminated: Cell::new(None),
+    };
     let verdict = judge_terminated(packet, &tables);
     let mut decision = decide(packet, verdict, &tables);
     if !F::IS_LAST {
@@ -48,11 +56,19 @@ pub fn judge<F: Frame>(frame: &F, packet: &Packet, view: &View) -> Decision {
     if decision == Decision::Reject {
         limit::take(config, &tables, frame.now_ns());
     }
-    telemetry::report(frame, packet, verdict, decision, &tables, maps::is_logged(config));
+    telemetry::report(
+        frame,
+        packet,
+        verdict,
+        decision,
+        &tables,
+        maps::is_logged(config),
+    );
     decision
 }
 
-/// Lifts the denial of an address that sends a packet, at once. The agent learns of it from an event.
+/// Lifts the denial of an address that sends a packet, at once. The agent learns of it from an
+/// event.
 #[inline(always)]
 pub fn lift<F: Frame>(frame: &F, packet: &Packet) {
     let Some(terminated) = maps::terminated(&packet.src) else {
@@ -63,7 +79,8 @@ pub fn lift<F: Frame>(frame: &F, packet: &Packet) {
         return;
     }
     let now_ns = frame.now_ns();
-    // SAFETY: a field of an entry that stays writable for the run of the program; CPUs that race write nearly the same.
+    // SAFETY: a field of an entry that stays writable for the run of the program; CPUs that race
+    // write nearly the same.
     unsafe { (&raw mut (*terminated.entry).lifted_ns).write_volatile(now_ns) };
     telemetry::lifted(frame, &packet.src, terminated.entry, now_ns);
 }
@@ -127,7 +144,9 @@ impl<F> telemetry::Evidence for Tables<'_, F> {
     #[inline(always)]
     fn rate(&self) -> Option<*mut Rate> {
         // SAFETY: a field of an entry that stays there for the run of the program.
-        self.terminated.get().map(|found| unsafe { &raw mut (*found.entry).rate })
+        self.terminated
+            .get()
+            .map(|found| unsafe { &raw mut (*found.entry).rate })
     }
 
     #[inline(always)]
@@ -145,7 +164,9 @@ impl<F> telemetry::Evidence for Tables<'_, F> {
 
     #[inline(always)]
     fn client<'a>(&'a self, packet: &'a Packet) -> (&'a Addr, u16) {
-        maps::meant().map_or((&packet.src, packet.src_port), |meant| (&meant.client, meant.client_port))
+        maps::meant().map_or((&packet.src, packet.src_port), |meant| {
+            (&meant.client, meant.client_port)
+        })
     }
 }
 

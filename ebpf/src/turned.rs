@@ -1,4 +1,5 @@
-//! Replies of live endpoints in redirected flows: back to where the node routes the denied endpoint.
+//! Replies of live endpoints in redirected flows: back to where the node routes the denied
+//! endpoint.
 
 use crate::frame::Origin as _;
 use crate::link::Link;
@@ -21,9 +22,10 @@ pub extern "C" fn back(context: *mut __sk_buff) -> i32 {
     or_drop(&skb, backward(&skb))
 }
 
-/// Whether the packet is a reply of a live endpoint in a redirected flow, and can be sent back; 0 if not. It has passed no
-/// `rp_filter` and no filter of the CNI's yet, so one that enters elsewhere than the endpoint's packets do may be forged, and is none.
-/// Global, and beside the other verdicts of the ingress hook: below them the stack would not do, before Linux 6.5.
+/// Whether the packet is a reply of a live endpoint in a redirected flow, and can be sent back; 0
+/// if not. It has passed no `rp_filter` and no filter of the CNI's yet, so one that enters
+/// elsewhere than the endpoint's packets do may be forged, and is none. Global, and beside the
+/// other verdicts of the ingress hook: below them the stack would not do, before Linux 6.5.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn is_reply(context: *mut __sk_buff) -> u32 {
@@ -34,14 +36,18 @@ pub extern "C" fn is_reply(context: *mut __sk_buff) -> u32 {
     let Some(packet) = skb.packet() else {
         return 0;
     };
-    if !packet.transport.has_ports() || packet.network_at != 0 || skb.is_tagged() || skb.is_answer() {
+    if !packet.transport.has_ports() || packet.network_at != 0 || skb.is_tagged() || skb.is_answer()
+    {
         return 0;
     }
     let Some((entry, flow)) = of_endpoint(Flow::from(packet)) else {
         return 0;
     };
     let redirected = &flow.there.value;
-    if redirected.flags & Redirected::TAKEN != 0 || !skb.is_in_force(&view) || !entered_from_endpoint(&skb) {
+    if redirected.flags & Redirected::TAKEN != 0
+        || !skb.is_in_force(&view)
+        || !entered_from_endpoint(&skb)
+    {
         return 0;
     }
     if redirected.is_foreign(packet.protocol, flags(&skb, packet)) {
@@ -85,12 +91,14 @@ fn proof(skb: &Skb, packet: &Packet) -> Option<u32> {
     if flags(skb, packet) & (SYN | ACK) != SYN | ACK {
         return None;
     }
-    let number = skb.read::<4>(packet.transport_at + 4).map(u32::from_be_bytes)?;
+    let number = skb
+        .read::<4>(packet.transport_at + 4)
+        .map(u32::from_be_bytes)?;
     Some(number.wrapping_add(1))
 }
 
-/// Whether the packet enters where the node routes the endpoint. All pods' ports of bridges count as one, and all uplinks: answers
-/// of another node may come by another way.
+/// Whether the packet enters where the node routes the endpoint. All pods' ports of bridges count
+/// as one, and all uplinks: answers of another node may come by another way.
 #[inline(always)]
 fn entered_from_endpoint(skb: &Skb) -> bool {
     let (there, here) = (source_interface(skb.as_ptr().cast()), skb.ifindex());

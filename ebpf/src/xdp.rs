@@ -1,5 +1,5 @@
-//! The frame of an XDP program. There is no skb yet: the program skips the Ethernet header itself. Devices without one have
-//! no native XDP.
+//! The frame of an XDP program. There is no skb yet: the program skips the Ethernet header itself.
+//! Devices without one have no native XDP.
 
 use crate::clock::Clock;
 use crate::frame::{Frame, Origin};
@@ -69,15 +69,18 @@ impl Frame for Raw {
         self.load::<[u8; 1]>(0).is_none_or(|[first]| first & 1 != 0)
     }
 
-    /// Predicted by the node's routes, which apply to frames that are addressed to this host. The program doesn't see a VLAN tag that
-    /// the device has removed: the agent attaches only where none is expected.
+    /// Predicted by the node's routes, which apply to frames that are addressed to this host. The
+    /// program doesn't see a VLAN tag that the device has removed: the agent attaches only where
+    /// none is expected.
     #[inline(always)]
     fn leaves(&self, packet: &Packet) -> bool {
         let own = maps::mac(self.ifindex()).map(|mac| mac.octets);
         own.is_some()
             && own == addressed(self.context)
             && !is_vlan_tag(self.ether_type())
-            && route(self, packet).and_then(maps::role).is_some_and(Role::leads_out)
+            && route(self, packet)
+                .and_then(maps::role)
+                .is_some_and(Role::leads_out)
     }
 
     /// Frames to the host itself are.
@@ -122,7 +125,8 @@ impl Raw {
     /// Parses the packet into the scratch map, if it is an IP packet and whole enough to judge.
     #[inline(always)]
     pub fn parse(&self) -> Option<&Packet> {
-        let plain = Linear::of_raw(self.context).and_then(|frame| parse_plain(&frame, frame.ether_type()));
+        let plain =
+            Linear::of_raw(self.context).and_then(|frame| parse_plain(&frame, frame.ether_type()));
         let any = || parse(self, self.ether_type());
         let (scratch, packet) = (maps::scratch()?, plain.or_else(any)?);
         // SAFETY: this CPU's own element.
@@ -130,7 +134,8 @@ impl Raw {
         maps::packet()
     }
 
-    /// From the start of the frame. `T` is an array of integers: every bit pattern is one. Linux 5.18.
+    /// From the start of the frame. `T` is an array of integers: every bit pattern is one. Linux
+    /// 5.18.
     #[inline(always)]
     pub fn load<T: Copy>(&self, offset: u32) -> Option<T> {
         let mut value = MaybeUninit::<T>::uninit();

@@ -1,9 +1,12 @@
 //! bpf(2) for programs of raw instructions, and test runs that are timed from outside.
 //!
-//! The kernel returns whole nanoseconds for a run, and an empty XDP program takes 4: too coarse for ratios. The time of the whole
-//! call divided by the number of runs is finer; what the call does beside the runs takes microseconds.
+//! The kernel returns whole nanoseconds for a run, and an empty XDP program takes 4: too coarse for
+//! ratios. The time of the whole call divided by the number of runs is finer; what the call does
+//! beside the runs takes microseconds.
 
-use aya_obj::generated::{BPF_F_TEST_XDP_LIVE_FRAMES, bpf_attach_type, bpf_attr, bpf_cmd, bpf_prog_type};
+use aya_obj::generated::{
+    BPF_F_TEST_XDP_LIVE_FRAMES, bpf_attach_type, bpf_attr, bpf_cmd, bpf_prog_type,
+};
 use epguard::kernel::datapath::bpf::{bpf, descriptor};
 use nix::time::{ClockId, clock_gettime};
 use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
@@ -23,7 +26,11 @@ pub(crate) enum Kind {
 pub(crate) fn empty(kind: Kind) -> OwnedFd {
     let (program_type, attach_type, pass) = match kind {
         Kind::Tc => (bpf_prog_type::BPF_PROG_TYPE_SCHED_CLS, 0, -1_i32),
-        Kind::Xdp => (bpf_prog_type::BPF_PROG_TYPE_XDP, bpf_attach_type::BPF_XDP as u32, 2),
+        Kind::Xdp => (
+            bpf_prog_type::BPF_PROG_TYPE_XDP,
+            bpf_attach_type::BPF_XDP as u32,
+            2,
+        ),
     };
     // `r0 = PASS`, `exit`.
     let instructions = [u64::from(pass.cast_unsigned()) << 32 | 0xb7, 0x95];
@@ -33,7 +40,8 @@ pub(crate) fn empty(kind: Kind) -> OwnedFd {
     attr.__bindgen_anon_3.insn_cnt = u32::try_from(instructions.len()).unwrap();
     attr.__bindgen_anon_3.insns = instructions.as_ptr().addr() as u64;
     attr.__bindgen_anon_3.license = c"GPL".as_ptr().addr() as u64;
-    // SAFETY: `insn_cnt` is that of the instructions, the license ends with 0; the command returns a new descriptor.
+    // SAFETY: `insn_cnt` is that of the instructions, the license ends with 0; the command returns
+    // a new descriptor.
     unsafe { descriptor(bpf(bpf_cmd::BPF_PROG_LOAD, &mut attr).unwrap()) }.unwrap()
 }
 
@@ -67,8 +75,8 @@ pub(crate) fn test_run(program: BorrowedFd<'_>, frame: &[u8], repeat: u32) -> Ra
     }
 }
 
-/// Puts copies of a frame into an interface as its driver does: the kernel runs the XDP program on each, and passes what the program
-/// passes to the IP stack. Linux 5.18.
+/// Puts copies of a frame into an interface as its driver does: the kernel runs the XDP program on
+/// each, and passes what the program passes to the IP stack. Linux 5.18.
 pub(crate) fn receive(xdp: BorrowedFd<'_>, ifindex: u32, frame: &[u8], repeat: u32) {
     let length = u32::try_from(frame.len()).unwrap();
     // struct xdp_md: data, data_end, data_meta, ingress_ifindex, rx_queue_index, egress_ifindex.
@@ -82,7 +90,8 @@ pub(crate) fn receive(xdp: BorrowedFd<'_>, ifindex: u32, frame: &[u8], repeat: u
     attr.test.repeat = repeat;
     attr.test.flags = BPF_F_TEST_XDP_LIVE_FRAMES;
     attr.test.batch_size = FRAMES;
-    // SAFETY: the kernel reads the frame and the context, whose lengths it is given, and writes to no buffer.
+    // SAFETY: the kernel reads the frame and the context, whose lengths it is given, and writes to
+    // no buffer.
     unsafe { bpf(bpf_cmd::BPF_PROG_TEST_RUN, &mut attr) }.unwrap();
 }
 
@@ -91,8 +100,10 @@ fn zeroed() -> bpf_attr {
     unsafe { std::mem::zeroed() }
 }
 
-/// Time that the calling thread has used of a processor. The kernel adds the packets that it handles for the thread, and leaves
-/// out the time of other processes.
+/// Time that the calling thread has used of a processor. The kernel adds the packets that it
+/// handles for the thread, and leaves out the time of other processes.
 pub(crate) fn used() -> Duration {
-    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap().into()
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
+        .unwrap()
+        .into()
 }

@@ -1,4 +1,5 @@
-//! The benchmarks of `cargo xtask bench`, but for `tenants`: runs the one that is named, and prints its tables.
+//! The benchmarks of `cargo xtask bench`, but for `tenants`: runs the one that is named, and prints
+//! its tables.
 #![allow(clippy::unwrap_used, reason = "a benchmark may panic")]
 
 mod bpf;
@@ -20,7 +21,9 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let quick = arguments.iter().any(|argument| argument == "--quick");
     // Cargo adds `--bench`.
-    let name = arguments.iter().find(|argument| !argument.starts_with("--"));
+    let name = arguments
+        .iter()
+        .find(|argument| !argument.starts_with("--"));
     let tables = match name.map(String::as_str) {
         Some("packet") => packet::tables(quick),
         Some("node") => node::tables(quick),

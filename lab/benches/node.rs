@@ -38,13 +38,23 @@ const STEPS: [&str; 5] = [
 ];
 
 pub(crate) fn tables(quick: bool) -> Vec<Table> {
-    let [rounds] = in_turns(if quick { 3 } else { 7 }, 1, |_| alone(start)).try_into().unwrap();
+    let [rounds] = in_turns(if quick { 3 } else { 7 }, 1, |_| alone(start))
+        .try_into()
+        .unwrap();
     let mut times = Table::new("Start on a node of 250 interfaces");
     for (name, samples) in STEPS.into_iter().zip(rounds) {
         let row = Row::new(name, "ms", samples);
-        times.rows.push(if name.contains("interfaces") { row.beside(EMPTY) } else { row });
+        times.rows.push(if name.contains("interfaces") {
+            row.beside(EMPTY)
+        } else {
+            row
+        });
     }
-    vec![times, alone(memory), under_load::table(if quick { 1 } else { 3 })]
+    vec![
+        times,
+        alone(memory),
+        under_load::table(if quick { 1 } else { 3 }),
+    ]
 }
 
 /// On a thread of its own: it leaves its namespaces behind.
@@ -84,24 +94,36 @@ fn hook(mut datapath: Datapath, interfaces: &[(u32, String)]) -> Datapath {
     datapath
 }
 
-/// Attaches an empty program as epguard does its own. It stays, and epguard's programs go before it.
+/// Attaches an empty program as epguard does its own. It stays, and epguard's programs go before
+/// it.
 fn attach_empty(interfaces: &[(u32, String)]) {
     let program = raw::empty(Kind::Tc);
     for (number, name) in interfaces {
         for (hook, what) in [(BPF_TCX_INGRESS, "ingress"), (BPF_TCX_EGRESS, "egress")] {
             let target = Target::Interface(*number);
             let link = bpf::link_create(program.as_fd(), target, hook, BPF_F_BEFORE).unwrap();
-            bpf::pin(link.as_fd(), &Path::new("/sys/fs/bpf").join(format!("{name}-{what}"))).unwrap();
+            bpf::pin(
+                link.as_fd(),
+                &Path::new("/sys/fs/bpf").join(format!("{name}-{what}")),
+            )
+            .unwrap();
         }
     }
 }
 
 /// Numbers and names.
 fn make_interfaces(node: &NetNs) -> Vec<(u32, String)> {
-    let names: Vec<String> = (0..INTERFACES).map(|number| format!("veth{number}")).collect();
-    let pairs = names.chunks(2).map(|pair| format!("link add {} type veth peer name {}", pair[0], pair[1]));
+    let names: Vec<String> = (0..INTERFACES)
+        .map(|number| format!("veth{number}"))
+        .collect();
+    let pairs = names
+        .chunks(2)
+        .map(|pair| format!("link add {} type veth peer name {}", pair[0], pair[1]));
     node.ip(&pairs.collect::<Vec<_>>()).unwrap();
-    names.into_iter().map(|name| (if_nametoindex(&*name).unwrap(), name)).collect()
+    names
+        .into_iter()
+        .map(|name| (if_nametoindex(&*name).unwrap(), name))
+        .collect()
 }
 
 /// Of maps and programs. Measured once, as it does not vary.
@@ -112,14 +134,29 @@ fn memory() -> Table {
         let kib = f64::from(u32::try_from(octets / 1_024).unwrap());
         table.rows.push(Row::new(name, "KiB", [kib]));
     };
-    let programs = datapath.ebpf.programs().filter_map(|(_, program)| program.fd().ok());
-    add("programs at interfaces", programs.map(|program| memlock(program.as_fd())).sum());
-    add("maps, after the start", maps::NAMES.map(memory_of).iter().sum());
-    let mut owners: HashMap<_, Addr, Owner> = datapath.ebpf.map_mut("OWNERS").unwrap().try_into().unwrap();
+    let programs = datapath
+        .ebpf
+        .programs()
+        .filter_map(|(_, program)| program.fd().ok());
+    add(
+        "programs at interfaces",
+        programs.map(|program| memlock(program.as_fd())).sum(),
+    );
+    add(
+        "maps, after the start",
+        maps::NAMES.map(memory_of).iter().sum(),
+    );
+    let mut owners: HashMap<_, Addr, Owner> =
+        datapath.ebpf.map_mut("OWNERS").unwrap().try_into().unwrap();
     for ip in 0..OWNERS {
-        owners.insert(Addr::from_v4_word(ip), Owner::default(), 0).unwrap();
+        owners
+            .insert(Addr::from_v4_word(ip), Owner::default(), 0)
+            .unwrap();
     }
-    add("maps, with 100,000 endpoint IPs", maps::NAMES.map(memory_of).iter().sum());
+    add(
+        "maps, with 100,000 endpoint IPs",
+        maps::NAMES.map(memory_of).iter().sum(),
+    );
     let mut largest = maps::NAMES.map(|name| (memory_of(name), name));
     largest.sort_unstable();
     for (octets, name) in largest.into_iter().rev().take(4) {

@@ -1,5 +1,9 @@
 //! The programs in test runs, as the agent's tests make them.
-#![allow(dead_code, clippy::unwrap_used, reason = "the tests use the rest, and may panic")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "the tests use the rest, and may panic"
+)]
 
 #[path = "../../agent/tests/kernel/programs/counted.rs"]
 pub mod counted;

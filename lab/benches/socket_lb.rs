@@ -1,7 +1,8 @@
 //! Cost of epguard's hooks around a socket load balancer for one call to a Service.
 //!
-//! A pod calls another pod of its node. The lab's load balancer translates the Service's IP. Each row has a node, programs and maps
-//! of its own. One thread calls; the kernel serves its calls on the same processor, mostly before they return.
+//! A pod calls another pod of its node. The lab's load balancer translates the Service's IP. Each
+//! row has a node, programs and maps of its own. One thread calls; the kernel serves its calls on
+//! the same processor, mostly before they return.
 
 use epguard::kernel::datapath::find_cgroup2;
 use epguard_common::{Mode, ServiceNumber};
@@ -54,13 +55,18 @@ const ROWS: [(&str, Beside); 7] = [
     ("the same, with Cilium's maps", Beside::Cilium(0)),
     ("epguard at sockets, 1,000 denials", Beside::Sockets(1_000)),
     ("and at interfaces, nothing denied", Beside::Everything(0)),
-    ("and at interfaces, 1,000 denials", Beside::Everything(1_000)),
+    (
+        "and at interfaces, 1,000 denials",
+        Beside::Everything(1_000),
+    ),
 ];
 
 /// A table for each call.
 pub(crate) fn tables(quick: bool) -> Vec<Table> {
     let nodes = ROWS.map(|(_, beside)| Node::new(beside));
-    let samples = in_turns(if quick { 30 } else { 600 }, ROWS.len(), |row| nodes[row].measure());
+    let samples = in_turns(if quick { 30 } else { 600 }, ROWS.len(), |row| {
+        nodes[row].measure()
+    });
     let mut tables: Vec<Table> = TITLES.into_iter().map(Table::new).collect();
     for ((name, _), samples) in ROWS.into_iter().zip(samples) {
         for (table, samples) in tables.iter_mut().zip(samples) {
@@ -92,7 +98,12 @@ impl Node {
             lab.add_pod("node-a", pod, &[ip.into()]).unwrap();
             lab.netns(pod).unwrap().clone()
         });
-        let listen = || (TcpListener::bind(SERVER).unwrap(), UdpSocket::bind(SERVER).unwrap());
+        let listen = || {
+            (
+                TcpListener::bind(SERVER).unwrap(),
+                UdpSocket::bind(SERVER).unwrap(),
+            )
+        };
         let (tcp, udp) = server.run(listen).unwrap();
         tcp.set_nonblocking(true).unwrap();
         udp.set_nonblocking(true).unwrap();
@@ -104,7 +115,12 @@ impl Node {
             lb.serve(&[&caller]).unwrap();
             lb.start().unwrap();
             let vip = Frontend::ClusterIp(VIP.into());
-            lb.program(&ServiceRule::tcp_and_udp("shop/server", &[vip], &[SERVER.into()])).unwrap();
+            lb.program(&ServiceRule::tcp_and_udp(
+                "shop/server",
+                &[vip],
+                &[SERVER.into()],
+            ))
+            .unwrap();
             (VIP, Some(lb))
         };
         let load = |denials| load_epguard(&lab, &root.path, denials);
@@ -124,14 +140,30 @@ impl Node {
             }
         };
         let to = SocketAddr::from(to).into();
-        Self { tcp, udp, to, _epguard: epguard, _lb: lb, lab, cgroup, _root: root, _workdir: workdir }
+        Self {
+            tcp,
+            udp,
+            to,
+            _epguard: epguard,
+            _lb: lb,
+            lab,
+            cgroup,
+            _root: root,
+            _workdir: workdir,
+        }
     }
 
-    /// Nanoseconds for each call. Until it returns, this process is in the cgroup, and so is each socket that it makes.
+    /// Nanoseconds for each call. Until it returns, this process is in the cgroup, and so is each
+    /// socket that it makes.
     fn measure(&self) -> [f64; TITLES.len()] {
         let own = own_cgroup();
         fs::write(self.cgroup.join("cgroup.procs"), "0").unwrap();
-        let costs = self.lab.netns(PODS[1].0).unwrap().run(|| self.call()).unwrap();
+        let costs = self
+            .lab
+            .netns(PODS[1].0)
+            .unwrap()
+            .run(|| self.call())
+            .unwrap();
         fs::write(own.join("cgroup.procs"), "0").unwrap();
         costs
     }
@@ -162,18 +194,23 @@ impl Node {
     }
 }
 
-/// Hooks the sockets below this root, where a load balancer is already. The denied endpoints are of the Service that is called, but
-/// not the one that serves.
+/// Hooks the sockets below this root, where a load balancer is already. The denied endpoints are of
+/// the Service that is called, but not the one that serves.
 fn load_epguard(lab: &Topology, root: &Path, denials: u16) -> Programs {
     let node = lab.netns("node-a").unwrap();
-    let mut epguard = Programs::load(node, |datapath| Ok(datapath.with_cgroup(Some(root.into())))).unwrap();
+    let mut epguard =
+        Programs::load(node, |datapath| Ok(datapath.with_cgroup(Some(root.into())))).unwrap();
     let hooked = (0..2).any(|_| epguard.datapath.follow_socket_lb().unwrap());
     assert!(hooked, "{:?}", epguard.datapath.socket_lb());
     epguard.writer.view.judge_by_socket(true, true).unwrap();
     let (mut tables, service) = (Tables::default(), ServiceNumber { number: 1 });
     for host in 0..denials {
         let [high, low] = host.to_be_bytes();
-        deny(&mut tables, service, SocketAddr::from(([10, 245, high, low], 8080)));
+        deny(
+            &mut tables,
+            service,
+            SocketAddr::from(([10, 245, high, low], 8080)),
+        );
         number(&mut tables, service, VIP.into());
     }
     epguard.set_mode(Mode::Enforce).unwrap();
@@ -185,7 +222,10 @@ fn load_epguard(lab: &Topology, root: &Path, denials: u16) -> Programs {
 /// The cgroup of this process.
 fn own_cgroup() -> PathBuf {
     let all = fs::read_to_string("/proc/self/cgroup").unwrap();
-    let own = all.lines().find_map(|line| line.strip_prefix("0::/")).unwrap();
+    let own = all
+        .lines()
+        .find_map(|line| line.strip_prefix("0::/"))
+        .unwrap();
     find_cgroup2(None).unwrap().join(own)
 }
 
@@ -197,7 +237,8 @@ fn take<T>(mut one: impl FnMut() -> io::Result<T>) {
         match one() {
             Ok(_) => taken += 1,
             Err(error) => assert!(
-                error.kind() == io::ErrorKind::WouldBlock && begun.elapsed() < Duration::from_secs(5),
+                error.kind() == io::ErrorKind::WouldBlock
+                    && begun.elapsed() < Duration::from_secs(5),
                 "{taken} of {CALLS} calls arrived: {error}"
             ),
         }

@@ -1,4 +1,5 @@
-//! An `epguard agent` as a child process: starts it, waits for it, ends it. All tests and the lab start agents here.
+//! An `epguard agent` as a child process: starts it, waits for it, ends it. All tests and the lab
+//! start agents here.
 //!
 //! The agent's integration tests include this file, so it uses nothing of the lab.
 
@@ -15,7 +16,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use epguard::shared::status::{self, Status};
 
-/// Capabilities of `deploy/epguard.yaml`, by their numbers (linux/capability.h): `NET_ADMIN`, `PERFMON`, `BPF`.
+/// Capabilities of `deploy/epguard.yaml`, by their numbers (linux/capability.h): `NET_ADMIN`,
+/// `PERFMON`, `BPF`.
 pub const CAPABILITIES: [u32; 3] = [12, 38, 39];
 
 /// Time limit for actions that take an agent milliseconds.
@@ -35,15 +37,19 @@ pub struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Writes the kubeconfig into the run directory, and returns the arguments of `epguard`, `agent` first.
+    /// Writes the kubeconfig into the run directory, and returns the arguments of `epguard`,
+    /// `agent` first.
     pub fn arguments(&self) -> Result<Vec<OsString>> {
         let kubeconfig = self.run_dir.join("kubeconfig");
         fs::write(&kubeconfig, self.kubeconfig)
             .with_context(|| format!("cannot write {}", kubeconfig.display()))?;
-        let mut arguments: Vec<OsString> = vec!["agent".into(), "--node-name".into(), self.node.into()];
-        for (flag, path) in
-            [("--kubeconfig", &*kubeconfig), ("--run-dir", self.run_dir), ("--pin-dir", self.pin_dir)]
-        {
+        let mut arguments: Vec<OsString> =
+            vec!["agent".into(), "--node-name".into(), self.node.into()];
+        for (flag, path) in [
+            ("--kubeconfig", &*kubeconfig),
+            ("--run-dir", self.run_dir),
+            ("--pin-dir", self.pin_dir),
+        ] {
             arguments.extend([flag.into(), path.into()]);
         }
         Ok(arguments)
@@ -58,8 +64,9 @@ pub struct AgentProcess {
 }
 
 impl AgentProcess {
-    /// Runs `command`, which is `epguard agent` or becomes it, with the [`CAPABILITIES`] of the deployment, and appends its output to `agent.log`
-    /// in `run_dir`. The kernel kills the agent if the calling thread ends first.
+    /// Runs `command`, which is `epguard agent` or becomes it, with the [`CAPABILITIES`] of the
+    /// deployment, and appends its output to `agent.log` in `run_dir`. The kernel kills the agent
+    /// if the calling thread ends first.
     pub fn start(command: Command, run_dir: &Path) -> Result<Self> {
         Self::start_with(&CAPABILITIES, command, run_dir)
     }
@@ -68,12 +75,16 @@ impl AgentProcess {
     pub fn start_with(kept: &[u32], mut command: Command, run_dir: &Path) -> Result<Self> {
         let log = File::options().create(true).append(true).open(log(run_dir));
         let log = log.context("cannot make the agent's log")?;
-        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log);
         let kept = kept.to_vec();
         // SAFETY: `confine` is made for it.
         unsafe { command.pre_exec(move || confine(&kept)) };
-        let child =
-            command.spawn().with_context(|| format!("cannot run {}", command.get_program().display()))?;
+        let child = command
+            .spawn()
+            .with_context(|| format!("cannot run {}", command.get_program().display()))?;
         let run_dir = run_dir.to_owned();
         Ok(Self { child, run_dir })
     }
@@ -88,8 +99,13 @@ impl AgentProcess {
         fs::read_to_string(log(&self.run_dir)).unwrap_or_default()
     }
 
-    /// Waits until `wrong` finds no fault in the status. An error if the agent ends before, or after a minute.
-    pub fn until(&mut self, failing: &str, wrong: impl Fn(&Status) -> Option<String>) -> Result<Status> {
+    /// Waits until `wrong` finds no fault in the status. An error if the agent ends before, or
+    /// after a minute.
+    pub fn until(
+        &mut self,
+        failing: &str,
+        wrong: impl Fn(&Status) -> Option<String>,
+    ) -> Result<Status> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let seen = status::current(&self.run_dir);
@@ -100,16 +116,24 @@ impl AgentProcess {
             let Some(missing) = missing else { return seen };
             if let Some(exit) = self.ended()? {
                 let log = self.log();
-                bail!("the agent ended: {exit}: {}", log.lines().last().unwrap_or_default());
+                bail!(
+                    "the agent ended: {exit}: {}",
+                    log.lines().last().unwrap_or_default()
+                );
             }
-            ensure!(Instant::now() < deadline, "the agent {failing} in {PATIENCE:?}: {missing}");
+            ensure!(
+                Instant::now() < deadline,
+                "the agent {failing} in {PATIENCE:?}: {missing}"
+            );
             thread::sleep(Duration::from_millis(1));
         }
     }
 
     /// The exit status; none while the agent runs.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
-        self.child.try_wait().context("cannot watch the agent's process")
+        self.child
+            .try_wait()
+            .context("cannot watch the agent's process")
     }
 
     /// Waits until the agent ends by itself, for a minute at most.
@@ -119,7 +143,11 @@ impl AgentProcess {
             if let Some(exit) = self.ended()? {
                 return Ok(exit);
             }
-            ensure!(Instant::now() < deadline, "the agent still runs after {PATIENCE:?}: {}", self.log());
+            ensure!(
+                Instant::now() < deadline,
+                "the agent still runs after {PATIENCE:?}: {}",
+                self.log()
+            );
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -141,10 +169,11 @@ impl Drop for AgentProcess {
     }
 }
 
-/// Drops all other capabilities and the ways to get them back, as a container runtime does. The agent must not outlive a lab or a
-/// test that is killed.
+/// Drops all other capabilities and the ways to get them back, as a container runtime does. The
+/// agent must not outlive a lab or a test that is killed.
 ///
-/// For `pre_exec`: it makes system calls that are async-signal-safe, changes only this process, and allocates nothing.
+/// For `pre_exec`: it makes system calls that are async-signal-safe, changes only this process, and
+/// allocates nothing.
 pub fn confine(kept: &[u32]) -> io::Result<()> {
     let set = |option: libc::c_int, value: libc::c_ulong| {
         // SAFETY: no pointers; each option changes only this process.

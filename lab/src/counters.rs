@@ -16,13 +16,20 @@ impl Counters {
     /// Reads the pinned map.
     pub fn read(pin_dir: &Path) -> Result<Self> {
         let counted = maps::counters(pin_dir)?.into_iter();
-        Ok(Self(counted.map(|(key, count)| (key, count.packets)).collect()))
+        Ok(Self(
+            counted.map(|(key, count)| (key, count.packets)).collect(),
+        ))
     }
 
     /// What was counted since `earlier`.
     pub fn since(&self, earlier: &Self) -> Self {
         let before = |key| earlier.0.get(key).copied().unwrap_or_default();
-        Self(self.0.iter().map(|(key, count)| (*key, count.saturating_sub(before(key)))).collect())
+        Self(
+            self.0
+                .iter()
+                .map(|(key, count)| (*key, count.saturating_sub(before(key))))
+                .collect(),
+        )
     }
 
     /// Packets with this reason and outcome.
@@ -32,7 +39,10 @@ impl Counters {
 
     /// Packets with this outcome, for all reasons.
     pub fn with_outcome(&self, outcome: Outcome) -> u64 {
-        Reason::ALL.into_iter().map(|reason| self.of(reason, outcome)).sum()
+        Reason::ALL
+            .into_iter()
+            .map(|reason| self.of(reason, outcome))
+            .sum()
     }
 
     /// Packets that were, or would have been, denied for this reason.
@@ -47,7 +57,9 @@ impl fmt::Display for Counters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counted = self.0.iter().filter(|(_, count)| **count > 0);
         let texts: Vec<String> = counted
-            .map(|((reason, outcome), count)| format!("{}/{} {count}", reason.as_str(), outcome.as_str()))
+            .map(|((reason, outcome), count)| {
+                format!("{}/{} {count}", reason.as_str(), outcome.as_str())
+            })
             .collect();
         f.write_str(if texts.is_empty() { "nothing" } else { "" })?;
         f.write_str(&texts.join(", "))

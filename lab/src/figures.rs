@@ -40,7 +40,13 @@ enum Limit {
 impl Row {
     /// A row without a peer or a limit.
     pub fn new(name: impl Into<String>, unit: &'static str, samples: impl Into<Vec<f64>>) -> Self {
-        Self { name: name.into(), unit, samples: samples.into(), peer: None, limit: None }
+        Self {
+            name: name.into(),
+            unit,
+            samples: samples.into(),
+            peer: None,
+            limit: None,
+        }
     }
 
     /// Compares it with the row of this name, unless it is this row.
@@ -51,19 +57,28 @@ impl Row {
 
     /// Limits the median.
     pub fn at_most(self, limit: impl Into<Option<f64>>) -> Self {
-        Self { limit: limit.into().map(Limit::AtMost), ..self }
+        Self {
+            limit: limit.into().map(Limit::AtMost),
+            ..self
+        }
     }
 
     /// Limits the median.
     pub fn at_least(self, limit: impl Into<Option<f64>>) -> Self {
-        Self { limit: limit.into().map(Limit::AtLeast), ..self }
+        Self {
+            limit: limit.into().map(Limit::AtLeast),
+            ..self
+        }
     }
 }
 
 impl Table {
     /// A table without rows.
     pub fn new(title: impl Into<String>) -> Self {
-        Self { title: title.into(), rows: Vec::new() }
+        Self {
+            title: title.into(),
+            rows: Vec::new(),
+        }
     }
 
     fn cells(&self, row: &Row) -> [String; 6] {
@@ -78,26 +93,46 @@ impl Table {
                 .zip(row.peer)
                 .map(|(median, peer)| format!("{median:.3} to {peer}"))
                 .unwrap_or_default(),
-            ratio(25).zip(ratio(75)).map(|(low, high)| format!("{low:.3} to {high:.3}")).unwrap_or_default(),
-            row.limit.map(|limit| limit.shown(self.limited(row))).unwrap_or_default(),
+            ratio(25)
+                .zip(ratio(75))
+                .map(|(low, high)| format!("{low:.3} to {high:.3}"))
+                .unwrap_or_default(),
+            row.limit
+                .map(|limit| limit.shown(self.limited(row)))
+                .unwrap_or_default(),
         ]
     }
 
     /// The figure that a row's limit is for; none if it was not measured.
     fn limited(&self, row: &Row) -> Option<f64> {
-        if row.peer.is_some() { percentile(&self.ratios(row), 50) } else { percentile(&row.samples, 50) }
+        if row.peer.is_some() {
+            percentile(&self.ratios(row), 50)
+        } else {
+            percentile(&row.samples, 50)
+        }
     }
 
     /// The rows that miss their limits, each with the title.
     fn missed(&self) -> impl Iterator<Item = String> {
-        let is_missed = |row: &&Row| row.limit.is_some_and(|limit| !limit.holds(self.limited(row)));
-        self.rows.iter().filter(is_missed).map(|row| format!("{}: {}", self.title, row.name))
+        let is_missed = |row: &&Row| {
+            row.limit
+                .is_some_and(|limit| !limit.holds(self.limited(row)))
+        };
+        self.rows
+            .iter()
+            .filter(is_missed)
+            .map(|row| format!("{}: {}", self.title, row.name))
     }
 
     /// To the sample of the peer in the same round.
     fn ratios(&self, row: &Row) -> Vec<f64> {
-        let peer = self.rows.iter().find(|peer| Some(peer.name.as_str()) == row.peer);
-        let pairs = peer.into_iter().flat_map(|peer| row.samples.iter().zip(&peer.samples));
+        let peer = self
+            .rows
+            .iter()
+            .find(|peer| Some(peer.name.as_str()) == row.peer);
+        let pairs = peer
+            .into_iter()
+            .flat_map(|peer| row.samples.iter().zip(&peer.samples));
         pairs.map(|(sample, peer)| sample / peer).collect()
     }
 }
@@ -116,7 +151,10 @@ impl Limit {
             Self::AtMost(limit) => ("at most", limit),
             Self::AtLeast(limit) => ("at least", limit),
         };
-        format!("{text} {limit}{}", if self.holds(figure) { "" } else { ", missed" })
+        format!(
+            "{text} {limit}{}",
+            if self.holds(figure) { "" } else { ", missed" }
+        )
     }
 }
 
@@ -125,7 +163,14 @@ impl fmt::Display for Table {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = comfy_table::Table::new();
         shown.load_preset(ASCII_MARKDOWN);
-        shown.set_header([self.title.as_str(), "minimum", "median", "ratio", "quartiles", "limit"]);
+        shown.set_header([
+            self.title.as_str(),
+            "minimum",
+            "median",
+            "ratio",
+            "quartiles",
+            "limit",
+        ]);
         for row in &self.rows {
             shown.add_row(self.cells(row));
         }
@@ -133,28 +178,35 @@ impl fmt::Display for Table {
     }
 }
 
-/// Prints a benchmark's tables: each as a line of JSON if it was called with `--json`. Fails if it was called with `--check` and a row
-/// misses its limit.
+/// Prints a benchmark's tables: each as a line of JSON if it was called with `--json`. Fails if it
+/// was called with `--check` and a row misses its limit.
 pub fn print(tables: &[Table]) -> ExitCode {
     let is_asked = |flag: &str| env::args().any(|argument| argument == flag);
     let is_json = is_asked("--json");
     for table in tables {
-        let shown = if is_json { json!(table).to_string() } else { format!("\n{table}") };
+        let shown = if is_json {
+            json!(table).to_string()
+        } else {
+            format!("\n{table}")
+        };
         println!("{shown}");
     }
     let mut missed = tables.iter().flat_map(Table::missed).peekable();
     if !is_asked("--check") || missed.peek().is_none() {
         return ExitCode::SUCCESS;
     }
-    eprintln!("beyond their limits: {}", missed.collect::<Vec<String>>().join("; "));
+    eprintln!(
+        "beyond their limits: {}",
+        missed.collect::<Vec<String>>().join("; ")
+    );
     ExitCode::FAILURE
 }
 
 const BETWEEN_PROGRESS: Duration = Duration::from_secs(10);
 
-/// Measures rows in turns, so that other work of the machine disturbs all of them alike. Every other round runs backwards: the
-/// machine's drift then favours no row. `measure` gets the row's index, and returns a figure for each table. The result is by
-/// row, then by table, then by round.
+/// Measures rows in turns, so that other work of the machine disturbs all of them alike. Every
+/// other round runs backwards: the machine's drift then favours no row. `measure` gets the row's
+/// index, and returns a figure for each table. The result is by row, then by table, then by round.
 pub fn in_turns<const TABLES: usize>(
     rounds: u32,
     rows: usize,
@@ -170,7 +222,11 @@ pub fn in_turns<const TABLES: usize>(
             eprintln!("round {round} of {rounds}, {} s left", left.as_secs());
         }
         for turn in 0..rows {
-            let row = if round % 2 == 0 { turn } else { rows - 1 - turn };
+            let row = if round % 2 == 0 {
+                turn
+            } else {
+                rows - 1 - turn
+            };
             for (samples, sample) in samples[row].iter_mut().zip(measure(row)) {
                 samples.push(sample);
             }
@@ -179,7 +235,8 @@ pub fn in_turns<const TABLES: usize>(
     samples
 }
 
-/// The value below which this share of the samples is: between two of them, as far as the share is. None without samples.
+/// The value below which this share of the samples is: between two of them, as far as the share is.
+/// None without samples.
 pub fn percentile(samples: &[f64], percent: usize) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -207,8 +264,12 @@ mod tests {
         let mut table = Table::new("Packets");
         table.rows = vec![
             Row::new("empty", "ns", [2.0, 10.0, 2.0]).beside("empty"),
-            Row::new("miss", "ns", [4.0, 10.0, 6.0]).beside("empty").at_most(1.45),
-            Row::new("hit", "ns", [4.0, 10.0, 6.0]).beside("empty").at_least(1.45),
+            Row::new("miss", "ns", [4.0, 10.0, 6.0])
+                .beside("empty")
+                .at_most(1.45),
+            Row::new("hit", "ns", [4.0, 10.0, 6.0])
+                .beside("empty")
+                .at_least(1.45),
             Row::new("filter", "ns", []).beside("empty").at_most(1.45),
             Row::new("resident", "MB", [130.25]).at_most(100.0),
         ];
@@ -221,7 +282,10 @@ mod tests {
 | filter, ns   |         | not measured |                |                | at most 1.45         |
 | resident, MB | 130     | 130          |                |                | at most 100, missed  |";
         assert_eq!(table.to_string(), expected);
-        assert_eq!(table.missed().collect::<Vec<String>>(), ["Packets: miss", "Packets: resident"]);
+        assert_eq!(
+            table.missed().collect::<Vec<String>>(),
+            ["Packets: miss", "Packets: resident"]
+        );
     }
 
     #[test]

@@ -1,5 +1,9 @@
-//! The lab: a real kernel datapath, real sockets and an embedded API server, to demonstrate and test epguard.
-#![allow(clippy::must_use_candidate, reason = "its users are the lab's own program, tests and benchmarks")]
+//! The lab: a real kernel datapath, real sockets and an embedded API server, to demonstrate and
+//! test epguard.
+#![allow(
+    clippy::must_use_candidate,
+    reason = "its users are the lab's own program, tests and benchmarks"
+)]
 
 pub mod agent;
 pub mod api;

@@ -33,7 +33,10 @@ pub(crate) fn merge(target: &mut Value, patch: &Value) {
         *target = patch.clone();
         return;
     };
-    let mut merged = target.as_object_mut().map(std::mem::take).unwrap_or_default();
+    let mut merged = target
+        .as_object_mut()
+        .map(std::mem::take)
+        .unwrap_or_default();
     for (key, value) in fields {
         if value.is_null() {
             merged.remove(key);
@@ -71,7 +74,9 @@ pub(crate) fn ip(value: &Value) -> Option<IpAddr> {
 
 /// Whether a Service has a selector at all.
 pub(crate) fn has_selector(service: &Value) -> bool {
-    service["spec"]["selector"].as_object().is_some_and(|map| !map.is_empty())
+    service["spec"]["selector"]
+        .as_object()
+        .is_some_and(|map| !map.is_empty())
 }
 
 /// Whether the Service's selector picks this pod.
@@ -81,7 +86,9 @@ pub(crate) fn selects(service: &Value, pod: &Value) -> bool {
     };
     !selector.is_empty()
         && service["metadata"]["namespace"] == pod["metadata"]["namespace"]
-        && selector.iter().all(|(key, value)| pod["metadata"]["labels"].get(key) == Some(value))
+        && selector
+            .iter()
+            .all(|(key, value)| pod["metadata"]["labels"].get(key) == Some(value))
 }
 
 /// The namespaces of the pods that a slice names.
@@ -100,8 +107,10 @@ pub(crate) fn named_namespaces(slice: &Value) -> impl Iterator<Item = &Value> {
 /// The `ClusterIPs` of a Service; none where it is headless or an `ExternalName`.
 pub(crate) fn cluster_ips(service: &Value) -> Vec<IpAddr> {
     let spec = &service["spec"];
-    let mut ips: Vec<IpAddr> =
-        std::iter::once(&spec["clusterIP"]).chain(each(&spec["clusterIPs"])).filter_map(ip).collect();
+    let mut ips: Vec<IpAddr> = std::iter::once(&spec["clusterIP"])
+        .chain(each(&spec["clusterIPs"]))
+        .filter_map(ip)
+        .collect();
     // The first one is in both fields.
     ips.dedup();
     ips
@@ -129,11 +138,15 @@ pub(crate) fn is_controllers(slice: &Value) -> bool {
 /// The addresses of a slice that are IPs.
 pub(crate) fn endpoints(slice: &Value) -> impl Iterator<Item = Endpoint<'_>> {
     let fqdn = slice["addressType"] == "FQDN";
-    each(&slice["endpoints"]).filter(move |_| !fqdn).flat_map(|endpoint| {
-        let target = &endpoint["targetRef"];
-        let uid = non_empty(&target["uid"]).filter(|_| target["kind"] == "Pod");
-        each(&endpoint["addresses"]).filter_map(ip).map(move |ip| Endpoint { ip, uid })
-    })
+    each(&slice["endpoints"])
+        .filter(move |_| !fqdn)
+        .flat_map(|endpoint| {
+            let target = &endpoint["targetRef"];
+            let uid = non_empty(&target["uid"]).filter(|_| target["kind"] == "Pod");
+            each(&endpoint["addresses"])
+                .filter_map(ip)
+                .map(move |ip| Endpoint { ip, uid })
+        })
 }
 
 /// A port of a Service or slice. They belong together if they have the same name and protocol.
@@ -151,8 +164,17 @@ pub(crate) fn ports(of: &Value) -> impl Iterator<Item = Port<'_>> {
     each(&of["ports"]).filter_map(|port| {
         let name = port["name"].as_str().unwrap_or_default();
         let protocol = Protocol::parse(port["protocol"].as_str())?;
-        let number = |field| u16::try_from(port[field].as_u64()?).ok().filter(|number| *number != 0);
-        Some(Port { name, protocol, number: number("port")?, on_nodes: number("nodePort") })
+        let number = |field| {
+            u16::try_from(port[field].as_u64()?)
+                .ok()
+                .filter(|number| *number != 0)
+        };
+        Some(Port {
+            name,
+            protocol,
+            number: number("port")?,
+            on_nodes: number("nodePort"),
+        })
     })
 }
 
@@ -172,5 +194,6 @@ pub(crate) fn is_virtual_kubelet(node: &Value) -> bool {
         let key = taint["key"].as_str();
         key.is_some_and(|key| key.starts_with("virtual-kubelet.io/"))
     };
-    node["metadata"]["labels"]["type"] == "virtual-kubelet" || each(&node["spec"]["taints"]).any(taint)
+    node["metadata"]["labels"]["type"] == "virtual-kubelet"
+        || each(&node["spec"]["taints"]).any(taint)
 }

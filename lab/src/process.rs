@@ -1,4 +1,5 @@
-//! Runs programs to their end, and asks running ones over HTTP; the processor that a thread runs on.
+//! Runs programs to their end, and asks running ones over HTTP; the processor that a thread runs
+//! on.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
@@ -13,25 +14,42 @@ use nix::unistd::Pid;
 /// Runs a program that must succeed, and returns its standard output.
 pub fn output(command: &mut Command) -> Result<String> {
     let name = name(command);
-    let output = command.output().with_context(|| format!("cannot run {name}"))?;
+    let output = command
+        .output()
+        .with_context(|| format!("cannot run {name}"))?;
     ensure!(output.status.success(), "{name} failed: {}", cause(&output));
     String::from_utf8(output.stdout).with_context(|| format!("{name} wrote no UTF-8"))
 }
 
-/// Runs a program that reads this from its standard input. `package` is what to install if there is no such program.
+/// Runs a program that reads this from its standard input. `package` is what to install if there is
+/// no such program.
 pub fn with_input(command: &mut Command, input: &str, package: &str) -> Result<Output> {
     let name = name(command);
-    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = piped.spawn().with_context(|| format!("cannot run {name} (install {package})"))?;
-    let mut stdin = child.stdin.take().context("the program has no standard input")?;
-    stdin.write_all(input.as_bytes()).with_context(|| format!("cannot write to {name}"))?;
+    let piped = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = piped
+        .spawn()
+        .with_context(|| format!("cannot run {name} (install {package})"))?;
+    let mut stdin = child
+        .stdin
+        .take()
+        .context("the program has no standard input")?;
+    stdin
+        .write_all(input.as_bytes())
+        .with_context(|| format!("cannot write to {name}"))?;
     drop(stdin);
-    child.wait_with_output().with_context(|| format!("cannot wait for {name}"))
+    child
+        .wait_with_output()
+        .with_context(|| format!("cannot wait for {name}"))
 }
 
 /// What a program wrote about its failure, on one line.
 pub fn cause(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ")
+    String::from_utf8_lossy(&output.stderr)
+        .trim()
+        .replace('\n', "; ")
 }
 
 fn name(command: &Command) -> String {
@@ -45,11 +63,19 @@ pub fn epguard() -> Result<PathBuf> {
     }
     let own = std::env::current_exe().context("cannot find this program's path")?;
     let folders = own.ancestors().skip(1).take(2);
-    let found = folders.map(|folder| folder.join("epguard")).find(|path| path.is_file());
-    found.with_context(|| format!("there is no epguard beside {}: run `cargo xtask build`", own.display()))
+    let found = folders
+        .map(|folder| folder.join("epguard"))
+        .find(|path| path.is_file());
+    found.with_context(|| {
+        format!(
+            "there is no epguard beside {}: run `cargo xtask build`",
+            own.display()
+        )
+    })
 }
 
-/// The code and the body of the answer to a request over HTTP, within a minute. In the network namespace of the calling thread.
+/// The code and the body of the answer to a request over HTTP, within a minute. In the network
+/// namespace of the calling thread.
 pub fn get(address: &str, path: &str) -> io::Result<(u16, String)> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_mins(1)))?;

@@ -14,7 +14,8 @@ use epguard::kernel::maps::{Writer, default_modes};
 use epguard::node::netlink::request::{Message, Request};
 use epguard::node::netlink::{Interface, Roles};
 use epguard_common::{
-    Action, Denial, DenialKey, Mode, Outcome, RawRole, Reason, ServiceNumber, Suspect, Uid, UidState, Vip,
+    Action, Denial, DenialKey, Mode, Outcome, RawRole, Reason, ServiceNumber, Suspect, Uid,
+    UidState, Vip,
 };
 use epguard_core::state::Tables;
 use rtnetlink::packet_core::{NLM_F_DUMP, ParseableParametrized as _};
@@ -40,8 +41,12 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Loads the programs on a node, with a lease without end, and hooks nothing. `prepare` adds what not every node has.
-    pub fn load(node: &NetNs, prepare: impl FnOnce(Datapath) -> Result<Datapath> + Send) -> Result<Self> {
+    /// Loads the programs on a node, with a lease without end, and hooks nothing. `prepare` adds
+    /// what not every node has.
+    pub fn load(
+        node: &NetNs,
+        prepare: impl FnOnce(Datapath) -> Result<Datapath> + Send,
+    ) -> Result<Self> {
         let workdir = Workdir::new()?;
         let pins = workdir.pins().join("epguard");
         let load = || prepare(Datapath::load(&pins, Hooks::Auto, nfct_at()?)?);
@@ -52,18 +57,30 @@ impl Programs {
         let uplinks = links.iter().filter(|link| link.name == "eth0");
         roles.set_defaults(uplinks.map(|link| link.ifindex).collect::<BTreeSet<_>>());
         let hooked = links.iter().filter(|link| roles.add(link).is_some());
-        let mut interfaces: Vec<_> = hooked.map(|link| (link.ifindex, link.name.clone())).collect();
+        let mut interfaces: Vec<_> = hooked
+            .map(|link| (link.ifindex, link.name.clone()))
+            .collect();
         interfaces.sort_by_key(|(_, name)| name == "eth0");
         for (ifindex, role) in roles.numbers(|ifindex| roles.role(ifindex).is_some()) {
             // No other program is on the node.
-            let bridge = if roles.is_bridge(ifindex) { RawRole::BRIDGE } else { 0 };
+            let bridge = if roles.is_bridge(ifindex) {
+                RawRole::BRIDGE
+            } else {
+                0
+            };
             let number = role as u32 | RawRole::TAKES_ANSWERS | bridge;
             writer.set_role(ifindex, Some(RawRole { number }))?;
         }
         let entry_at = entry_at()?.context("this kernel has no conntrack entries to read")?;
         writer.view.change(|view| view.entry_at = entry_at)?;
         writer.view.renew_lease(u64::MAX)?;
-        Ok(Self { datapath, writer, node: node.clone(), interfaces, workdir })
+        Ok(Self {
+            datapath,
+            writer,
+            node: node.clone(),
+            interfaces,
+            workdir,
+        })
     }
 
     /// Switches the mode.
@@ -95,7 +112,9 @@ impl Programs {
     pub fn read_cilium(&mut self, pins: &Path) -> Result<()> {
         let mut cilium = Cilium::new(pins, &self.workdir.pins().join("epguard"));
         let looks_up = cilium.follow(Instant::now())?;
-        self.writer.view.change(|view| view.cilium = looks_up.into())
+        self.writer
+            .view
+            .change(|view| view.cilium = looks_up.into())
     }
 
     /// The uplink's number and name.
@@ -106,16 +125,31 @@ impl Programs {
     /// Packets counted with any of these outcomes, for any reason.
     pub fn packets(&self, outcomes: &[Outcome]) -> Result<u64> {
         let counters = Counters::read(&self.workdir.pins().join("epguard"))?;
-        Ok(outcomes.iter().map(|outcome| counters.with_outcome(*outcome)).sum())
+        Ok(outcomes
+            .iter()
+            .map(|outcome| counters.with_outcome(*outcome))
+            .sum())
     }
 }
 
 /// Denies a Service an endpoint, over TCP and UDP, as `reused`.
 pub fn deny(tables: &mut Tables, service: ServiceNumber, endpoint: SocketAddr) {
     let addr = endpoint.ip().into();
-    tables.suspects.insert(addr, Suspect { flags: Suspect::DENIED, ..Suspect::default() });
+    tables.suspects.insert(
+        addr,
+        Suspect {
+            flags: Suspect::DENIED,
+            ..Suspect::default()
+        },
+    );
     for protocol in PROTOCOLS {
-        let key = DenialKey { addr, service, port: endpoint.port(), protocol, reserved: 0 };
+        let key = DenialKey {
+            addr,
+            service,
+            port: endpoint.port(),
+            protocol,
+            reserved: 0,
+        };
         let denial = Denial {
             dead_uid: Uid { octets: [0xdd; 16] },
             owner_uid: Uid { octets: [0x0e; 16] },
@@ -133,7 +167,12 @@ pub fn deny(tables: &mut Tables, service: ServiceNumber, endpoint: SocketAddr) {
 /// Gives a Service's address its number, over TCP and UDP.
 pub fn number(tables: &mut Tables, service: ServiceNumber, vip: SocketAddr) {
     for protocol in PROTOCOLS {
-        let vip = Vip { addr: vip.ip().into(), port: vip.port(), protocol, reserved: 0 };
+        let vip = Vip {
+            addr: vip.ip().into(),
+            port: vip.port(),
+            protocol,
+            reserved: 0,
+        };
         tables.services.insert(vip, service);
     }
 }
@@ -141,13 +180,23 @@ pub fn number(tables: &mut Tables, service: ServiceNumber, vip: SocketAddr) {
 /// The links of a node, as the agent sees them.
 fn links(node: &NetNs) -> Result<Vec<Interface>> {
     // An all-zero `struct ifinfomsg`.
-    let request = Request::new(libc::NETLINK_ROUTE as _, libc::RTM_GETLINK, NLM_F_DUMP, &[0; 16]);
+    let request = Request::new(
+        libc::NETLINK_ROUTE as _,
+        libc::RTM_GETLINK,
+        NLM_F_DUMP,
+        &[0; 16],
+    );
     let take = |links: &mut Vec<Interface>, message: &Message<'_>| {
-        let parsed = RouteNetlinkMessage::parse_with_param(message.payload(), message.message_type());
+        let parsed =
+            RouteNetlinkMessage::parse_with_param(message.payload(), message.message_type());
         if let Ok(RouteNetlinkMessage::NewLink(link)) = parsed {
             let link = Interface::from(link);
-            links.push(Interface { base_kind: Some(link.kind.clone()), ..link });
+            links.push(Interface {
+                base_kind: Some(link.kind.clone()),
+                ..link
+            });
         }
     };
-    node.io(|| request.ask(take)).context("cannot list the node's links")
+    node.io(|| request.ask(take))
+        .context("cannot list the node's links")
 }

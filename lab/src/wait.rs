@@ -10,7 +10,8 @@ use anyhow::{Result, ensure};
 /// No wait is longer: enough for a busy machine.
 pub const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Asks again and again what is missing, until nothing is. After a minute that is the error; an error of `missing` ends the wait.
+/// Asks again and again what is missing, until nothing is. After a minute that is the error; an
+/// error of `missing` ends the wait.
 pub fn until(every: Duration, mut missing: impl FnMut() -> Result<Option<String>>) -> Result<()> {
     value(every, || Ok(missing()?.map_or(Ok(()), Err)))
 }
@@ -45,7 +46,10 @@ impl Repeated {
                 turn();
             }
         });
-        Self { stop, thread: Some(thread) }
+        Self {
+            stop,
+            thread: Some(thread),
+        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! A run's own directory with its own bpffs, so that runs never meet. It is in memory, as `/run` of a node is: an agent
-//! whose log waits for a disk stops, and its lease ends.
+//! A run's own directory with its own bpffs, so that runs never meet. It is in memory, as `/run` of
+//! a node is: an agent whose log waits for a disk stops, and its lease ends.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,8 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
 use crate::files;
 
-/// The directory of a run. Dropping it removes it, and with its bpffs every map and program that only it holds.
+/// The directory of a run. Dropping it removes it, and with its bpffs every map and program that
+/// only it holds.
 #[derive(Debug)]
 pub struct Workdir {
     /// For files and sockets.
@@ -18,8 +19,8 @@ pub struct Workdir {
 }
 
 impl Workdir {
-    /// Makes `/run/epguard-lab/<pid>-<serial>` with a bpffs on `bpf`; removes those of processes that no longer run.
-    /// Needs root.
+    /// Makes `/run/epguard-lab/<pid>-<serial>` with a bpffs on `bpf`; removes those of processes
+    /// that no longer run. Needs root.
     pub fn new() -> Result<Self> {
         let parent = Path::new("/run/epguard-lab");
         for left in files::leftovers(parent, "") {
@@ -31,8 +32,9 @@ impl Workdir {
         for (kind, path) in [("tmpfs", &made.path), ("bpf", &bpf)] {
             fs::create_dir_all(path)
                 .with_context(|| format!("cannot make {} (root is needed)", path.display()))?;
-            mount(Some(kind), path, Some(kind), MsFlags::empty(), None::<&str>)
-                .with_context(|| format!("cannot mount {kind} on {} (root is needed)", path.display()))?;
+            mount(Some(kind), path, Some(kind), MsFlags::empty(), None::<&str>).with_context(
+                || format!("cannot mount {kind} on {} (root is needed)", path.display()),
+            )?;
         }
         Ok(made)
     }

@@ -1,4 +1,5 @@
-//! The architectures that epguard is shipped for, and a cargo for each that links statically, on either of them.
+//! The architectures that epguard is shipped for, and a cargo for each that links statically, on
+//! either of them.
 
 use std::path::Path;
 use std::process::Command;
@@ -50,7 +51,8 @@ pub(crate) struct Compiler {
     pub(crate) triple: String,
     /// For rustc.
     flags: Vec<String>,
-    /// Debian's, which knows a foreign architecture once its `std` is unpacked; else the one that runs us.
+    /// Debian's, which knows a foreign architecture once its `std` is unpacked; else the one that
+    /// runs us.
     is_debians: bool,
     /// Of a foreign architecture: links, and compiles the C and assembly of the cryptography.
     gcc: Option<String>,
@@ -61,7 +63,12 @@ impl Compiler {
     pub(crate) fn ensure(arch: Arch) -> Result<Self> {
         let sysroot = read(command("rustc").args(["--print", "sysroot"]))?;
         let triple = |libc: &str| format!("{}-unknown-linux-{libc}", arch.machine());
-        let has = |triple: &String| Path::new(sysroot.trim()).join("lib/rustlib").join(triple).exists();
+        let has = |triple: &String| {
+            Path::new(sysroot.trim())
+                .join("lib/rustlib")
+                .join(triple)
+                .exists()
+        };
         let is_foreign = arch != Arch::host()?;
         let found = ["musl", "gnu"].map(triple).into_iter().find(has);
         let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
@@ -82,19 +89,33 @@ impl Compiler {
             }
         }
         let is_debians = found.is_none();
-        Ok(Self { triple: found.unwrap_or_else(|| triple("gnu")), flags, is_debians, gcc })
+        Ok(Self {
+            triple: found.unwrap_or_else(|| triple("gnu")),
+            flags,
+            is_debians,
+            gcc,
+        })
     }
 
     /// cargo, with `verb` for this architecture, and rustc with further flags.
     pub(crate) fn cargo(&self, verb: &str, flags: Vec<String>) -> Command {
-        let mut cargo = if self.is_debians { debian::cargo(verb) } else { cargo() };
+        let mut cargo = if self.is_debians {
+            debian::cargo(verb)
+        } else {
+            cargo()
+        };
         // Crates that see an unstable compiler use what it alone has.
-        cargo.env_remove("RUSTC_BOOTSTRAP").args([verb, "--locked", "--target", &self.triple]);
+        cargo
+            .env_remove("RUSTC_BOOTSTRAP")
+            .args([verb, "--locked", "--target", &self.triple]);
         let flags = [self.flags.clone(), flags].concat();
         cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
         if let Some(gcc) = &self.gcc {
             let triple = self.triple.replace('-', "_");
-            cargo.env(format!("CARGO_TARGET_{}_LINKER", triple.to_uppercase()), gcc);
+            cargo.env(
+                format!("CARGO_TARGET_{}_LINKER", triple.to_uppercase()),
+                gcc,
+            );
             cargo.env(format!("CC_{triple}"), gcc);
         }
         cargo

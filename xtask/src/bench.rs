@@ -1,7 +1,8 @@
-//! `cargo xtask bench`: figures of epguard beside what else could be used. All rows of a table come from one run.
+//! `cargo xtask bench`: figures of epguard beside what else could be used. All rows of a table come
+//! from one run.
 //!
-//! Times differ from machine to machine and with its other work. Ratios of one run hold, and so does work that is bounded: only these
-//! have limits.
+//! Times differ from machine to machine and with its other work. Ratios of one run hold, and so
+//! does work that is bounded: only these have limits.
 
 use std::fs;
 use std::process::ExitCode;
@@ -61,14 +62,32 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     build::object(&setup::ebpf()?)?;
     build::released()?;
     let mut passed = true;
-    let names = if args.names.is_empty() { Name::value_variants() } else { &args.names };
+    let names = if args.names.is_empty() {
+        Name::value_variants()
+    } else {
+        &args.names
+    };
     for name in names.iter().filter_map(ValueEnum::to_possible_value) {
         let mut bench = cargo();
         bench.env("EPGUARD", build::binaries(build::SHIPPED).join("epguard"));
-        let target = if name.get_name() == "tenants" { "tenants" } else { "bench" };
-        bench.args(["bench", "--quiet", "--package", "epguard-lab", "--bench", target, "--"]);
+        let target = if name.get_name() == "tenants" {
+            "tenants"
+        } else {
+            "bench"
+        };
+        bench.args([
+            "bench",
+            "--quiet",
+            "--package",
+            "epguard-lab",
+            "--bench",
+            target,
+            "--",
+        ]);
         bench.arg(name.get_name());
-        bench.args(args.json.then_some("--json")).args(args.quick.then_some("--quick"));
+        bench
+            .args(args.json.then_some("--json"))
+            .args(args.quick.then_some("--quick"));
         bench.args(args.check.then_some("--check"));
         match run_command(&mut bench) {
             // The others are worth a run, too.
@@ -89,7 +108,13 @@ fn machine() -> String {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let fields = || processors.lines().filter_map(|line| line.split_once(':'));
-    let named = |name| fields().find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim());
-    let model = named("model name").or_else(|| named("CPU part")).unwrap_or("unknown processor");
+    let named = |name| {
+        fields()
+            .find(|(key, _)| key.trim() == name)
+            .map(|(_, value)| value.trim())
+    };
+    let model = named("model name")
+        .or_else(|| named("CPU part"))
+        .unwrap_or("unknown processor");
     format!("{model}, {cores} cores, Linux {}", kernel.trim())
 }

@@ -28,27 +28,36 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds the objects and hands each to `agent/build.rs`, which embeds it: the datapath at `target/bpf/epguard-ebpf`, the neighbours at
-/// `target/bpf/epguard-neighbour`.
+/// Builds the objects and hands each to `agent/build.rs`, which embeds it: the datapath at
+/// `target/bpf/epguard-ebpf`, the neighbours at `target/bpf/epguard-neighbour`.
 pub(crate) fn object(ebpf: &Ebpf) -> Result<()> {
-    // Incremental builds are cut into many units: functions that must be inlined become calls, and need more stack than
-    // the kernel allows.
+    // Incremental builds are cut into many units: functions that must be inlined become calls, and
+    // need more stack than the kernel allows.
     let mut cargo = ebpf.toolchain.cargo(&["build", "--release"], &ebpf.linker);
     run_command(cargo.env("CARGO_INCREMENTAL", "0"))?;
-    OBJECTS.iter().try_for_each(|object| hand_over(object, &ebpf.strip))
+    OBJECTS
+        .iter()
+        .try_for_each(|object| hand_over(object, &ebpf.strip))
 }
 
-/// What only a debugger reads is left out, four fifths of it; the kernel's own description of types and lines (BTF) stays.
+/// What only a debugger reads is left out, four fifths of it; the kernel's own description of types
+/// and lines (BTF) stays.
 fn hand_over(object: &str, strip: &Path) -> Result<()> {
     let bpf = root().join("target/bpf");
     let built = bpf.join(TARGET).join("release").join(object);
     let stripped = built.with_extension("stripped");
-    read(command(strip).arg("--strip-debug").arg("-o").args([&stripped, &built]))?;
+    read(
+        command(strip)
+            .arg("--strip-debug")
+            .arg("-o")
+            .args([&stripped, &built]),
+    )?;
     let new = fs::read(&stripped).with_context(|| format!("cannot read {}", stripped.display()))?;
     let handed = bpf.join(object);
     // Unchanged files keep their time stamp, on which a new build of the host crate depends.
     if fs::read(&handed).ok() != Some(new) {
-        fs::rename(&stripped, &handed).with_context(|| format!("cannot replace {}", handed.display()))?;
+        fs::rename(&stripped, &handed)
+            .with_context(|| format!("cannot replace {}", handed.display()))?;
     }
     Ok(())
 }

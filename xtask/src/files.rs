@@ -16,7 +16,8 @@ pub(crate) struct File {
     pub(crate) text: String,
 }
 
-/// The files with this extension in a folder of the repository and its subfolders, except built and hidden ones, sorted.
+/// The files with this extension in a folder of the repository and its subfolders, except built and
+/// hidden ones, sorted.
 pub(crate) fn read_all(folder: &str, extension: &str) -> Result<Vec<File>> {
     let files = below(&root().join(folder), extension)?;
     files.iter().map(|file| read(file)).collect()
@@ -24,7 +25,11 @@ pub(crate) fn read_all(folder: &str, extension: &str) -> Result<Vec<File>> {
 
 /// Reads a file. Errors: it cannot be read, or is no text.
 pub(crate) fn read(file: &Path) -> Result<File> {
-    let name = file.strip_prefix(root()).unwrap_or(file).display().to_string();
+    let name = file
+        .strip_prefix(root())
+        .unwrap_or(file)
+        .display()
+        .to_string();
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
     Ok(File { name, text })
 }
@@ -44,7 +49,11 @@ fn below(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
 
 /// The paths in a folder, sorted.
 pub(crate) fn list(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = || fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect();
+    let entries = || {
+        fs::read_dir(folder)?
+            .map(|entry| Ok(entry?.path()))
+            .collect()
+    };
     let listed: io::Result<Vec<PathBuf>> = entries();
     let mut found = listed.with_context(|| format!("cannot list {}", folder.display()))?;
     found.sort();
@@ -54,7 +63,8 @@ pub(crate) fn list(folder: &Path) -> Result<Vec<PathBuf>> {
 /// Removes a folder, if it is there.
 pub(crate) fn remove_folder(folder: &Path) -> Result<()> {
     if folder.exists() {
-        fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+        fs::remove_dir_all(folder)
+            .with_context(|| format!("cannot remove {}", folder.display()))?;
     }
     Ok(())
 }

@@ -12,8 +12,8 @@ use anyhow::{Context, Result};
 use crate::process::{exit, name};
 use crate::watchdog::Watchdog;
 
-/// Longer than any step takes on a slow machine, also one that yields to the others all the time: a step that hangs must be
-/// named, and must not keep the others from running.
+/// Longer than any step takes on a slow machine, also one that yields to the others all the time: a
+/// step that hangs must be named, and must not keep the others from running.
 const LIMIT: Duration = Duration::from_mins(25);
 
 /// Checks or tests that passed and failed.
@@ -28,8 +28,8 @@ pub(crate) struct Planned {
     pub(crate) title: String,
     pub(crate) counted: Counted,
     pub(crate) command: Command,
-    /// Whether it runs once more, alone, if it failed beside others: it waits for what a busy machine may be late with. The second
-    /// result counts.
+    /// Whether it runs once more, alone, if it failed beside others: it waits for what a busy
+    /// machine may be late with. The second result counts.
     pub(crate) again: bool,
 }
 
@@ -63,20 +63,35 @@ enum Outcome {
 }
 
 impl Ladder {
-    /// Runs `command` to its end under the heading `title`; a failure is recorded, and the next step runs all the same.
-    pub(crate) fn run_within(&mut self, most: Duration, title: &str, counted: Counted, mut command: Command) {
-        self.check(title, || count(&mut command, counted, limit(most), &mut std::io::stdout()));
+    /// Runs `command` to its end under the heading `title`; a failure is recorded, and the next
+    /// step runs all the same.
+    pub(crate) fn run_within(
+        &mut self,
+        most: Duration,
+        title: &str,
+        counted: Counted,
+        mut command: Command,
+    ) {
+        self.check(title, || {
+            count(&mut command, counted, limit(most), &mut std::io::stdout())
+        });
     }
 
-    /// Runs the commands of all queues at the same time, of each queue so many at once, in their order. Each one's output
-    /// follows when it has ended, that of a failed one once more before the summary.
+    /// Runs the commands of all queues at the same time, of each queue so many at once, in their
+    /// order. Each one's output follows when it has ended, that of a failed one once more before
+    /// the summary.
     pub(crate) fn run_together(&mut self, queues: impl IntoIterator<Item = (Vec<Planned>, usize)>) {
-        let queues = queues.into_iter().map(|(steps, at_once)| (Mutex::new(steps.into_iter()), at_once));
+        let queues = queues
+            .into_iter()
+            .map(|(steps, at_once)| (Mutex::new(steps.into_iter()), at_once));
         let queues: Vec<_> = queues.collect();
         let (ended, results) = mpsc::channel();
         let mut failed_beside_others = Vec::new();
         std::thread::scope(|scope| {
-            for steps in queues.iter().flat_map(|(steps, at_once)| iter::repeat_n(steps, *at_once)) {
+            for steps in queues
+                .iter()
+                .flat_map(|(steps, at_once)| iter::repeat_n(steps, *at_once))
+            {
                 let ended = ended.clone();
                 scope.spawn(move || {
                     let next = || steps.lock().ok()?.next();
@@ -112,10 +127,18 @@ impl Ladder {
         let start = Instant::now();
         let count = check().unwrap_or_else(|error| {
             println!("error: {error:#}");
-            Count { passed: 0, failed: 1 }
+            Count {
+                passed: 0,
+                failed: 1,
+            }
         });
         let (title, outcome) = (title.into(), Outcome::Counted(count));
-        self.done.push(Step { title, outcome, took: start.elapsed(), failure: Vec::new() });
+        self.done.push(Step {
+            title,
+            outcome,
+            took: start.elapsed(),
+            failure: Vec::new(),
+        });
     }
 
     /// Runs a check of this program that passes if it finds nothing. Prints what it finds.
@@ -125,7 +148,10 @@ impl Ladder {
             for line in &found {
                 println!("{line}");
             }
-            Ok(Count { passed: found.is_empty().into(), failed: u32::try_from(found.len())? })
+            Ok(Count {
+                passed: found.is_empty().into(),
+                failed: u32::try_from(found.len())?,
+            })
         });
     }
 
@@ -133,17 +159,32 @@ impl Ladder {
     pub(crate) fn leave_out(&mut self, title: &str, why: &str) {
         println!("\n== {title}\nleft out: {why}");
         let (title, outcome) = (title.into(), Outcome::LeftOut(why.into()));
-        self.done.push(Step { title, outcome, took: Duration::ZERO, failure: Vec::new() });
+        self.done.push(Step {
+            title,
+            outcome,
+            took: Duration::ZERO,
+            failure: Vec::new(),
+        });
     }
 
     /// Prints the table and, as the last line, `N passed, N failed`.
     pub(crate) fn finish(self) -> ExitCode {
-        for Step { title, failure, .. } in self.done.iter().filter(|step| !step.failure.is_empty()) {
-            println!("\n== {title}, which failed\n{}", String::from_utf8_lossy(failure).trim_end());
+        for Step { title, failure, .. } in self.done.iter().filter(|step| !step.failure.is_empty())
+        {
+            println!(
+                "\n== {title}, which failed\n{}",
+                String::from_utf8_lossy(failure).trim_end()
+            );
         }
         println!("\n== Summary");
         let mut sum = Count::default();
-        for Step { title, outcome, took, .. } in &self.done {
+        for Step {
+            title,
+            outcome,
+            took,
+            ..
+        } in &self.done
+        {
             match outcome {
                 Outcome::Counted(Count { passed, failed }) => {
                     let verdict = if *failed == 0 { "ok" } else { "FAILED" };
@@ -165,7 +206,12 @@ impl Ladder {
 impl Planned {
     /// A step that runs once.
     pub(crate) fn new(title: &str, counted: Counted, command: Command) -> Self {
-        Self { title: title.into(), counted, command, again: false }
+        Self {
+            title: title.into(),
+            counted,
+            command,
+            again: false,
+        }
     }
 
     /// Runs it to its end. Returns all that it printed, too.
@@ -174,25 +220,44 @@ impl Planned {
         let count = count(&mut self.command, self.counted, limit(LIMIT), &mut output);
         let count = count.unwrap_or_else(|error| {
             output.extend(format!("error: {error:#}\n").bytes());
-            Count { passed: 0, failed: 1 }
+            Count {
+                passed: 0,
+                failed: 1,
+            }
         });
-        let failure = if count.failed > 0 { output.clone() } else { Vec::new() };
+        let failure = if count.failed > 0 {
+            output.clone()
+        } else {
+            Vec::new()
+        };
         let (title, outcome) = (self.title.clone(), Outcome::Counted(count));
-        (Step { title, outcome, took: start.elapsed(), failure }, output)
+        (
+            Step {
+                title,
+                outcome,
+                took: start.elapsed(),
+                failure,
+            },
+            output,
+        )
     }
 }
 
 fn print_output(title: &str, output: &[u8]) {
-    println!("\n== {title}\n{}", String::from_utf8_lossy(output).trim_end());
+    println!(
+        "\n== {title}\n{}",
+        String::from_utf8_lossy(output).trim_end()
+    );
 }
 
-/// The limit for a step; none at a terminal, where a user sees that a step hangs and Ctrl-C has to reach it.
+/// The limit for a step; none at a terminal, where a user sees that a step hangs and Ctrl-C has to
+/// reach it.
 fn limit(most: Duration) -> Option<Duration> {
     (!std::io::stdin().is_terminal()).then_some(most)
 }
 
-/// Runs `command`, passing what it prints on to `out` line by line while counting. After `limit` it is killed, with all
-/// processes that it started.
+/// Runs `command`, passing what it prints on to `out` line by line while counting. After `limit` it
+/// is killed, with all processes that it started.
 fn count(
     command: &mut Command,
     counted: Counted,
@@ -202,11 +267,16 @@ fn count(
     let name = name(command);
     writeln!(out, "$ {name}")?;
     let (printed, end) = pipe()?;
-    command.stdin(Stdio::null()).stdout(end.try_clone()?).stderr(end);
+    command
+        .stdin(Stdio::null())
+        .stdout(end.try_clone()?)
+        .stderr(end);
     if limit.is_some() {
         command.process_group(0);
     }
-    let mut child = command.spawn().with_context(|| format!("cannot run {name}"))?;
+    let mut child = command
+        .spawn()
+        .with_context(|| format!("cannot run {name}"))?;
     // The command holds this end of the pipe, too.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let watchdog = limit.map(|limit| Watchdog::new(child.id(), limit));
@@ -222,7 +292,10 @@ fn count(
     }
     let killed = watchdog.is_some_and(Watchdog::has_killed);
     if let Some(limit) = limit.filter(|_| killed) {
-        writeln!(out, "error: {name} did not end within {limit:?} and was killed")?;
+        writeln!(
+            out,
+            "error: {name} did not end within {limit:?} and was killed"
+        )?;
     }
     let success = child.wait()?.success() && !killed;
     if success && counted == Counted::ByOutput && sum == Count::default() {
@@ -231,29 +304,37 @@ fn count(
     Ok(judge(counted, success, sum))
 }
 
-/// The final count: a command that failed counts a failure, in spite of its output. One that had to print counts
-/// and did not has run nothing.
+/// The final count: a command that failed counts a failure, in spite of its output. One that had to
+/// print counts and did not has run nothing.
 fn judge(counted: Counted, success: bool, sum: Count) -> Count {
     match counted {
-        Counted::ByExit => Count { passed: success.into(), failed: (!success).into() },
-        Counted::ByOutput if !success || sum == Count::default() => {
-            Count { failed: sum.failed.max(1), ..sum }
-        }
+        Counted::ByExit => Count {
+            passed: success.into(),
+            failed: (!success).into(),
+        },
+        Counted::ByOutput if !success || sum == Count::default() => Count {
+            failed: sum.failed.max(1),
+            ..sum
+        },
         Counted::ByOutput => sum,
     }
 }
 
 fn parse(line: &str) -> Option<Count> {
-    let words: Vec<&str> = line.split([' ', ',', ';']).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = line
+        .split([' ', ',', ';'])
+        .filter(|word| !word.is_empty())
+        .collect();
     let words = match words.as_slice() {
         ["test", "result:", _, rest @ ..] => rest,
         all @ [_, _, _, _] => all,
         _ => return None,
     };
     match words {
-        [passed, "passed", failed, "failed", ..] => {
-            Some(Count { passed: passed.parse().ok()?, failed: failed.parse().ok()? })
-        }
+        [passed, "passed", failed, "failed", ..] => Some(Count {
+            passed: passed.parse().ok()?,
+            failed: failed.parse().ok()?,
+        }),
         _ => None,
     }
 }
@@ -264,7 +345,13 @@ mod tests {
 
     fn sh(script: &str, counted: Counted) -> (u32, u32) {
         let mut command = crate::process::command("/bin/sh");
-        let count = count(command.args(["-c", script]), counted, None, &mut std::io::sink()).unwrap();
+        let count = count(
+            command.args(["-c", script]),
+            counted,
+            None,
+            &mut std::io::sink(),
+        )
+        .unwrap();
         (count.passed, count.failed)
     }
 
@@ -272,11 +359,24 @@ mod tests {
     fn outcome(again: bool) -> (u32, u32) {
         let folder = tempfile::tempdir().unwrap();
         let mut command = crate::process::command("/bin/sh");
-        command.args(["-c", "[ -e ran ] || { touch ran; exit 1; }"]).current_dir(&folder);
-        let step = Planned { again, ..Planned::new("late", Counted::ByExit, command) };
+        command
+            .args(["-c", "[ -e ran ] || { touch ran; exit 1; }"])
+            .current_dir(&folder);
+        let step = Planned {
+            again,
+            ..Planned::new("late", Counted::ByExit, command)
+        };
         let mut ladder = Ladder::default();
         ladder.run_together([(vec![step], 1)]);
-        let [Step { outcome: Outcome::Counted(count), .. }] = &ladder.done[..] else { panic!("one step") };
+        let [
+            Step {
+                outcome: Outcome::Counted(count),
+                ..
+            },
+        ] = &ladder.done[..]
+        else {
+            panic!("one step")
+        };
         (count.passed, count.failed)
     }
 
@@ -287,9 +387,22 @@ mod tests {
 
     #[test]
     fn counts_are_read_from_cargo_test_and_from_closing_lines() {
-        let line = "test result: FAILED. 3 passed; 2 failed; 1 ignored; 0 measured; finished in 0.00s";
-        assert_eq!(parse(line), Some(Count { passed: 3, failed: 2 }));
-        assert_eq!(parse("21 passed, 0 failed"), Some(Count { passed: 21, failed: 0 }));
+        let line =
+            "test result: FAILED. 3 passed; 2 failed; 1 ignored; 0 measured; finished in 0.00s";
+        assert_eq!(
+            parse(line),
+            Some(Count {
+                passed: 3,
+                failed: 2
+            })
+        );
+        assert_eq!(
+            parse("21 passed, 0 failed"),
+            Some(Count {
+                passed: 21,
+                failed: 0
+            })
+        );
         assert_eq!(parse("calls: 21 passed, 0 failed so far"), None);
         assert_eq!(parse("test a_test ... ok"), None);
     }
@@ -297,8 +410,16 @@ mod tests {
     #[test]
     fn a_step_has_the_sum_of_its_counts_and_a_failure_of_its_own_or_if_it_counts_nothing() {
         for (script, counted, count) in [
-            ("echo '2 passed, 0 failed'; echo '3 passed, 0 failed'", Counted::ByOutput, (5, 0)),
-            ("echo '2 passed, 0 failed'; exit 101", Counted::ByOutput, (2, 1)),
+            (
+                "echo '2 passed, 0 failed'; echo '3 passed, 0 failed'",
+                Counted::ByOutput,
+                (5, 0),
+            ),
+            (
+                "echo '2 passed, 0 failed'; exit 101",
+                Counted::ByOutput,
+                (2, 1),
+            ),
             ("exit 1", Counted::ByExit, (0, 1)),
             ("echo done", Counted::ByOutput, (0, 1)),
             ("echo done", Counted::ByExit, (1, 0)),
@@ -313,8 +434,17 @@ mod tests {
         command.args(["-c", "echo '2 passed, 0 failed'; sleep 1000 | sleep 1000"]);
         let (limit, mut output) = (Some(Duration::from_secs(2)), Vec::new());
         let sum = count(&mut command, Counted::ByOutput, limit, &mut output).unwrap();
-        assert_eq!(sum, Count { passed: 2, failed: 1 });
+        assert_eq!(
+            sum,
+            Count {
+                passed: 2,
+                failed: 1
+            }
+        );
         let output = String::from_utf8(output).unwrap();
-        assert!(output.ends_with("did not end within 2s and was killed\n"), "{output}");
+        assert!(
+            output.ends_with("did not end within 2s and was killed\n"),
+            "{output}"
+        );
     }
 }

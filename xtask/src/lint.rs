@@ -26,14 +26,21 @@ pub(crate) fn dependencies() -> Result<Planned> {
     Ok(Planned::new("dependencies", Counted::ByExit, command))
 }
 
-/// The checks that are commands. Those that take no time run at once, and what this machine cannot check is left out.
+/// The checks that are commands. Those that take no time run at once, and what this machine cannot
+/// check is left out.
 pub(crate) fn plan(ladder: &mut Ladder) -> Vec<Planned> {
     ladder.find("pages", pages::check);
     let mut docs = cargo_with(&["doc", "--no-deps", "--document-private-items"]);
     docs.env("RUSTDOCFLAGS", "-D warnings");
     let checks = [
         ("format", component("rustfmt", &["fmt", "--all", "--check"])),
-        ("clippy, host", component("clippy", &["clippy", "--all-targets", "--", "-D", "warnings"])),
+        (
+            "clippy, host",
+            component(
+                "clippy",
+                &["clippy", "--all-targets", "--", "-D", "warnings"],
+            ),
+        ),
         ("clippy, eBPF", clippy_ebpf()),
         ("docs", Ok(docs)),
     ];
@@ -54,9 +61,11 @@ fn component(component: &str, args: &[&str]) -> Result<Command> {
     Ok(cargo_with(args))
 }
 
-/// Clippy for the eBPF crates, by itself: one run over host and eBPF crates would unify their features, and `std` with them.
+/// Clippy for the eBPF crates, by itself: one run over host and eBPF crates would unify their
+/// features, and `std` with them.
 fn clippy_ebpf() -> Result<Command> {
-    let toolchain = Toolchain::find().context("no eBPF toolchain; `cargo xtask setup` installs one")?;
+    let toolchain =
+        Toolchain::find().context("no eBPF toolchain; `cargo xtask setup` installs one")?;
     toolchain.ensure_clippy()?;
     // Clippy does not link, but the same flags keep one set of artifacts.
     let linker = linker::find(&toolchain).unwrap_or_else(|| "bpf-linker".into());

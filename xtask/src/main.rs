@@ -38,7 +38,8 @@ enum Verb {
     Build(build::Args),
     /// Run every check and test (as root; --no-root for the part that needs none)
     Test(test::Args),
-    /// Check format, links, clippy (host and eBPF), docs, and the licences and sources of dependencies
+    /// Check format, links, clippy (host and eBPF), docs, and the licences and sources of
+    /// dependencies
     Lint,
     /// Check the licences and sources of dependencies alone
     Dependencies,

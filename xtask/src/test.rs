@@ -16,7 +16,12 @@ use crate::setup;
 use groups::Group;
 
 /// The steps that take longest.
-const LONGEST: [&str; 4] = ["root: intents", "root: lives", "root: programs", "root: lifecycle"];
+const LONGEST: [&str; 4] = [
+    "root: intents",
+    "root: lives",
+    "root: programs",
+    "root: lifecycle",
+];
 
 /// How much of the ladder to climb.
 #[derive(clap::Args)]
@@ -44,10 +49,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut ladder = Ladder::default();
     ladder.check("build", || {
         build::object(&ebpf)?;
-        // Builds all binaries that the tests start, with the same features of dependencies everywhere: `--package` would
-        // choose others, and build them all once more.
+        // Builds all binaries that the tests start, with the same features of dependencies
+        // everywhere: `--package` would choose others, and build them all once more.
         run_command(cargo().args(["test", "--quiet", "--no-run"]))?;
-        Ok(Count { passed: 1, failed: 0 })
+        Ok(Count {
+            passed: 1,
+            failed: 0,
+        })
     });
     let checks = checks(&mut ladder, dependencies);
     match stories().and_then(|stories| Ok((stories, tests()?))) {
@@ -72,34 +80,54 @@ fn rootless() -> ExitCode {
     ladder.finish()
 }
 
-/// Replays every recording, and plays the stories. At sockets and at clsact one variant of each story is enough: the rest of
-/// the agent is the same. At clsact it has all capabilities.
+/// Replays every recording, and plays the stories. At sockets and at clsact one variant of each
+/// story is enough: the rest of the agent is the same. At clsact it has all capabilities.
 fn stories() -> Result<Vec<Planned>> {
     let recordings = list(&root().join("lab/traces"))?;
     let mut replay = lab::lab("replay");
     replay.args(recordings.iter().filter(|recording| recording.is_dir()));
     let story = |title: &str, folder: &str, arguments: &[&str]| {
         let mut scenario = lab::lab("scenario");
-        scenario.args(arguments).arg(root().join("lab").join(folder));
-        Planned { again: true, ..Planned::new(title, Counted::ByOutput, scenario) }
+        scenario
+            .args(arguments)
+            .arg(root().join("lab").join(folder));
+        Planned {
+            again: true,
+            ..Planned::new(title, Counted::ByOutput, scenario)
+        }
     };
     Ok(vec![
         Planned::new("replay", Counted::ByOutput, replay),
         story("scenario", "scenarios", &["--least-privilege"]),
-        story("scenario, at sockets", "scenarios-at-sockets", &["--least-privilege"]),
-        story("scenario, socket-lb", "scenarios", &["--socket-lb", "--sample", "--least-privilege"]),
-        story("scenario, clsact", "scenarios", &["--hooks", "clsact", "--sample"]),
+        story(
+            "scenario, at sockets",
+            "scenarios-at-sockets",
+            &["--least-privilege"],
+        ),
+        story(
+            "scenario, socket-lb",
+            "scenarios",
+            &["--socket-lb", "--sample", "--least-privilege"],
+        ),
+        story(
+            "scenario, clsact",
+            "scenarios",
+            &["--hooks", "clsact", "--sample"],
+        ),
     ])
 }
 
-/// What takes the time that the stories leave: most of theirs is spent waiting to see that no packet comes. It yields to them,
-/// since an agent is late with everything if the kernel is late to verify its programs.
+/// What takes the time that the stories leave: most of theirs is spent waiting to see that no
+/// packet comes. It yields to them, since an agent is late with everything if the kernel is late to
+/// verify its programs.
 fn checks(ladder: &mut Ladder, dependencies: Planned) -> Vec<Planned> {
     let mut steps = lint::plan(ladder);
     steps.push(dependencies);
     for step in &mut steps {
         let mut nice = command("nice");
-        nice.args(["-n", "19"]).arg(step.command.get_program()).args(step.command.get_args());
+        nice.args(["-n", "19"])
+            .arg(step.command.get_program())
+            .args(step.command.get_args());
         for (name, value) in step.command.get_envs() {
             _ = match value {
                 Some(value) => nice.env(name, value),
@@ -117,21 +145,35 @@ fn unit_tests() -> Planned {
     Planned::new("unit tests", Counted::ByOutput, cargo)
 }
 
-/// Unit tests, and those that make namespaces and load programs. Most of these wait, for timers of the kernel or to see that no
-/// packet comes, so several run at a time, the longest first.
+/// Unit tests, and those that make namespaces and load programs. Most of these wait, for timers of
+/// the kernel or to see that no packet comes, so several run at a time, the longest first.
 fn tests() -> Result<Vec<Planned>> {
     let root_step = |title: &str, which: &[&str]| {
         let mut cargo = cargo();
-        cargo.args(["test", "--quiet"]).args(which).args(["--", "--ignored"]);
-        Planned { again: true, ..Planned::new(title, Counted::ByOutput, cargo) }
+        cargo
+            .args(["test", "--quiet"])
+            .args(which)
+            .args(["--", "--ignored"]);
+        Planned {
+            again: true,
+            ..Planned::new(title, Counted::ByOutput, cargo)
+        }
     };
     // The name of the module selects its tests, and no other group's of the binary.
     let step = |Group { binary, module }: Group| {
-        root_step(&format!("root: {module}"), &["--test", &binary, &format!("{module}::")])
+        root_step(
+            &format!("root: {module}"),
+            &["--test", &binary, &format!("{module}::")],
+        )
     };
     let mut steps: Vec<Planned> = groups::all()?.into_iter().map(step).collect();
     steps.push(root_step("root: libraries", &["--lib", "--bins"]));
-    steps.sort_by_key(|step| LONGEST.iter().position(|long| *long == step.title).unwrap_or(LONGEST.len()));
+    steps.sort_by_key(|step| {
+        LONGEST
+            .iter()
+            .position(|long| *long == step.title)
+            .unwrap_or(LONGEST.len())
+    });
     steps.insert(0, unit_tests());
     Ok(steps)
 }

@@ -21,7 +21,13 @@ pub(crate) fn cargo_tool(name: &str, version: &str, features: &str) -> Result<Pa
     if !there {
         println!("setup: building {name} {version} in target/tools, once (some minutes)");
         // They run for seconds, and an optimised build takes four times as long as another.
-        let quickly = ["--debug", "--config", "profile.dev.debug=false", "--features", features];
+        let quickly = [
+            "--debug",
+            "--config",
+            "profile.dev.debug=false",
+            "--features",
+            features,
+        ];
         install(name, version, |install| _ = install.args(quickly))?;
     }
     Ok(path)
@@ -31,8 +37,17 @@ pub(crate) fn cargo_tool(name: &str, version: &str, features: &str) -> Result<Pa
 pub(crate) fn install(name: &str, version: &str, prepare: impl FnOnce(&mut Command)) -> Result<()> {
     let build = folder().join("build");
     let mut install = cargo();
-    install.args(["install", &format!("{name}@{version}"), "--locked", "--force"]);
-    install.arg("--root").arg(folder()).arg("--target-dir").arg(&build);
+    install.args([
+        "install",
+        &format!("{name}@{version}"),
+        "--locked",
+        "--force",
+    ]);
+    install
+        .arg("--root")
+        .arg(folder())
+        .arg("--target-dir")
+        .arg(&build);
     prepare(&mut install);
     run(&mut install).with_context(|| format!("cannot build {name}"))?;
     // Hundreds of megabytes that are not needed any more.

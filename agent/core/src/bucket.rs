@@ -14,7 +14,11 @@ pub struct Bucket {
 impl Bucket {
     /// A full bucket; another token comes each `interval`.
     pub const fn new(interval: Duration, burst: u32) -> Self {
-        Self { interval, burst, full: Duration::ZERO }
+        Self {
+            interval,
+            burst,
+            full: Duration::ZERO,
+        }
     }
 
     /// Changes how fast tokens come back, and how many there are at most.
@@ -52,7 +56,9 @@ mod tests {
     }
 
     fn taken(bucket: &mut Bucket, at: Duration) -> usize {
-        std::iter::repeat_with(|| bucket.take(at)).take_while(|taken| *taken).count()
+        std::iter::repeat_with(|| bucket.take(at))
+            .take_while(|taken| *taken)
+            .count()
     }
 
     #[test]
@@ -64,7 +70,11 @@ mod tests {
         assert_eq!(bucket.wait(ms(5199)), ms(1));
         assert_eq!(taken(&mut bucket, ms(5200)), 1);
         assert_eq!(taken(&mut bucket, ms(5650)), 2);
-        assert_eq!(taken(&mut bucket, ms(3_600_000)), 3, "unused ones accumulate up to the burst");
+        assert_eq!(
+            taken(&mut bucket, ms(3_600_000)),
+            3,
+            "unused ones accumulate up to the burst"
+        );
         let mut bucket = Bucket::new(ms(1000), 1);
         assert_eq!(bucket.wait(ms(0)), bucket.wait(ms(0)), "waiting takes none");
         assert!(bucket.take(ms(0)));

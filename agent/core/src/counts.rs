@@ -17,7 +17,11 @@ pub type Counts<K> = BTreeMap<K, usize>;
 pub type Groups<K, V> = BTreeMap<K, BTreeSet<V>>;
 
 /// Counts so many less behind a key; no more than there are. True if none is left of some.
-pub fn uncount<K: Ord + Borrow<Q>, Q: Ord + ?Sized>(counts: &mut Counts<K>, key: &Q, less: usize) -> bool {
+pub fn uncount<K: Ord + Borrow<Q>, Q: Ord + ?Sized>(
+    counts: &mut Counts<K>,
+    key: &Q,
+    less: usize,
+) -> bool {
     let Some(count) = counts.get_mut(key) else {
         return false;
     };
@@ -26,15 +30,20 @@ pub fn uncount<K: Ord + Borrow<Q>, Q: Ord + ?Sized>(counts: &mut Counts<K>, key:
 }
 
 /// Removes one of the things behind a key.
-pub fn ungroup<K: Ord + Borrow<Q>, Q: Ord + ?Sized, V: Ord>(groups: &mut Groups<K, V>, key: &Q, value: &V) {
+pub fn ungroup<K: Ord + Borrow<Q>, Q: Ord + ?Sized, V: Ord>(
+    groups: &mut Groups<K, V>,
+    key: &Q,
+    value: &V,
+) {
     let group = groups.get_mut(key);
     if group.is_some_and(|group| group.remove(value) && group.is_empty()) {
         groups.remove(key);
     }
 }
 
-/// Makes room in a table for a record of a key, and counts it, unless the table has one. A flood of records about one IP evicts
-/// its own: beyond [`MAX_OF_IP`] the oldest of the same IP goes, in a full table the oldest of the IPs with most records. True if one went.
+/// Makes room in a table for a record of a key, and counts it, unless the table has one. A flood of
+/// records about one IP evicts its own: beyond [`MAX_OF_IP`] the oldest of the same IP goes, in a
+/// full table the oldest of the IPs with most records. True if one went.
 pub fn make_room<K: Ord + Clone, R, I: Ord>(
     records: &mut BTreeMap<K, R>,
     of_ips: &mut Counts<I>,
@@ -48,10 +57,18 @@ pub fn make_room<K: Ord + Clone, R, I: Ord>(
     let own = ip(key);
     let is_at_its_bound = of_ips.get(&own).is_some_and(|count| *count >= MAX_OF_IP);
     let most = of_ips.values().max();
-    let may_go = |other: I| if is_at_its_bound { other == own } else { of_ips.get(&other) == most };
+    let may_go = |other: I| {
+        if is_at_its_bound {
+            other == own
+        } else {
+            of_ips.get(&other) == most
+        }
+    };
     let is_full = is_at_its_bound || records.len() >= MAX_RECORDS;
     let found = records.iter().filter(|(key, _)| is_full && may_go(ip(key)));
-    let oldest = found.min_by_key(|(_, record)| last(record)).map(|(key, _)| key.clone());
+    let oldest = found
+        .min_by_key(|(_, record)| last(record))
+        .map(|(key, _)| key.clone());
     if let Some(oldest) = &oldest {
         records.remove(oldest);
         uncount(of_ips, &ip(oldest), 1);
@@ -70,19 +87,31 @@ mod tests {
         let mut add = |ip: usize, number: usize| {
             let key = (ip, number);
             let evicts = make_room(&mut records, &mut of_ips, &key, |(ip, _)| *ip, |last| *last);
-            records.entry(key).or_insert(Duration::from_secs(number as u64));
-            (evicts, [0, 1, ip].map(|ip| of_ips.get(&ip).copied().unwrap_or_default()))
+            records
+                .entry(key)
+                .or_insert(Duration::from_secs(number as u64));
+            (
+                evicts,
+                [0, 1, ip].map(|ip| of_ips.get(&ip).copied().unwrap_or_default()),
+            )
         };
         for number in 0..MAX_OF_IP {
             assert!(!add(0, number).0);
         }
-        assert_eq!(add(0, 0), (false, [MAX_OF_IP, 0, MAX_OF_IP]), "it has a record");
+        assert_eq!(
+            add(0, 0),
+            (false, [MAX_OF_IP, 0, MAX_OF_IP]),
+            "it has a record"
+        );
         assert_eq!(add(0, MAX_OF_IP), (true, [MAX_OF_IP, 0, MAX_OF_IP]));
         for number in MAX_OF_IP..MAX_RECORDS {
             assert!(!add(1 + number % 10, number).0);
         }
         assert_eq!(add(11, 0), (true, [MAX_OF_IP - 1, 90, 1]));
         assert!(!records.contains_key(&(0, 0)) && !records.contains_key(&(0, 1)));
-        assert_eq!((records.len(), of_ips.values().sum()), (MAX_RECORDS, MAX_RECORDS));
+        assert_eq!(
+            (records.len(), of_ips.values().sum()),
+            (MAX_RECORDS, MAX_RECORDS)
+        );
     }
 }

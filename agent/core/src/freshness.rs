@@ -1,15 +1,18 @@
-//! Age of the view: per watch, the moment as of which it is proven complete. Pure: callers bring the clock.
+//! Age of the view: per watch, the moment as of which it is proven complete. Pure: callers bring
+//! the clock.
 //!
-//! A proof is a list of everything, or a confirmation: a consistent LIST of at most one object with the proof that the
-//! watch has shown everything up to it (agent: `watch::confirm`); fresh as of the time when the list was sent. An event or
-//! a bookmark alone is none: a stream that lags by minutes goes on showing both.
+//! A proof is a list of everything, or a confirmation: a consistent LIST of at most one object with
+//! the proof that the watch has shown everything up to it (agent: `watch::confirm`); fresh as of
+//! the time when the list was sent. An event or a bookmark alone is none: a stream that lags by
+//! minutes goes on showing both.
 //!
 //! # What it costs the API server
 //!
-//! Nothing while nothing is denied: open watches only, and one confirmation of each watch whose stream ended early.
-//! While something is denied, each watch is confirmed every 23 to 24 s (`--max-view-age` 30 s): 2.6
-//! requests a minute. A collection of over ten objects that shows no change for a second needs a watch of up to 3 s
-//! besides: 5.1. A failed confirmation is repeated after 3 s, then after twice as long each time.
+//! Nothing while nothing is denied: open watches only, and one confirmation of each watch whose
+//! stream ended early. While something is denied, each watch is confirmed every 23 to 24 s
+//! (`--max-view-age` 30 s): 2.6 requests a minute. A collection of over ten objects that shows no
+//! change for a second needs a watch of up to 3 s besides: 5.1. A failed confirmation is repeated
+//! after 3 s, then after twice as long each time.
 
 use crate::facts::Watched;
 use schemars::JsonSchema;
@@ -17,7 +20,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Longest time that a confirmation takes in a healthy cluster: a second for an event, then a short watch.
+/// Longest time that a confirmation takes in a healthy cluster: a second for an event, then a short
+/// watch.
 const CONFIRMED_WITHIN: Duration = Duration::from_secs(6);
 
 /// Shortest wait before a confirmation is repeated.
@@ -26,9 +30,12 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Confirmations that may be sent within the allowed age, with those that are repeated.
 const CONFIRMATIONS: u32 = 3;
 
-/// Requests a second that keep so many watches fresh: each confirmation may take two, and a quarter is to spare.
+/// Requests a second that keep so many watches fresh: each confirmation may take two, and a quarter
+/// is to spare.
 pub fn requests_per_second(watches: usize, max_age: Duration) -> u32 {
-    let each = u32::try_from(watches).unwrap_or(u32::MAX).saturating_mul(2 * CONFIRMATIONS);
+    let each = u32::try_from(watches)
+        .unwrap_or(u32::MAX)
+        .saturating_mul(2 * CONFIRMATIONS);
     let seconds = u32::try_from(max_age.as_secs()).unwrap_or(u32::MAX).max(1);
     each.saturating_mul(5).div_ceil(seconds.saturating_mul(4))
 }
@@ -73,10 +80,22 @@ pub struct Due {
 }
 
 impl Freshness {
-    /// Starts without any proof. `random` returns a number from 0 to 1, by which confirmations are early.
+    /// Starts without any proof. `random` returns a number from 0 to 1, by which confirmations are
+    /// early.
     pub fn new(ids: &[Watched], max_age: Duration, random: fn() -> f64) -> Self {
-        let watch = |id: &Watched| (*id, Watch { max_age, ..Watch::default() });
-        Self { watches: ids.iter().map(watch).collect(), random }
+        let watch = |id: &Watched| {
+            (
+                *id,
+                Watch {
+                    max_age,
+                    ..Watch::default()
+                },
+            )
+        };
+        Self {
+            watches: ids.iter().map(watch).collect(),
+            random,
+        }
     }
 
     /// Stores a proof: what the watch has shown up to now is everything that existed at `as_of`.
@@ -89,7 +108,8 @@ impl Freshness {
         }
     }
 
-    /// Stores whether a watch is connected. A watch that comes back is confirmed as soon as it matters.
+    /// Stores whether a watch is connected. A watch that comes back is confirmed as soon as it
+    /// matters.
     pub fn connected(&mut self, id: Watched, up: bool) {
         if let Some(watch) = self.watches.get_mut(&id) {
             watch.again = watch.again.filter(|_| watch.up);
@@ -97,17 +117,25 @@ impl Freshness {
         }
     }
 
-    /// Voids the proofs from before now: of one watch, since the API server has shown elsewhere what it lacks; or of all, since
-    /// clocks jumped, or the API went back in time.
+    /// Voids the proofs from before now: of one watch, since the API server has shown elsewhere
+    /// what it lacks; or of all, since clocks jumped, or the API went back in time.
     pub fn void(&mut self, only: Option<Watched>, now: Duration) {
-        for (_, watch) in self.watches.iter_mut().filter(|(id, _)| only.is_none_or(|only| only == **id)) {
+        for (_, watch) in self
+            .watches
+            .iter_mut()
+            .filter(|(id, _)| only.is_none_or(|only| only == **id))
+        {
             (watch.after, watch.proven, watch.again) = (Some(now), None, None);
         }
     }
 
-    /// The watch whose last proof is too old first, or that was never proven fresh, and the moment of that proof.
+    /// The watch whose last proof is too old first, or that was never proven fresh, and the moment
+    /// of that proof.
     pub fn least_fresh(&self) -> Option<(Watched, Option<Duration>)> {
-        let least = self.watches.iter().min_by_key(|(_, watch)| watch.deadline());
+        let least = self
+            .watches
+            .iter()
+            .min_by_key(|(_, watch)| watch.deadline());
         least.map(|(id, watch)| (*id, watch.as_of()))
     }
 
@@ -123,7 +151,8 @@ impl Freshness {
         Some((now.saturating_sub(as_of), by))
     }
 
-    /// True if the last proof of a watch is too old. False for a watch without proofs, on which no lease rests.
+    /// True if the last proof of a watch is too old. False for a watch without proofs, on which no
+    /// lease rests.
     pub fn is_stale(&self, id: Watched, now: Duration) -> bool {
         let deadline = self.watches.get(&id).and_then(Watch::deadline);
         deadline.is_some_and(|deadline| deadline < now)
@@ -135,13 +164,18 @@ impl Freshness {
         first.filter(|deadline| *deadline > now)
     }
 
-    /// The watches to confirm now, which counts as asked. Only to be called while something is denied.
+    /// The watches to confirm now, which counts as asked. Only to be called while something is
+    /// denied.
     pub fn due(&mut self, now: Duration) -> Vec<Due> {
         let random = self.random;
         let up = self.watches.iter_mut().filter(|(_, watch)| watch.up);
         let due = up.filter_map(|(id, watch)| {
-            let within = watch.deadline().map_or(Duration::ZERO, |deadline| deadline.saturating_sub(now));
-            watch.asks(now, random()).then_some(Due { watch: *id, within })
+            let within = watch
+                .deadline()
+                .map_or(Duration::ZERO, |deadline| deadline.saturating_sub(now));
+            watch
+                .asks(now, random())
+                .then_some(Due { watch: *id, within })
         });
         due.collect()
     }
@@ -156,8 +190,8 @@ impl Watch {
         self.as_of().map(|as_of| as_of + self.max_age)
     }
 
-    /// True if it is time to ask for a proof, which counts as asked. The same failure comes to all agents at once, so a random
-    /// part spreads the repetitions.
+    /// True if it is time to ask for a proof, which counts as asked. The same failure comes to all
+    /// agents at once, so a random part spreads the repetitions.
     fn asks(&mut self, now: Duration, random: f64) -> bool {
         let due = self.as_of().map_or(now, |as_of| as_of + self.patience);
         let (again, times) = self.again.unwrap_or((due, 0));
@@ -170,11 +204,14 @@ impl Watch {
         asks
     }
 
-    /// The age at which to ask for the proof after one as of `as_of`. The first proof after a while comes to all agents of
-    /// a cluster at once, as its cause does; the ones after it are spread by their random part.
+    /// The age at which to ask for the proof after one as of `as_of`. The first proof after a while
+    /// comes to all agents of a cluster at once, as its cause does; the ones after it are spread by
+    /// their random part.
     fn patience(&self, as_of: Duration, by: Proof, random: f64) -> Duration {
         let with_time_to_answer = self.max_age.saturating_sub(CONFIRMED_WITHIN);
-        let longest = (self.max_age * 4 / 5).min(with_time_to_answer).max(self.max_age / 3);
+        let longest = (self.max_age * 4 / 5)
+            .min(with_time_to_answer)
+            .max(self.max_age / 3);
         let is_renewal =
             by == Proof::Confirmation && self.deadline().is_some_and(|deadline| as_of <= deadline);
         let spread = if is_renewal { 0.05 } else { 0.5 };

@@ -1,5 +1,5 @@
-//! Past pods and denials of each IP, for `epguard why`: a ring of `MAX_STEPS` views per IP, `BUDGET` octets in all. The IP whose last
-//! step is the oldest makes room.
+//! Past pods and denials of each IP, for `epguard why`: a ring of `MAX_STEPS` views per IP,
+//! `BUDGET` octets in all. The IP whose last step is the oldest makes room.
 //!
 //! ```text
 //! State (IPs that a fact touched, their views) -> History::note -> ring of steps -> Chronicle -> `epguard why`
@@ -22,8 +22,8 @@ const BUDGET: usize = 8 * 1024 * 1024;
 /// Work that is done at once, in endpoints of changed IPs: a millisecond or two.
 const AT_ONCE: usize = 128;
 
-/// If more changed IPs wait than that, or a list came, quiet IPs without a history are left out: they would only push out
-/// the others.
+/// If more changed IPs wait than that, or a list came, quiet IPs without a history are left out:
+/// they would only push out the others.
 const MASS: usize = 4096;
 
 /// Octets of an entry of both indexes, and of the place of a step.
@@ -108,8 +108,8 @@ impl History {
         (state.is_synced() || self.began.is_some()) && state.has_touched()
     }
 
-    /// Stores what has changed since the last call, for some IPs; the next calls store the rest. Does nothing until every watch
-    /// has listed once.
+    /// Stores what has changed since the last call, for some IPs; the next calls store the rest.
+    /// Does nothing until every watch has listed once.
     pub fn note(&mut self, now: Duration, rv: u64, state: &mut State) {
         if !state.is_synced() && self.began.is_none() {
             return;
@@ -135,14 +135,24 @@ impl History {
     /// Stores a step of an IP; does nothing if the view has not changed.
     fn step(&mut self, now: Duration, rv: u64, ip: Addr, view: &View) {
         let known = self.ips.get(&ip).and_then(|ring| ring.steps.back());
-        let Ok(json) = serde_json::to_string(view) else { return };
+        let Ok(json) = serde_json::to_string(view) else {
+            return;
+        };
         if known.map_or_else(|| view.is_empty(), |known| *known.view == *json) {
             return;
         }
         let last = known.map(|known| (known.at_ms, ip));
-        let step = Kept { at_ms: milliseconds(now), rv, view: json.into() };
-        self.octets +=
-            octets(&step) + if last.is_some_and(|last| self.order.remove(&last)) { 0 } else { ENTRY };
+        let step = Kept {
+            at_ms: milliseconds(now),
+            rv,
+            view: json.into(),
+        };
+        self.octets += octets(&step)
+            + if last.is_some_and(|last| self.order.remove(&last)) {
+                0
+            } else {
+                ENTRY
+            };
         self.order.insert((step.at_ms, ip));
         let ring = self.ips.entry(ip).or_default();
         ring.steps.push_back(step);
@@ -156,8 +166,16 @@ impl History {
     pub fn chronicle(&self, ip: Addr, view: View) -> Chronicle {
         let ring = self.ips.get(&ip);
         let steps = ring.into_iter().flat_map(|ring| &ring.steps);
-        let step = |&Kept { at_ms, rv, ref view }: &Kept| {
-            Some(Step { at_ms, rv, view: serde_json::from_str(view).ok()? })
+        let step = |&Kept {
+                        at_ms,
+                        rv,
+                        ref view,
+                    }: &Kept| {
+            Some(Step {
+                at_ms,
+                rv,
+                view: serde_json::from_str(view).ok()?,
+            })
         };
         let began_ms = milliseconds(self.began.unwrap_or_default());
         Chronicle {
@@ -203,8 +221,14 @@ mod tests {
     }
 
     fn view(name: u64) -> View {
-        let pod = PodView { name: format!("shop/web-{name:020}"), ..PodView::default() };
-        View { pods: vec![pod], ..View::default() }
+        let pod = PodView {
+            name: format!("shop/web-{name:020}"),
+            ..PodView::default()
+        };
+        View {
+            pods: vec![pod],
+            ..View::default()
+        }
     }
 
     fn note(history: &mut History, ip: Addr, name: u64) {
@@ -214,7 +238,10 @@ mod tests {
     /// resourceVersions of the steps, and whether earlier ones were dropped.
     fn of(history: &History, last: u16) -> (Vec<u64>, bool) {
         let chronicle = history.chronicle(ip(last), View::default());
-        (chronicle.steps.iter().map(|step| step.rv).collect(), chronicle.truncated)
+        (
+            chronicle.steps.iter().map(|step| step.rv).collect(),
+            chronicle.truncated,
+        )
     }
 
     #[test]
@@ -229,7 +256,11 @@ mod tests {
         for name in 2..100 {
             note(&mut history, ip(1), name);
         }
-        assert_eq!(of(&history, 1), ((36..100).collect(), true), "the newest ones stay");
+        assert_eq!(
+            of(&history, 1),
+            ((36..100).collect(), true),
+            "the newest ones stay"
+        );
     }
 
     #[test]

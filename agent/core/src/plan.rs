@@ -35,7 +35,9 @@ impl Op {
     pub fn apply(&self, installed: &mut Tables) {
         match self {
             Self::Denial(key, value) => put(&mut installed.denied, *key, *value),
-            Self::Backends(key, value) => put(&mut installed.backends, *key, value.as_deref().copied()),
+            Self::Backends(key, value) => {
+                put(&mut installed.backends, *key, value.as_deref().copied())
+            }
             Self::Service(key, value) => put(&mut installed.services, *key, *value),
             Self::Suspect(key, value) => put(&mut installed.suspects, *key, *value),
             Self::Terminated(key, Some(value)) => drop(installed.terminated.insert(*key, *value)),
@@ -62,43 +64,84 @@ fn put<K: Ord + Clone, V>(table: &mut SortedMap<K, V>, key: K, value: Option<V>)
     }
 }
 
-/// The writes that lead from the installed tables to the desired ones, of the keys that may have changed. TERMINATED is compared whole:
-/// the programs change it, too.
+/// The writes that lead from the installed tables to the desired ones, of the keys that may have
+/// changed. TERMINATED is compared whole: the programs change it, too.
 ///
-/// In between, no packet meets a denial that neither side has: removals come first, and a suspect only after its denials. No map holds
-/// more in between than before or after, so that a full one has room for what replaces its entries. No denial redirects without its
-/// backends.
+/// In between, no packet meets a denial that neither side has: removals come first, and a suspect
+/// only after its denials. No map holds more in between than before or after, so that a full one
+/// has room for what replaces its entries. No denial redirects without its backends.
 pub fn tables(installed: &Tables, desired: &Tables, changes: &Changes) -> Vec<Op> {
-    let (gone_denials, denials) = changed(&changes.denied, &installed.denied, &desired.denied, Op::Denial);
-    let (gone_suspects, suspects) =
-        changed(&changes.suspects, &installed.suspects, &desired.suspects, Op::Suspect);
-    let (gone_services, services) =
-        changed(&changes.services, &installed.services, &desired.services, Op::Service);
+    let (gone_denials, denials) = changed(
+        &changes.denied,
+        &installed.denied,
+        &desired.denied,
+        Op::Denial,
+    );
+    let (gone_suspects, suspects) = changed(
+        &changes.suspects,
+        &installed.suspects,
+        &desired.suspects,
+        Op::Suspect,
+    );
+    let (gone_services, services) = changed(
+        &changes.services,
+        &installed.services,
+        &desired.services,
+        Op::Service,
+    );
     let backends_of = |key, backends: Option<_>| Op::Backends(key, backends.map(Box::new));
-    let (gone_backends, backends) =
-        changed(&changes.denied, &installed.backends, &desired.backends, backends_of);
+    let (gone_backends, backends) = changed(
+        &changes.denied,
+        &installed.backends,
+        &desired.backends,
+        backends_of,
+    );
     // What the programs write into an entry must not outlive the value that it belongs to.
-    let old = installed.terminated.iter().filter(|(ip, value)| desired.terminated.get(ip) != Some(value));
+    let old = installed
+        .terminated
+        .iter()
+        .filter(|(ip, value)| desired.terminated.get(ip) != Some(value));
     let gone_orphan_ips = old.map(|(ip, _)| Op::Terminated(*ip, None)).collect();
-    let new = desired.terminated.iter().filter(|(ip, value)| installed.terminated.get(ip) != Some(value));
-    let orphan_ips = new.map(|(ip, value)| Op::Terminated(*ip, Some(*value))).collect();
-    let is_redirected = |op: &Op| matches!(op, Op::Denial(key, _) if desired.backends.contains_key(key));
+    let new = desired
+        .terminated
+        .iter()
+        .filter(|(ip, value)| installed.terminated.get(ip) != Some(value));
+    let orphan_ips = new
+        .map(|(ip, value)| Op::Terminated(*ip, Some(*value)))
+        .collect();
+    let is_redirected =
+        |op: &Op| matches!(op, Op::Denial(key, _) if desired.backends.contains_key(key));
     let (redirected, denials) = denials.into_iter().partition(is_redirected);
     let removals = [gone_denials, gone_suspects, gone_services, gone_orphan_ips];
-    let writes = [denials, gone_backends, backends, redirected, services, suspects, orphan_ips];
+    let writes = [
+        denials,
+        gone_backends,
+        backends,
+        redirected,
+        services,
+        suspects,
+        orphan_ips,
+    ];
     removals.into_iter().chain(writes).flatten().collect()
 }
 
-/// The removals of those of the keys that are gone, and the writes of those that have another value.
+/// The removals of those of the keys that are gone, and the writes of those that have another
+/// value.
 fn changed<K: Ord + Copy, V: PartialEq + Copy>(
     keys: &BTreeSet<K>,
     installed: &SortedMap<K, V>,
     desired: &SortedMap<K, V>,
     op: impl Fn(K, Option<V>) -> Op,
 ) -> (Vec<Op>, Vec<Op>) {
-    let differ = keys.iter().filter(|key| installed.get(key) != desired.get(key));
+    let differ = keys
+        .iter()
+        .filter(|key| installed.get(key) != desired.get(key));
     let (gone, new): (Vec<K>, Vec<K>) = differ.partition(|key| !desired.contains_key(key));
-    let ops = |keys: Vec<K>| keys.into_iter().map(|key| op(key, desired.get(&key).copied())).collect();
+    let ops = |keys: Vec<K>| {
+        keys.into_iter()
+            .map(|key| op(key, desired.get(&key).copied()))
+            .collect()
+    };
     (ops(gone), ops(new))
 }
 
@@ -109,7 +152,12 @@ pub(crate) mod tests {
 
     const X: Addr = Addr::v4([10, 244, 1, 10]);
     const SHOP: ServiceNumber = ServiceNumber { number: 1 };
-    const VIP: Vip = Vip { addr: Addr::v4([10, 96, 0, 1]), port: 80, protocol: 6, reserved: 0 };
+    const VIP: Vip = Vip {
+        addr: Addr::v4([10, 96, 0, 1]),
+        port: 80,
+        protocol: 6,
+        reserved: 0,
+    };
     const TARGET: DenialKey = DenialKey::new(X, SHOP, 8080, 6);
 
     pub(crate) const DENIAL: Denial = Denial {
@@ -126,7 +174,13 @@ pub(crate) mod tests {
     fn denying(reason: Reason) -> Tables {
         let denial = Denial { reason, ..DENIAL };
         Tables {
-            suspects: SortedMap::from_iter([(X, Suspect { flags: Suspect::DENIED, ..Suspect::default() })]),
+            suspects: SortedMap::from_iter([(
+                X,
+                Suspect {
+                    flags: Suspect::DENIED,
+                    ..Suspect::default()
+                },
+            )]),
             services: SortedMap::from_iter([(VIP, SHOP)]),
             denied: SortedMap::from_iter([(TARGET, denial)]),
             ..Tables::default()
@@ -142,25 +196,52 @@ pub(crate) mod tests {
         let (none, reused) = (Tables::default(), denying(Reason::Reused));
         let ops = tables(&none, &reused);
         assert!(
-            matches!(*ops, [Op::Denial(_, Some(_)), Op::Service(_, Some(_)), Op::Suspect(_, Some(_))]),
+            matches!(
+                *ops,
+                [
+                    Op::Denial(_, Some(_)),
+                    Op::Service(_, Some(_)),
+                    Op::Suspect(_, Some(_))
+                ]
+            ),
             "{ops:?}"
         );
         let ops = tables(&reused, &none);
-        assert!(matches!(*ops, [Op::Denial(_, None), Op::Suspect(_, None), Op::Service(_, None)]), "{ops:?}");
+        assert!(
+            matches!(
+                *ops,
+                [
+                    Op::Denial(_, None),
+                    Op::Suspect(_, None),
+                    Op::Service(_, None)
+                ]
+            ),
+            "{ops:?}"
+        );
         let ops = tables(&reused, &denying(Reason::DeadBackend));
-        assert!(matches!(&*ops, [Op::Denial(_, Some(d))] if d.reason == Reason::DeadBackend), "{ops:?}");
+        assert!(
+            matches!(&*ops, [Op::Denial(_, Some(d))] if d.reason == Reason::DeadBackend),
+            "{ops:?}"
+        );
         assert_eq!(tables(&reused, &reused), []);
     }
 
     /// As many denials from `first` on, all of them redirected.
     fn redirecting(first: u16, count: u16) -> Tables {
         let mut tables = denying(Reason::DeadBackend);
-        let denial = Denial { action: Action::Redirect, ..DENIAL };
+        let denial = Denial {
+            action: Action::Redirect,
+            ..DENIAL
+        };
         tables.denied.remove(&TARGET);
         for port in first..first + count {
             let target = DenialKey { port, ..TARGET };
             tables.denied.insert(target, denial);
-            let backends = Backends { count: 1, sticky: first.into(), ..Backends::default() };
+            let backends = Backends {
+                count: 1,
+                sticky: first.into(),
+                ..Backends::default()
+            };
             tables.backends.insert(target, backends);
         }
         tables
@@ -169,20 +250,46 @@ pub(crate) mod tests {
     #[test]
     fn a_full_map_takes_replacements_and_no_denial_redirects_without_backends() {
         let redirected = redirecting(1, 3).denied;
-        let rejected =
-            redirected.iter().map(|(key, denial)| (*key, Denial { action: Action::Reject, ..*denial }));
-        let not_redirected =
-            Tables { denied: rejected.collect(), backends: SortedMap::default(), ..redirecting(1, 3) };
-        let all =
-            [redirecting(1, 3), redirecting(3, 3), redirecting(10, 3), not_redirected, Tables::default()];
-        for (installed, desired) in all.iter().flat_map(|from| all.iter().map(move |to| (from, to))) {
+        let rejected = redirected.iter().map(|(key, denial)| {
+            (
+                *key,
+                Denial {
+                    action: Action::Reject,
+                    ..*denial
+                },
+            )
+        });
+        let not_redirected = Tables {
+            denied: rejected.collect(),
+            backends: SortedMap::default(),
+            ..redirecting(1, 3)
+        };
+        let all = [
+            redirecting(1, 3),
+            redirecting(3, 3),
+            redirecting(10, 3),
+            not_redirected,
+            Tables::default(),
+        ];
+        for (installed, desired) in all
+            .iter()
+            .flat_map(|from| all.iter().map(move |to| (from, to)))
+        {
             let mut between = installed.clone();
             for op in tables(installed, desired) {
                 op.apply(&mut between);
-                let Tables { denied, backends, .. } = &between;
+                let Tables {
+                    denied, backends, ..
+                } = &between;
                 assert!(denied.len() <= 3 && backends.len() <= 3);
-                let redirected = denied.iter().filter(|(_, denial)| denial.action == Action::Redirect);
-                assert!(redirected.map(|(key, _)| key).all(|key| backends.contains_key(key)));
+                let redirected = denied
+                    .iter()
+                    .filter(|(_, denial)| denial.action == Action::Redirect);
+                assert!(
+                    redirected
+                        .map(|(key, _)| key)
+                        .all(|key| backends.contains_key(key))
+                );
             }
             assert_eq!(between, *desired);
         }
@@ -196,10 +303,16 @@ pub(crate) mod tests {
             range: Addr::default(),
             lifted: None,
         };
-        let orphan_ip = |text| Tables { terminated: [(X, by(text))].into(), ..Tables::default() };
+        let orphan_ip = |text| Tables {
+            terminated: [(X, by(text))].into(),
+            ..Tables::default()
+        };
         let (a, b) = (orphan_ip("a"), orphan_ip("b"));
         assert_eq!(tables(&a, &a), []);
-        assert_eq!(tables(&a, &b), [Op::Terminated(X, None), Op::Terminated(X, Some(by("b")))]);
+        assert_eq!(
+            tables(&a, &b),
+            [Op::Terminated(X, None), Op::Terminated(X, Some(by("b")))]
+        );
         assert_eq!(tables(&b, &Tables::default()), [Op::Terminated(X, None)]);
     }
 }

@@ -1,8 +1,9 @@
-//! A sorted map of very many entries, most of which stay: an array, with a small tree of what is new since it was built, and a mark for
-//! each entry that is gone since.
+//! A sorted map of very many entries, most of which stay: an array, with a small tree of what is
+//! new since it was built, and a mark for each entry that is gone since.
 //!
-//! A tree that grows entry by entry is a third to a half empty, and its nodes lie among all else in the heap, so that what they leave
-//! empty is of no use. The array is full, and has pages of its own.
+//! A tree that grows entry by entry is a third to a half empty, and its nodes lie among all else in
+//! the heap, so that what they leave empty is of no use. The array is full, and has pages of its
+//! own.
 
 mod marks;
 
@@ -21,13 +22,18 @@ pub struct SortedMap<K, V> {
     array: Vec<(K, V)>,
     /// Entries whose keys the array lacks.
     new: BTreeMap<K, V>,
-    /// Entries of the array that are gone. Whoever writes slices can make them lie side by side, by the ten thousand.
+    /// Entries of the array that are gone. Whoever writes slices can make them lie side by side, by
+    /// the ten thousand.
     gone: Marks,
 }
 
 impl<K, V> Default for SortedMap<K, V> {
     fn default() -> Self {
-        Self { array: Vec::new(), new: BTreeMap::new(), gone: Marks::default() }
+        Self {
+            array: Vec::new(),
+            new: BTreeMap::new(),
+            gone: Marks::default(),
+        }
     }
 }
 
@@ -49,7 +55,9 @@ impl<K: Ord, V> FromIterator<(K, V)> for SortedMap<K, V> {
 
 impl<K: Ord, V> Extend<(K, V)> for SortedMap<K, V> {
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
-        entries.into_iter().for_each(|(key, value)| drop(self.insert(key, value)));
+        entries
+            .into_iter()
+            .for_each(|(key, value)| drop(self.insert(key, value)));
     }
 }
 
@@ -84,7 +92,10 @@ impl<K: Ord, V> SortedMap<K, V> {
 
     /// All values, to change them; in no order, with some that are gone.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
-        self.array.iter_mut().map(|(_, value)| value).chain(self.new.values_mut())
+        self.array
+            .iter_mut()
+            .map(|(_, value)| value)
+            .chain(self.new.values_mut())
     }
 
     /// True if the key has a value.
@@ -96,7 +107,11 @@ impl<K: Ord, V> SortedMap<K, V> {
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         if let Ok(at) = self.position(&key) {
             let before = replace(&mut self.array[at].1, value);
-            return if self.gone.clear(at) { None } else { Some(before) };
+            return if self.gone.clear(at) {
+                None
+            } else {
+                Some(before)
+            };
         }
         let before = self.new.insert(key, value);
         self.build_if_due();
@@ -134,8 +149,9 @@ impl<K: Ord, V> SortedMap<K, V> {
     }
 
     fn range(&self, first: Bound<K>) -> impl Iterator<Item = (&K, &V)> {
-        let mut at =
-            self.array.partition_point(|(key, _)| matches!(&first, Bound::Included(first) if key < first));
+        let mut at = self
+            .array
+            .partition_point(|(key, _)| matches!(&first, Bound::Included(first) if key < first));
         let array = iter::from_fn(move || {
             at = self.gone.next_without(at);
             let (key, value) = self.array.get(at)?;
@@ -160,7 +176,8 @@ impl<K: Ord, V> SortedMap<K, V> {
             return;
         }
         let (gone, mut places) = (take(&mut self.gone), 0..);
-        self.array.retain(|_| places.next().is_some_and(|at| !gone.has(at)));
+        self.array
+            .retain(|_| places.next().is_some_and(|at| !gone.has(at)));
         self.array.reserve_exact(self.new.len());
         self.array.extend(take(&mut self.new));
         // Two sorted runs: the sort merges them.

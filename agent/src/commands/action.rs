@@ -33,11 +33,15 @@ impl ActionArgs {
             let (reason, other) = (reason.as_str(), other.as_str());
             bail!("--reason {reason} contradicts {other}=...: name the reason once");
         }
-        Ok(Choice { reason: self.reason.or(self.action.reason), ..self.action.clone() })
+        Ok(Choice {
+            reason: self.reason.or(self.action.reason),
+            ..self.action.clone()
+        })
     }
 }
 
-/// Switches the running datapath. Errors: no datapath is pinned there, or the interface does not exist.
+/// Switches the running datapath. Errors: no datapath is pinned there, or the interface does not
+/// exist.
 pub fn run(args: &ActionArgs) -> Result<()> {
     let choice = args.choice()?;
     if let Some(warning) = choice.warning() {
@@ -56,12 +60,21 @@ mod tests {
     fn the_action_command_switches_all_reasons_or_one() {
         let switch = |args: &[&str]| {
             let switch: ActionArgs = parsed(args).unwrap();
-            switch.choice().unwrap().applied_to(ReasonActions::default())
+            switch
+                .choice()
+                .unwrap()
+                .applied_to(ReasonActions::default())
         };
         let all = switch(&["reject"]);
-        assert_eq!((all.terminated, all.dead_backend), (Action::Reject, Action::Reject));
+        assert_eq!(
+            (all.terminated, all.dead_backend),
+            (Action::Reject, Action::Reject)
+        );
         let one = switch(&["reject", "--reason", "reused"]);
-        assert_eq!((one.reused, one.dead_backend), (Action::Reject, Action::Unset));
+        assert_eq!(
+            (one.reused, one.dead_backend),
+            (Action::Reject, Action::Unset)
+        );
         assert!(parsed::<ActionArgs>(&["drop", "--reason", "none"]).is_err());
     }
 
@@ -69,6 +82,9 @@ mod tests {
     fn an_action_for_two_reasons_is_refused() {
         let both: ActionArgs = parsed(&["reused=drop", "--reason", "terminated"]).unwrap();
         let error = both.choice().unwrap_err().to_string();
-        assert!(error.contains("--reason terminated contradicts reused=..."), "{error}");
+        assert!(
+            error.contains("--reason terminated contradicts reused=..."),
+            "{error}"
+        );
     }
 }

@@ -25,9 +25,12 @@ pub struct BreakerArgs {
     pub run: RunArgs,
 }
 
-/// Sends the request to the agent, and prints the pending denials after it. Errors: no agent answers.
+/// Sends the request to the agent, and prints the pending denials after it. Errors: no agent
+/// answers.
 pub fn run(args: BreakerArgs) -> Result<()> {
-    let request = args.release.map_or(Request::Status, Request::ReleaseBreaker);
+    let request = args
+        .release
+        .map_or(Request::Status, Request::ReleaseBreaker);
     let status = status::ask(&args.run.run_dir, &request)?;
     println!("{}", args.output.text(&status.breaker, |held| table(held))?);
     Ok(())
@@ -65,7 +68,11 @@ mod tests {
     #[test]
     fn a_service_is_named_in_full_or_not_at_all() {
         assert!(service("").is_ok() && service("shop/web").is_ok());
-        assert!(["web", "/web", "shop/"].iter().all(|text| service(text).is_err()));
+        assert!(
+            ["web", "/web", "shop/"]
+                .iter()
+                .all(|text| service(text).is_err())
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! `epguard detach`: removes all hooks and maps from the node, and what an agent that has ended left in its run directory.
+//! `epguard detach`: removes all hooks and maps from the node, and what an agent that has ended
+//! left in its run directory.
 
 use crate::kernel::datapath;
 use crate::kernel::maps::no_agent;
@@ -24,9 +25,14 @@ pub struct DetachArgs {
     pub force: bool,
 }
 
-/// Removes everything and prints what there was. Errors: an agent runs, without privileges, or the kernel refuses.
+/// Removes everything and prints what there was. Errors: an agent runs, without privileges, or the
+/// kernel refuses.
 pub fn run(args: &DetachArgs) -> Result<()> {
-    let _no_agent_starts = if args.force { None } else { no_agent(&args.pins.pin_dir)? };
+    let _no_agent_starts = if args.force {
+        None
+    } else {
+        no_agent(&args.pins.pin_dir)?
+    };
     let mut removed = datapath::detach(&args.pins.pin_dir)?;
     removed.extend(run_dir::remove(&args.run.run_dir));
     for what in &removed {

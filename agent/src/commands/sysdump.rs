@@ -1,4 +1,5 @@
-//! `epguard sysdump`: makes one archive for a bug report. It contains no credential: no file that may hold one is read.
+//! `epguard sysdump`: makes one archive for a bug report. It contains no credential: no file that
+//! may hold one is read.
 
 mod bpf;
 
@@ -37,7 +38,8 @@ pub struct SysdumpArgs {
     pub run: RunArgs,
 }
 
-/// The kernel's own files about this node: the only source where the agent's container has no tools.
+/// The kernel's own files about this node: the only source where the agent's container has no
+/// tools.
 const FILES: [&str; 9] = [
     "/proc/version",
     "/proc/mounts",
@@ -62,14 +64,21 @@ pub(crate) const FOLDER: &str = "epguard-sysdump";
 /// Names of parts, with their content.
 type Parts = Vec<(String, Result<Vec<u8>>)>;
 
-/// Writes the archive. Parts that are missing are named in its `missing.txt`. Errors: the archive cannot be written.
+/// Writes the archive. Parts that are missing are named in its `missing.txt`. Errors: the archive
+/// cannot be written.
 pub async fn run(args: &SysdumpArgs) -> Result<()> {
     let status = status::ask(&args.run.run_dir, &Request::Status);
     let node = status.as_ref().map_or("node", |status| &status.node);
-    let path = args.file.clone().unwrap_or_else(|| default_path(Some(node)));
+    let path = args
+        .file
+        .clone()
+        .unwrap_or_else(|| default_path(Some(node)));
     let shown = path.display().to_string();
-    let to: Box<dyn Write> =
-        if shown == STDOUT { Box::new(io::stdout()) } else { Box::new(new_file(&path)?) };
+    let to: Box<dyn Write> = if shown == STDOUT {
+        Box::new(io::stdout())
+    } else {
+        Box::new(new_file(&path)?)
+    };
     let (parts, missing) = write(to, parts(args, status).await)?;
     eprintln!("wrote {shown}: {}, {missing} missing", count(parts, "part"));
     Ok(())
@@ -81,39 +90,62 @@ async fn parts(args: &SysdumpArgs, status: Result<Status>) -> Parts {
     let nothing = Status::default();
     let dump = dump::collect(pin_dir, status.as_ref().unwrap_or(&nothing));
     let ips = dump.as_ref().map(suspects).unwrap_or_default();
-    let log = ask(Request::Log).map(|status| status.log.unwrap_or_default().join("\n").into_bytes());
+    let log =
+        ask(Request::Log).map(|status| status.log.unwrap_or_default().join("\n").into_bytes());
     let own = [
         ("status.json", status.and_then(|status| json(&status))),
-        ("drops.json", ask(Request::Drops).and_then(|status| json(&status.drops))),
+        (
+            "drops.json",
+            ask(Request::Drops).and_then(|status| json(&status.drops)),
+        ),
         ("maps.json", dump.and_then(|dump| json(&dump))),
         ("log.txt", log),
         ("why.json", histories(run_dir, &ips)),
-        ("audit.json", audit::collect(pin_dir, run_dir).and_then(|report| json(&report))),
+        (
+            "audit.json",
+            audit::collect(pin_dir, run_dir).and_then(|report| json(&report)),
+        ),
         ("version.txt", Ok(env!("CARGO_PKG_VERSION").into())),
     ];
-    let mut parts: Parts = own.into_iter().map(|(name, content)| (name.to_owned(), content)).collect();
+    let mut parts: Parts = own
+        .into_iter()
+        .map(|(name, content)| (name.to_owned(), content))
+        .collect();
     parts.extend(FILES.map(|path| {
         let content = fs::read(path).with_context(|| format!("cannot read {path}"));
-        (format!("{}.txt", path.trim_start_matches('/').replace('/', "-")), content)
+        (
+            format!("{}.txt", path.trim_start_matches('/').replace('/', "-")),
+            content,
+        )
     }));
     parts.extend(node(pin_dir).await);
     parts
 }
 
-/// The state of this node over netlink and bpf(2), where no tools are installed: one line for each thing.
+/// The state of this node over netlink and bpf(2), where no tools are installed: one line for each
+/// thing.
 async fn node(pin_dir: &Path) -> Parts {
     let tables = netlink::tables().await.into_iter();
     let tables = tables.map(|(name, messages)| {
-        let content = messages.map(|messages| lines(messages.iter().map(|message| format!("{message:?}"))));
+        let content =
+            messages.map(|messages| lines(messages.iter().map(|message| format!("{message:?}"))));
         (format!("netlink-{name}.txt"), content)
     });
-    let others = [("bpf-programs.txt", bpf::programs(pin_dir)), ("bpf-maps.txt", bpf::maps(pin_dir))];
-    tables.chain(others.map(|(name, content)| (name.to_owned(), content))).collect()
+    let others = [
+        ("bpf-programs.txt", bpf::programs(pin_dir)),
+        ("bpf-maps.txt", bpf::maps(pin_dir)),
+    ];
+    tables
+        .chain(others.map(|(name, content)| (name.to_owned(), content)))
+        .collect()
 }
 
 /// The content of a part, with a line for each text.
 fn lines(texts: impl Iterator<Item = String>) -> Vec<u8> {
-    texts.flat_map(|text| [text, "\n".to_owned()]).collect::<String>().into_bytes()
+    texts
+        .flat_map(|text| [text, "\n".to_owned()])
+        .collect::<String>()
+        .into_bytes()
 }
 
 /// Writes the parts, and counts them and those that are missing.
@@ -125,7 +157,11 @@ fn write(to: impl Write, parts: Parts) -> Result<(usize, usize)> {
             Err(error) => missing.push(format!("{name}: {error:#}\n")),
         }
     }
-    add(&mut archive, Path::new("missing.txt"), missing.concat().as_bytes())?;
+    add(
+        &mut archive,
+        Path::new("missing.txt"),
+        missing.concat().as_bytes(),
+    )?;
     archive.finish().context("cannot finish the archive")?;
     Ok((all - missing.len(), missing.len()))
 }
@@ -139,7 +175,8 @@ pub(crate) fn add(to: &mut tar::Builder<impl Write>, name: &Path, content: &[u8]
         .with_context(|| format!("cannot write {} to the archive", name.display()))
 }
 
-/// The archive's default name: `epguard-sysdump-NODE-TIME.tar`, without NODE for an archive of all nodes.
+/// The archive's default name: `epguard-sysdump-NODE-TIME.tar`, without NODE for an archive of all
+/// nodes.
 pub(crate) fn default_path(node: Option<&str>) -> PathBuf {
     let time = Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
     let node = node.map(|node| format!("{node}-")).unwrap_or_default();
@@ -148,8 +185,12 @@ pub(crate) fn default_path(node: Option<&str>) -> PathBuf {
 
 /// The IPs that packets are, or were, denied to.
 fn suspects(dump: &Value) -> BTreeSet<IpAddr> {
-    let rows = ["suspects", "terminated"].into_iter().filter_map(|table| dump[table].as_array());
-    let ips = rows.flatten().filter_map(|row| row["ip"].as_str()?.parse().ok());
+    let rows = ["suspects", "terminated"]
+        .into_iter()
+        .filter_map(|table| dump[table].as_array());
+    let ips = rows
+        .flatten()
+        .filter_map(|row| row["ip"].as_str()?.parse().ok());
     ips.collect()
 }
 
@@ -178,9 +219,14 @@ mod tests {
     fn a_missing_part_is_named_and_the_archive_has_the_others() {
         let folder = tempdir().unwrap();
         let path = folder.path().join("sysdump.tar");
-        let content =
-            [("a.txt", Ok(b"here".to_vec())), ("b.txt", Err(anyhow!("no right"))), ("c.txt", Ok(vec![]))];
-        let content = content.map(|(name, content)| (name.to_owned(), content)).into();
+        let content = [
+            ("a.txt", Ok(b"here".to_vec())),
+            ("b.txt", Err(anyhow!("no right"))),
+            ("c.txt", Ok(vec![])),
+        ];
+        let content = content
+            .map(|(name, content)| (name.to_owned(), content))
+            .into();
         assert_eq!(write(new_file(&path).unwrap(), content).unwrap(), (2, 1));
         let mut parts = Vec::new();
         let mut tar = tar::Archive::new(fs::File::open(&path).unwrap());
@@ -191,10 +237,15 @@ mod tests {
             entry.read_to_string(&mut content).unwrap();
             parts.push((name, content));
         }
-        let part = |name: &str, content: &str| (format!("epguard-sysdump/{name}"), content.to_owned());
+        let part =
+            |name: &str, content: &str| (format!("epguard-sysdump/{name}"), content.to_owned());
         assert_eq!(
             parts,
-            [part("a.txt", "here"), part("c.txt", ""), part("missing.txt", "b.txt: no right\n")]
+            [
+                part("a.txt", "here"),
+                part("c.txt", ""),
+                part("missing.txt", "b.txt: no right\n")
+            ]
         );
     }
 
@@ -208,13 +259,20 @@ mod tests {
         let sysdump = |name: &str| {
             let args = SysdumpArgs {
                 file: Some(path(name)),
-                pins: PinArgs { pin_dir: path("none") },
-                run: RunArgs { run_dir: path("none") },
+                pins: PinArgs {
+                    pin_dir: path("none"),
+                },
+                run: RunArgs {
+                    run_dir: path("none"),
+                },
             };
             async move { run(&args).await.map_err(|error| format!("{error:#}")) }
         };
         for name in ["kept", "link", "dangling", "."] {
-            assert!(sysdump(name).await.unwrap_err().contains("cannot make"), "{name}");
+            assert!(
+                sysdump(name).await.unwrap_err().contains("cannot make"),
+                "{name}"
+            );
         }
         sysdump("new").await.unwrap();
         let mode = fs::metadata(path("new")).unwrap().permissions().mode();

@@ -88,7 +88,10 @@ impl Agent {
             confirmation: Confirmation::default(),
             demotions,
             node_modes,
-            watches: Watched::ALWAYS.into_iter().map(|id| (id, Watch::default())).collect(),
+            watches: Watched::ALWAYS
+                .into_iter()
+                .map(|id| (id, Watch::default()))
+                .collect(),
             timings: Timings::start(),
             ranges_in_question: sync::watch::Sender::new(Vec::new()),
             refused: 0,
@@ -104,8 +107,10 @@ impl Agent {
         self.apply_lifts()?;
         self.state.begin_tick(now());
         self.writer.sweep_flows()?;
-        self.confirmation.tick(now(), &mut self.state, &self.api, &mut self.report);
-        self.demotions.tick(now(), &mut self.state, &mut self.writer, &self.report.names)?;
+        self.confirmation
+            .tick(now(), &mut self.state, &self.api, &mut self.report);
+        self.demotions
+            .tick(now(), &mut self.state, &mut self.writer, &self.report.names)?;
         self.report.tick(now(), &self.state, &mut self.writer)?;
         if self.state.is_synced() {
             // Restored denials changed no map, so their names have not been recorded yet.
@@ -139,7 +144,8 @@ impl Agent {
         self.run_turn()
     }
 
-    /// Writes what the node's thread has found. Errors: enforcement is asked for, and nothing can be enforced; a map cannot be written.
+    /// Writes what the node's thread has found. Errors: enforcement is asked for, and nothing can
+    /// be enforced; a map cannot be written.
     pub fn on_snapshot(&mut self) -> Result<()> {
         let was_settled = self.node.seen.settled;
         self.node.look();
@@ -154,18 +160,25 @@ impl Agent {
         self.state.begin_fact(now(), Fact::SocketLb(is_there));
         self.write()?;
         self.judge_by_socket()?;
-        if was_settled { Ok(()) } else { self.insist_on_hooks() }
+        if was_settled {
+            Ok(())
+        } else {
+            self.insist_on_hooks()
+        }
     }
 
-    /// Lets the programs judge packets by their sockets, as far as all of these meet a hook. What an earlier process has written stands
-    /// until the thread has looked: else all that it knew of sockets would be void.
+    /// Lets the programs judge packets by their sockets, as far as all of these meet a hook. What
+    /// an earlier process has written stands until the thread has looked: else all that it knew of
+    /// sockets would be void.
     fn judge_by_socket(&mut self) -> Result<()> {
         let seen = &self.node.seen;
         if seen.ticks == 0 {
             return Ok(());
         }
         let everywhere = seen.hooks_everywhere && self.interfaces.are_all_in(seen);
-        self.writer.view.judge_by_socket(seen.socket_lb.in_force, everywhere)
+        self.writer
+            .view
+            .judge_by_socket(seen.socket_lb.in_force, everywhere)
     }
 
     /// Whether replies of flows that are redirected from now on meet a hook.
@@ -173,7 +186,8 @@ impl Agent {
         self.node.seen.translates_replies && self.interfaces.are_all_in(&self.node.seen)
     }
 
-    /// Takes in reports of packets that were denied, or that lift a denial, as many as the node's budget allows.
+    /// Takes in reports of packets that were denied, or that lift a denial, as many as the node's
+    /// budget allows.
     pub fn on_events(&mut self, mut events: Vec<Event>) -> Result<()> {
         self.report.budget.admit(now(), &mut events);
         let mut spoke = false;
@@ -186,7 +200,11 @@ impl Agent {
             self.report.reported(now(), &self.state, event);
             self.state.denied(event);
             if let Some(protocol) = Protocol::from_repr(event.protocol) {
-                let socket = Endpoint { ip: event.dst, port: event.dst_port, protocol };
+                let socket = Endpoint {
+                    ip: event.dst,
+                    port: event.dst_port,
+                    protocol,
+                };
                 self.state.hit(now(), event.service, &socket);
             }
         }
@@ -198,7 +216,8 @@ impl Agent {
         self.ranges_in_question.subscribe()
     }
 
-    /// Applies every IP that the programs saw in use, whether or not the ring buffer had room to report it.
+    /// Applies every IP that the programs saw in use, whether or not the ring buffer had room to
+    /// report it.
     pub(super) fn apply_lifts(&mut self) -> Result<()> {
         for lift in self.writer.take_lifts()? {
             self.report.lifted(&self.state, &lift);
@@ -227,8 +246,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Writes the maps. Before the sync denials that an earlier process proved stay under its lease, or a restart would let packets
-    /// through; only what a fact contradicts is taken out.
+    /// Writes the maps. Before the sync denials that an earlier process proved stay under its
+    /// lease, or a restart would let packets through; only what a fact contradicts is taken out.
     fn install(&mut self) -> Result<()> {
         let ranges = self.state.ranges_in_question();
         self.ranges_in_question.send_if_modified(|asked| {
@@ -239,7 +258,8 @@ impl Agent {
             differ
         });
         self.writer.translate_replies(self.translates_replies());
-        self.node.redirect(self.state.redirects() || self.writer.redirects());
+        self.node
+            .redirect(self.state.redirects() || self.writer.redirects());
         if !self.state.is_synced() {
             if let Some((kept, changes)) = self.state.take_contradicted() {
                 self.writer.install_changes(kept, changes)?;

@@ -23,8 +23,8 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// How often an interface that could not be hooked is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long one tick checks interfaces. The kernel answers about each once other programs' changes of the network are done, and new
-/// interfaces are hooked between ticks.
+/// How long one tick checks interfaces. The kernel answers about each once other programs' changes
+/// of the network are done, and new interfaces are hooked between ticks.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
 /// Interfaces that are hooked, and those that could not be hooked.
@@ -45,13 +45,18 @@ pub struct Attachments {
 }
 
 impl Attachments {
-    /// Without interfaces. Those to come get the ingress hook if the datapath wants it, for ten minutes or as long as something needs it.
+    /// Without interfaces. Those to come get the ingress hook if the datapath wants it, for ten
+    /// minutes or as long as something needs it.
     pub fn new(datapath: Datapath, selection: Selection, clsact_delay: Duration) -> Self {
         let delay = match datapath.path() {
             Hooks::Clsact => clsact_delay,
             _ => Duration::ZERO,
         };
-        let need = if datapath.wants_ingress() { Need::until(Instant::now()) } else { Need::default() };
+        let need = if datapath.wants_ingress() {
+            Need::until(Instant::now())
+        } else {
+            Need::default()
+        };
         Self {
             waiting: Waiting::new(delay),
             need,
@@ -71,11 +76,15 @@ impl Attachments {
     pub fn list(&self) -> impl Iterator<Item = node_thread::Interface> {
         self.interfaces.iter().map(|(ifindex, shown)| {
             let event = self.events.get(ifindex).copied().unwrap_or_default();
-            node_thread::Interface { event, shown: shown.clone() }
+            node_thread::Interface {
+                event,
+                shown: shown.clone(),
+            }
         })
     }
 
-    /// Hooks an interface that is new, renamed, or now selected. `event` is the number of the event that announced it.
+    /// Hooks an interface that is new, renamed, or now selected. `event` is the number of the event
+    /// that announced it.
     pub fn appeared(&mut self, event: u64, interface: &Interface) {
         let ifindex = interface.ifindex;
         self.events.insert(ifindex, event);
@@ -94,7 +103,10 @@ impl Attachments {
         };
         // One that was renamed has its hooks already.
         if self.waiting.has_to_wait(ifindex)
-            && !self.datapath.find(ifindex).is_ok_and(|chain| chain.is_some())
+            && !self
+                .datapath
+                .find(ifindex)
+                .is_ok_and(|chain| chain.is_some())
         {
             attachment.waiting = true;
             self.interfaces.insert(ifindex, attachment);
@@ -114,11 +126,15 @@ impl Attachments {
         self.datapath.unhook(ifindex);
     }
 
-    /// Sets the interfaces that default routes lead through. The first call fails if one of them cannot have the XDP
-    /// that the operator demands.
+    /// Sets the interfaces that default routes lead through. The first call fails if one of them
+    /// cannot have the XDP that the operator demands.
     pub fn set_defaults(&mut self, defaults: BTreeSet<u32>) -> Result<()> {
         for ifindex in self.roles.set_defaults(defaults) {
-            if let Some((role, mut shown)) = self.roles.role(ifindex).zip(self.interfaces.remove(&ifindex)) {
+            if let Some((role, mut shown)) = self
+                .roles
+                .role(ifindex)
+                .zip(self.interfaces.remove(&ifindex))
+            {
                 role.as_str().clone_into(&mut shown.role);
                 self.judge_early(&mut shown);
                 self.interfaces.insert(ifindex, shown);
@@ -130,8 +146,8 @@ impl Attachments {
         self.insist_on_xdp()
     }
 
-    /// Every interface that existed at the start has been reported. Errors: none is to be hooked, or one cannot have the XDP that the
-    /// operator demands.
+    /// Every interface that existed at the start has been reported. Errors: none is to be hooked,
+    /// or one cannot have the XDP that the operator demands.
     pub fn settled(&mut self) -> Result<()> {
         if self.interfaces.is_empty() {
             bail!(
@@ -141,7 +157,10 @@ impl Attachments {
         self.waiting.settled();
         self.entrances.settled();
         self.insist_on_xdp()?;
-        tracing::info!(interfaces = self.interfaces.values().filter(|at| at.attached).count(), "hooked");
+        tracing::info!(
+            interfaces = self.interfaces.values().filter(|at| at.attached).count(),
+            "hooked"
+        );
         Ok(())
     }
 
@@ -158,19 +177,26 @@ impl Attachments {
         }
     }
 
-    /// Detaches from dropped interfaces, retries failed ones, and checks the others every ten seconds.
+    /// Detaches from dropped interfaces, retries failed ones, and checks the others every ten
+    /// seconds.
     pub fn tick(&mut self) {
         if self.retried.elapsed() < RETRY_INTERVAL {
             return;
         }
         self.retried = Instant::now();
         if let Err(error) = self.datapath.detach_leaving() {
-            warn_of(&error, "an interface that is no longer selected stays hooked; trying again");
+            warn_of(
+                &error,
+                "an interface that is no longer selected stays hooked; trying again",
+            );
         }
         if !self.due.is_empty() {
             self.reattach();
         } else if self.checked.elapsed() < CHECK_INTERVAL {
-            let failed = self.interfaces.values().filter(|at| !at.attached || at.ingress_error.is_some());
+            let failed = self
+                .interfaces
+                .values()
+                .filter(|at| !at.attached || at.ingress_error.is_some());
             self.due = failed.map(|at| at.ifindex).chain(self.unseen()).collect();
             self.reattach();
         } else {
@@ -178,10 +204,16 @@ impl Attachments {
         }
     }
 
-    /// Checks all hooks, and attaches again where another program detached us, or where an interface was made anew.
+    /// Checks all hooks, and attaches again where another program detached us, or where an
+    /// interface was made anew.
     pub fn check(&mut self) {
         self.checked = Instant::now();
-        self.due = self.interfaces.keys().copied().chain(self.bridges()).collect();
+        self.due = self
+            .interfaces
+            .keys()
+            .copied()
+            .chain(self.bridges())
+            .collect();
         self.reattach();
     }
 
@@ -203,14 +235,20 @@ impl Attachments {
         if self.roles.role(attachment.ifindex) != Some(Role::Uplink)
             && let Err(error) = self.datapath.unhook_xdp(attachment.ifindex)
         {
-            warn_of(&error, "cannot detach XDP from an interface that is no uplink; trying again");
+            warn_of(
+                &error,
+                "cannot detach XDP from an interface that is no uplink; trying again",
+            );
         }
         let hooked = match self.datapath.find(attachment.ifindex) {
             Ok(Some(chain)) => Ok(chain),
             Ok(None) => {
                 let interface = &attachment.name;
                 if attachment.attached && attachment.ingress == self.datapath.wants_ingress() {
-                    tracing::warn!(interface, "another program removed the hooks: attaching again");
+                    tracing::warn!(
+                        interface,
+                        "another program removed the hooks: attaching again"
+                    );
                 }
                 self.datapath.hook(attachment.ifindex, interface)
             }
@@ -221,11 +259,13 @@ impl Attachments {
 
     /// Removes all programs, links and maps of epguard from the kernel.
     pub fn detach(self) -> Result<Vec<String>> {
-        self.datapath.detach().context("cannot detach; `epguard detach` tries again")
+        self.datapath
+            .detach()
+            .context("cannot detach; `epguard detach` tries again")
     }
 
-    /// Records the result of hooking an interface. A failure at one interface does not end the agent: it is tried
-    /// again.
+    /// Records the result of hooking an interface. A failure at one interface does not end the
+    /// agent: it is tried again.
     fn note(&mut self, mut attachment: Attachment, hooked: Result<Chain>) {
         attachment.waiting = false;
         let name = &attachment.name;
@@ -247,7 +287,12 @@ impl Attachments {
             Ok(chain) => {
                 if chain.before != attachment.before {
                     let before = chain.before.join(", ");
-                    tracing::warn!(interface = name, position = chain.position, before, "not first");
+                    tracing::warn!(
+                        interface = name,
+                        position = chain.position,
+                        before,
+                        "not first"
+                    );
                 }
                 if chain.ingress_error != attachment.ingress_error
                     && let Some(error) = &chain.ingress_error

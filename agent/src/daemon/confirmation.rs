@@ -10,10 +10,12 @@ use epguard_core::state::{State, Trip};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Pending denials that are younger raise no alarm: the slice that follows the pod's end settles them.
+/// Pending denials that are younger raise no alarm: the slice that follows the pod's end settles
+/// them.
 const ALARM_AFTER: Duration = Duration::from_secs(1);
 
-/// Alarms that begin or end at once; others follow at the next ticks. The pods of thousands of Services can die together.
+/// Alarms that begin or end at once; others follow at the next ticks. The pods of thousands of
+/// Services can die together.
 const AT_ONCE: usize = 16;
 
 /// Services whose breaker has tripped.
@@ -35,8 +37,8 @@ impl Confirmation {
         self.alarm(now, state, report);
     }
 
-    /// Carries out the pending denials of a Service (`namespace/name`), or of all Services if none is named; and those that are only
-    /// observed because one was wrong.
+    /// Carries out the pending denials of a Service (`namespace/name`), or of all Services if none
+    /// is named; and those that are only observed because one was wrong.
     pub fn release(&self, now: Duration, state: &mut State, service: &str) {
         let named = args::name(service);
         if named.is_none() && !service.is_empty() {
@@ -55,7 +57,11 @@ impl Confirmation {
             .collect();
         let (begun, ended) = self.changes(trips);
         for (name, trip) in ended {
-            tracing::error!(service = named(&name), held_ms = ms(now, trip.since), "breaker released");
+            tracing::error!(
+                service = named(&name),
+                held_ms = ms(now, trip.since),
+                "breaker released"
+            );
         }
         for (name, trip) in begun {
             tracing::error!(
@@ -67,7 +73,9 @@ impl Confirmation {
                 why = %trip.why,
                 "breaker tripped: these endpoints are only observed until a second list agrees"
             );
-            report.announcer.tripped(now, Subject::service(state, name), &trip);
+            report
+                .announcer
+                .tripped(now, Subject::service(state, name), &trip);
         }
     }
 
@@ -111,16 +119,32 @@ mod tests {
 
     #[test]
     fn of_thousands_of_alarms_a_few_begin_or_end_at_once_and_each_does_once() {
-        let trip = Trip { held: 2, denied: 2, ready_recently: 2, since: Duration::ZERO, why: Why::Half };
+        let trip = Trip {
+            held: 2,
+            denied: 2,
+            ready_recently: 2,
+            since: Duration::ZERO,
+            why: Why::Half,
+        };
         let name = |number: usize| ("shop".into(), format!("web-{number}").as_str().into());
-        let trips = || (0..=2 * AT_ONCE).map(|number| (name(number), trip.clone())).collect();
+        let trips = || {
+            (0..=2 * AT_ONCE)
+                .map(|number| (name(number), trip.clone()))
+                .collect()
+        };
         let mut confirmation = Confirmation::default();
         let mut counts = |trips| {
             let (begun, ended) = confirmation.changes(trips);
             (begun.len(), ended.len())
         };
-        assert_eq!([(); 4].map(|()| counts(trips())), [(AT_ONCE, 0), (AT_ONCE, 0), (1, 0), (0, 0)]);
+        assert_eq!(
+            [(); 4].map(|()| counts(trips())),
+            [(AT_ONCE, 0), (AT_ONCE, 0), (1, 0), (0, 0)]
+        );
         let none = BTreeMap::new;
-        assert_eq!([(); 4].map(|()| counts(none())), [(0, AT_ONCE), (0, AT_ONCE), (0, 1), (0, 0)]);
+        assert_eq!(
+            [(); 4].map(|()| counts(none())),
+            [(0, AT_ONCE), (0, AT_ONCE), (0, 1), (0, 0)]
+        );
     }
 }

@@ -22,7 +22,8 @@ pub enum OnWrongDeny {
     Ignore,
 }
 
-/// The Services that are only observed because a denial was wrong, and the file that has them for the next agent.
+/// The Services that are only observed because a denial was wrong, and the file that has them for
+/// the next agent.
 #[derive(Debug)]
 pub struct Demotions {
     on_wrong_deny: OnWrongDeny,
@@ -31,13 +32,18 @@ pub struct Demotions {
 }
 
 impl Demotions {
-    /// Reads the file. One that does not exist, or cannot be read, holds no Services. Errors: no thread can be started.
+    /// Reads the file. One that does not exist, or cannot be read, holds no Services. Errors: no
+    /// thread can be started.
     pub fn load(run_dir: &Path, on_wrong_deny: OnWrongDeny) -> Result<Self> {
         let path = run_dir.join(DEMOTED);
         let text = fs::read(&path).unwrap_or_default();
         let stored = serde_json::from_slice(&text).unwrap_or_default();
         let file = KeptFile::new(path, "Services with a wrong denial are enforced again")?;
-        Ok(Self { on_wrong_deny, stored, file })
+        Ok(Self {
+            on_wrong_deny,
+            stored,
+            file,
+        })
     }
 
     /// Has the Services of an earlier agent observed only.
@@ -47,8 +53,8 @@ impl Demotions {
         }
     }
 
-    /// Logs the wrong denials, and has their Services observed only if so told, unless no packet was stopped. Without a Service, the
-    /// reason is, on the whole node.
+    /// Logs the wrong denials, and has their Services observed only if so told, unless no packet
+    /// was stopped. Without a Service, the reason is, on the whole node.
     ///
     /// Errors: CONFIG cannot be written.
     pub fn tick(
@@ -59,7 +65,9 @@ impl Demotions {
         names: &Names,
     ) -> Result<()> {
         for finding in state.take_findings() {
-            let cost = finding.cost().filter(|_| self.on_wrong_deny == OnWrongDeny::Observe);
+            let cost = finding
+                .cost()
+                .filter(|_| self.on_wrong_deny == OnWrongDeny::Observe);
             log(state, names, &finding, cost);
             match cost {
                 Some(Cost::Service(service)) => state.demote(now, service),
@@ -77,7 +85,11 @@ impl Demotions {
 
 fn log(state: &State, names: &Names, finding: &Finding, cost: Option<Cost<'_>>) {
     let pod = |uid| names.text(state, uid);
-    let Finding { case, packets, evidence } = finding;
+    let Finding {
+        case,
+        packets,
+        evidence,
+    } = finding;
     let evidence = match evidence {
         Evidence::HeldUnpublished(uid) => format!("{} held the IP without showing it", pod(*uid)),
         Evidence::MeantIsAlive => "the pod that was meant is alive".to_owned(),

@@ -4,7 +4,8 @@ use crate::shared::clock::Clocks;
 use epguard_core::freshness::Freshness;
 use std::time::Duration;
 
-/// Consecutive checks that find the lease over before the agent logs it: the first confirmations need a moment.
+/// Consecutive checks that find the lease over before the agent logs it: the first confirmations
+/// need a moment.
 const PATIENCE: u32 = 2;
 
 /// The deadline in the kernel, and the view that it depends on. Times are `CLOCK_BOOTTIME`.
@@ -44,7 +45,11 @@ impl Lease {
 
     /// Takes over a deadline that an earlier process has written.
     pub fn inheriting(self, deadline: Duration) -> Self {
-        Self { deadline, is_inherited: true, ..self }
+        Self {
+            deadline,
+            is_inherited: true,
+            ..self
+        }
     }
 
     /// The end of the lease: after it nothing is denied.
@@ -57,8 +62,8 @@ impl Lease {
         self.lost
     }
 
-    /// Counts and logs that the lease has ended while there were denials, even if it is renewed at once. Call it before
-    /// [`Lease::renew`], with whether there are denials.
+    /// Counts and logs that the lease has ended while there were denials, even if it is renewed at
+    /// once. Call it before [`Lease::renew`], with whether there are denials.
     pub fn check(&mut self, now: Duration, denies: bool) {
         if self.ran && denies && self.deadline <= now {
             self.lost += 1;
@@ -67,7 +72,9 @@ impl Lease {
             let unchecked = now.saturating_sub(self.clocks.boot);
             tracing::warn!(
                 watch = watch.map(tracing::field::display),
-                age_s = as_of.flatten().map(|as_of| now.saturating_sub(as_of).as_secs()),
+                age_s = as_of
+                    .flatten()
+                    .map(|as_of| now.saturating_sub(as_of).as_secs()),
                 unchecked_ms = u64::try_from(unchecked.as_millis()).unwrap_or(u64::MAX),
                 "lease lost: packets to denied endpoints pass. The view is too old (age_s), the agent stood still \
                  (unchecked_ms), a fact waited for a second, or the clocks jumped"
@@ -76,11 +83,13 @@ impl Lease {
         self.is_needed = denies;
     }
 
-    /// The deadline to write into the kernel, if it has to change: `length` from now, but never later than the
-    /// deadline of the view. Call it only when everything that came before the proofs is in the maps.
+    /// The deadline to write into the kernel, if it has to change: `length` from now, but never
+    /// later than the deadline of the view. Call it only when everything that came before the
+    /// proofs is in the maps.
     ///
-    /// The lease ends at once if the clocks jump, if `is_unread` (a fact has waited for long), if not everything is listed and judged
-    /// (`synced`), and if a proof that the view depends on is void. What an earlier process granted stands until the first own lease.
+    /// The lease ends at once if the clocks jump, if `is_unread` (a fact has waited for long), if
+    /// not everything is listed and judged (`synced`), and if a proof that the view depends on is
+    /// void. What an earlier process granted stands until the first own lease.
     pub fn renew(&mut self, clocks: Clocks, synced: bool, is_unread: bool) -> Option<Duration> {
         let jump = clocks.jumped_since(&self.clocks);
         self.clocks = clocks;
@@ -110,7 +119,8 @@ impl Lease {
         (ended || renewed).then_some(granted)
     }
 
-    /// Logs once that the lease is over while there are denials, and once that it is back. Call it regularly.
+    /// Logs once that the lease is over while there are denials, and once that it is back. Call it
+    /// regularly.
     pub fn log(&mut self, now: Duration, denies: bool) {
         let lost = denies && self.deadline <= now;
         if lost {
@@ -119,7 +129,9 @@ impl Lease {
                 let (watch, as_of) = self.view.least_fresh().unzip();
                 tracing::warn!(
                     watch = watch.map(tracing::field::display),
-                    age_s = as_of.flatten().map(|as_of| now.saturating_sub(as_of).as_secs()),
+                    age_s = as_of
+                        .flatten()
+                        .map(|as_of| now.saturating_sub(as_of).as_secs()),
                     "lease lost: the view is too old, so every packet passes"
                 );
             }
@@ -129,7 +141,8 @@ impl Lease {
     }
 }
 
-/// How often to check leases and views of this length: often enough that the delay of one check does not matter.
+/// How often to check leases and views of this length: often enough that the delay of one check
+/// does not matter.
 pub fn period(lease: Duration, max_age: Duration) -> Duration {
     (lease.min(max_age) / 12).clamp(Duration::from_millis(100), Duration::from_secs(1))
 }
@@ -145,7 +158,11 @@ mod tests {
     }
 
     fn at(seconds: u64) -> Clocks {
-        Clocks { boot: s(seconds), monotonic: s(seconds), real: s(1_000_000 + seconds) }
+        Clocks {
+            boot: s(seconds),
+            monotonic: s(seconds),
+            real: s(1_000_000 + seconds),
+        }
     }
 
     /// A lease of 15 s on a view that may be 30 s old and was listed at second 100.
@@ -179,7 +196,11 @@ mod tests {
             if let Some(watch) = proven {
                 lease.view.proven(watch, s(at_second), Confirmation);
             }
-            assert_eq!(lease.renew(at(at_second), synced, false), deadline.map(s), "at {at_second} s");
+            assert_eq!(
+                lease.renew(at(at_second), synced, false),
+                deadline.map(s),
+                "at {at_second} s"
+            );
         }
     }
 
@@ -187,9 +208,15 @@ mod tests {
     fn a_clock_jump_ends_the_lease_at_once_and_only_fresh_proofs_restore_it() {
         let mut lease = lease();
         lease.renew(at(100), true, false);
-        let paused = Clocks { real: s(1_000_200), ..at(101) };
+        let paused = Clocks {
+            real: s(1_000_200),
+            ..at(101)
+        };
         assert_eq!(lease.renew(paused, true, false), Some(s(0)));
-        let later = |seconds: u64| Clocks { real: s(1_000_099 + seconds), ..at(seconds) };
+        let later = |seconds: u64| Clocks {
+            real: s(1_000_099 + seconds),
+            ..at(seconds)
+        };
         lease.view.proven(Pods, s(102), Confirmation);
         assert_eq!(lease.renew(later(102), true, false), None);
         lease.view.proven(Nodes, s(102), Confirmation);
@@ -208,16 +235,36 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_process_granted_stands_until_the_first_own_lease_but_no_fact_waits_for_a_second() {
+    fn what_an_earlier_process_granted_stands_until_the_first_own_lease_but_no_fact_waits_for_a_second()
+     {
         let inheriting = || lease().inheriting(s(110));
         let mut patient = inheriting();
         assert_eq!(patient.renew(at(101), false, false), None);
-        assert_eq!(patient.renew(at(102), true, false), None, "more than half is left");
+        assert_eq!(
+            patient.renew(at(102), true, false),
+            None,
+            "more than half is left"
+        );
         assert_eq!(patient.renew(at(103), true, false), Some(s(118)));
-        assert_eq!(patient.renew(at(104), false, false), Some(s(0)), "it starts over");
-        assert_eq!(inheriting().renew(at(101), false, true), Some(s(0)), "a fact waits");
-        let paused = Clocks { real: s(1_000_200), ..at(101) };
-        assert_eq!(inheriting().renew(paused, false, false), Some(s(0)), "the clocks jumped");
+        assert_eq!(
+            patient.renew(at(104), false, false),
+            Some(s(0)),
+            "it starts over"
+        );
+        assert_eq!(
+            inheriting().renew(at(101), false, true),
+            Some(s(0)),
+            "a fact waits"
+        );
+        let paused = Clocks {
+            real: s(1_000_200),
+            ..at(101)
+        };
+        assert_eq!(
+            inheriting().renew(paused, false, false),
+            Some(s(0)),
+            "the clocks jumped"
+        );
     }
 
     #[test]
@@ -232,7 +279,11 @@ mod tests {
             lease.lost()
         };
         assert_eq!(at_second(110, false, true), 0);
-        assert_eq!(at_second(140, true, true), 0, "nothing was denied when it ended");
+        assert_eq!(
+            at_second(140, true, true),
+            0,
+            "nothing was denied when it ended"
+        );
         assert_eq!(at_second(150, true, true), 0);
         assert_eq!(at_second(170, true, true), 1, "the agent stood still");
         assert_eq!(at_second(171, true, true), 1);
@@ -251,9 +302,12 @@ mod tests {
         let mut lease = Lease::new(view, s(15), at(100));
         let (mut answers, mut left) = (Vec::new(), Vec::new());
         for second in 100..400 {
-            for (asked, _) in answers.extract_if(.., |(_, answered)| *answered <= second).collect::<Vec<_>>()
+            for (asked, _) in answers
+                .extract_if(.., |(_, answered)| *answered <= second)
+                .collect::<Vec<_>>()
             {
-                // It was sent a moment later, so that the next one is asked for at the tick after it is due.
+                // It was sent a moment later, so that the next one is asked for at the tick after
+                // it is due.
                 let sent = s(asked) + Duration::from_millis(1);
                 lease.view.proven(Pods, sent, Confirmation);
             }

@@ -1,15 +1,18 @@
-//! Returns memory that only the start, or a whole list, needed: of the C library's allocator, and of the executable itself.
+//! Returns memory that only the start, or a whole list, needed: of the C library's allocator, and
+//! of the executable itself.
 
 use nix::libc::{self, MADV_DONTNEED, PF_W, PT_LOAD, c_int, c_void, dl_phdr_info, madvise};
 use std::{ptr, slice};
 
-/// Blocks of so many octets have pages of their own, and so much may stay free at the end of the heap.
+/// Blocks of so many octets have pages of their own, and so much may stay free at the end of the
+/// heap.
 #[cfg(target_env = "gnu")]
 const LIMIT: i32 = 128 * 1024;
 
-/// Makes the allocator return what a whole list took for a moment. glibc begins with these limits, and raises both with
-/// each large block that is freed (mallopt(3)): the tables of a list would then stay in the heap. All threads share one heap: what
-/// the watches allocate, the agent's loop frees.
+/// Makes the allocator return what a whole list took for a moment. glibc begins with these limits,
+/// and raises both with each large block that is freed (mallopt(3)): the tables of a list would
+/// then stay in the heap. All threads share one heap: what the watches allocate, the agent's loop
+/// frees.
 #[cfg(target_env = "gnu")]
 pub(super) fn return_memory() {
     // SAFETY: sets numbers of the allocator; an unknown one is ignored.
@@ -26,8 +29,8 @@ pub(super) const fn return_memory() {}
 
 const PAGE: usize = 4096;
 
-/// Gives back the pages of the executable: most of them were needed for the start alone. The kernel maps those again that are used
-/// again, from its cache.
+/// Gives back the pages of the executable: most of them were needed for the start alone. The kernel
+/// maps those again that are used again, from its cache.
 pub(super) fn return_pages() {
     // SAFETY: the callback takes what this function passes on, and its data is not used.
     unsafe { libc::dl_iterate_phdr(Some(return_those_of), ptr::null_mut()) };
@@ -55,7 +58,8 @@ unsafe extern "C" fn return_those_of(info: *mut dl_phdr_info, _: usize, _: *mut 
         let size = usize::try_from(header.p_memsz).unwrap_or(0);
         let end = (begin + size) / PAGE * PAGE;
         let begin = begin / PAGE * PAGE;
-        // SAFETY: no code writes to these pages, so they are as in the file, from which the kernel maps them again.
+        // SAFETY: no code writes to these pages, so they are as in the file, from which the kernel
+        // maps them again.
         unsafe { madvise(begin as *mut c_void, end - begin, MADV_DONTNEED) };
     }
     1
@@ -67,7 +71,10 @@ mod tests {
 
     fn resident() -> u64 {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
-        let line = status.lines().find(|line| line.starts_with("RssFile:")).unwrap();
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("RssFile:"))
+            .unwrap();
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
 

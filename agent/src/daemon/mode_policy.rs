@@ -1,7 +1,9 @@
-//! The modes in force on this node: those of its own flags, or those of the mode policy's `ConfigMap`. Pure.
+//! The modes in force on this node: those of its own flags, or those of the mode policy's
+//! `ConfigMap`. Pure.
 //!
-//! An agent that starts keeps what an earlier one took from the `ConfigMap`, or each restart would be a gap. A policy is applied only when it changes. So a mode that an operator sets on one node (`epguard mode`) stays until
-//! then.
+//! An agent that starts keeps what an earlier one took from the `ConfigMap`, or each restart would
+//! be a gap. A policy is applied only when it changes. So a mode that an operator sets on one node
+//! (`epguard mode`) stays until then.
 
 use crate::shared::status::ModeSource;
 use epguard_common::{Config, Mode, Reason, ReasonModes};
@@ -42,17 +44,31 @@ pub struct Modes {
 }
 
 impl NodeModes {
-    /// The modes before the `ConfigMap` is read. `pinned` is CONFIG as an earlier agent left it, all-zero if there was none, and shows
-    /// whether it took its modes from the `ConfigMap`; if not, the lower ones count, for an operator may have lowered either.
+    /// The modes before the `ConfigMap` is read. `pinned` is CONFIG as an earlier agent left it,
+    /// all-zero if there was none, and shows whether it took its modes from the `ConfigMap`; if
+    /// not, the lower ones count, for an operator may have lowered either.
     pub fn new(config_map: Option<Name>, flags: (Mode, ReasonModes), pinned: &Config) -> Self {
-        let flags = Modes { mode: flags.0, reasons: flags.1, source: ModeSource::Flags };
-        let earlier = Modes { mode: pinned.mode, reasons: pinned.configured, source: ModeSource::Pinned };
+        let flags = Modes {
+            mode: flags.0,
+            reasons: flags.1,
+            source: ModeSource::Flags,
+        };
+        let earlier = Modes {
+            mode: pinned.mode,
+            reasons: pinned.configured,
+            source: ModeSource::Pinned,
+        };
         let in_force = match config_map {
             Some(_) if pinned.from_config_map != 0 => earlier,
             Some(_) if *pinned != Config::default() => flags.lower(earlier),
             _ => flags,
         };
-        Self { flags, config_map, answer: Answer::None, in_force }
+        Self {
+            flags,
+            config_map,
+            answer: Answer::None,
+            in_force,
+        }
     }
 
     /// Takes in the content of the `ConfigMap`, or its deletion.
@@ -87,14 +103,15 @@ impl NodeModes {
         self.in_force
     }
 
-    /// Why the `ConfigMap` is not in force, or only in part; in one line. `set` is CONFIG, if it can be read: `epguard mode` may
-    /// have changed it.
+    /// Why the `ConfigMap` is not in force, or only in part; in one line. `set` is CONFIG, if it
+    /// can be read: `epguard mode` may have changed it.
     pub fn problem(&self, set: Option<&Config>) -> Option<String> {
         let name = named(self.config_map.as_ref()?);
         match &self.answer {
-            Answer::None | Answer::Doubt => {
-                Some(format!("ConfigMap {name} was not read yet; modes until then: {}", self.in_force.source))
-            }
+            Answer::None | Answer::Doubt => Some(format!(
+                "ConfigMap {name} was not read yet; modes until then: {}",
+                self.in_force.source
+            )),
             Answer::Refused => Some(format!(
                 "the API server refuses ConfigMap {name}; modes until it can be read: {}",
                 self.in_force.source
@@ -104,7 +121,9 @@ impl NodeModes {
                 let applied = (self.in_force.mode, self.in_force.reasons);
                 let is_by_hand = set.is_some_and(|set| (set.mode, set.configured) != applied);
                 let error = read.errors.first().map(|error| {
-                    format!("ConfigMap {name}: {error}; only its keys that lower a mode are applied")
+                    format!(
+                        "ConfigMap {name}: {error}; only its keys that lower a mode are applied"
+                    )
                 });
                 let by_hand = || format!("a mode was set by hand, until ConfigMap {name} changes");
                 error.or_else(|| is_by_hand.then(by_hand))
@@ -114,7 +133,10 @@ impl NodeModes {
 
     fn wanted(&self, canary: bool) -> Modes {
         let lowest = match self.in_force.source {
-            ModeSource::Pinned => Modes { source: ModeSource::Lower, ..self.in_force.lower(self.flags) },
+            ModeSource::Pinned => Modes {
+                source: ModeSource::Lower,
+                ..self.in_force.lower(self.flags)
+            },
             _ => self.in_force,
         };
         let read = match &self.answer {
@@ -135,14 +157,22 @@ impl NodeModes {
                     *own = *mode;
                 }
             }
-            Modes { mode, reasons, source }
+            Modes {
+                mode,
+                reasons,
+                source,
+            }
         };
         if read.errors.is_empty() {
             return asked(self.flags);
         }
         let asked = asked(lowest);
         let lowered = lowest.lower(asked);
-        let source = if lowered == lowest { lowest.source } else { asked.source };
+        let source = if lowered == lowest {
+            lowest.source
+        } else {
+            asked.source
+        };
         Modes { source, ..lowered }
     }
 }
@@ -152,7 +182,9 @@ impl Modes {
     fn lower(mut self, mut other: Self) -> Self {
         self.mode = self.mode.lower(other.mode);
         for reason in Reason::TO_DENY {
-            if let (Some(own), Some(other)) = (self.reasons.get_mut(reason), other.reasons.get_mut(reason)) {
+            if let (Some(own), Some(other)) =
+                (self.reasons.get_mut(reason), other.reasons.get_mut(reason))
+            {
                 *own = own.lower(*other);
             }
         }

@@ -1,5 +1,6 @@
-//! The thread that attaches programs, and looks at what other programs of the node do. Its calls wait for locks of the kernel that
-//! others may hold for seconds (RTNL). So it is not the thread of the loop, which has a lease to renew.
+//! The thread that attaches programs, and looks at what other programs of the node do. Its calls
+//! wait for locks of the kernel that others may hold for seconds (RTNL). So it is not the thread of
+//! the loop, which has a lease to renew.
 //!
 //! ```text
 //! netlink -> router -> NodeEvent -> the loop (facts, roles)
@@ -46,7 +47,8 @@ pub struct Snapshot {
     pub event: u64,
     /// The selected interfaces, ascending.
     pub interfaces: Vec<Interface>,
-    /// Interfaces at which packets may enter the stack in the name of an endpoint, each with the number of the event that announced it.
+    /// Interfaces at which packets may enter the stack in the name of an endpoint, each with the
+    /// number of the event that announced it.
     pub entrances: BTreeMap<u32, u64>,
     /// Where they may not, and why.
     pub unanswered: Vec<Unanswered>,
@@ -54,10 +56,11 @@ pub struct Snapshot {
     pub settled: bool,
     /// The socket load balancer of the node.
     pub socket_lb: SocketLb,
-    /// Whether it was told that flows are redirected, and every selected interface has the ingress hook, as far as events were carried
-    /// out.
+    /// Whether it was told that flows are redirected, and every selected interface has the ingress
+    /// hook, as far as events were carried out.
     pub translates_replies: bool,
-    /// Whether every packet of a call that it translates meets a hook, as far as events were carried out.
+    /// Whether every packet of a call that it translates meets a hook, as far as events were
+    /// carried out.
     pub hooks_everywhere: bool,
     /// What records the Service that packets were aimed at.
     pub translators: Translators,
@@ -75,7 +78,8 @@ pub struct Interface {
 /// What records the Service that packets were aimed at.
 #[derive(Debug, Clone, Default)]
 pub struct Translators {
-    /// Where a conntrack entry lies in `struct nf_conn`: 0 if it cannot be known, none while that is looked for.
+    /// Where a conntrack entry lies in `struct nf_conn`: 0 if it cannot be known, none while that
+    /// is looked for.
     pub entry_at: Option<u32>,
     /// Whether Cilium's maps are looked up.
     pub cilium: bool,
@@ -90,13 +94,21 @@ impl Snapshot {
     pub fn require_hook(&self) -> Result<()> {
         let mut interfaces = self.interfaces.iter();
         let error = interfaces.find_map(|interface| interface.shown.error.as_deref());
-        match error.filter(|_| !self.interfaces.iter().any(|interface| interface.shown.attached)) {
-            Some(first) => bail!("no interface can be hooked, so nothing would be enforced: {first}"),
+        match error.filter(|_| {
+            !self
+                .interfaces
+                .iter()
+                .any(|interface| interface.shown.attached)
+        }) {
+            Some(first) => {
+                bail!("no interface can be hooked, so nothing would be enforced: {first}")
+            }
             None => Ok(()),
         }
     }
 
-    /// Errors: this kernel shows no record of any translator, so that no denial of a Service could be enforced.
+    /// Errors: this kernel shows no record of any translator, so that no denial of a Service could
+    /// be enforced.
     pub fn require_record(&self) -> Result<()> {
         match &self.translators.unreadable {
             Some(why) => bail!("nothing would be enforced, as no packet shows its Service: {why}"),
@@ -128,7 +140,8 @@ pub struct NodeThread {
 }
 
 impl NodeThread {
-    /// Starts the thread. The receiver gets the work back once the thread ends, or the error that ended it.
+    /// Starts the thread. The receiver gets the work back once the thread ends, or the error that
+    /// ended it.
     pub fn start<W: Work>(work: W) -> Result<(Self, oneshot::Receiver<Result<W>>)> {
         let (orders, ordered) = channel();
         let seen = Arc::new(work.snapshot());
@@ -140,7 +153,15 @@ impl NodeThread {
             .spawn(run)
             .context("cannot start a thread for the hooks")?;
         let asked = Instant::now();
-        let thread = Self { orders, snapshots, seen, ticks: 0, asked, is_late: false, redirects: false };
+        let thread = Self {
+            orders,
+            snapshots,
+            seen,
+            ticks: 0,
+            asked,
+            is_late: false,
+            redirects: false,
+        };
         Ok((thread, ended))
     }
 
@@ -160,12 +181,15 @@ impl NodeThread {
         if self.is_late && self.is_idle() {
             self.is_late = false;
             let seconds = self.asked.elapsed().as_secs();
-            tracing::info!(seconds, "the kernel has answered: interfaces are hooked again as they appear");
+            tracing::info!(
+                seconds,
+                "the kernel has answered: interfaces are hooked again as they appear"
+            );
         }
     }
 
-    /// Orders the periodic work, if the loop has written the result of the last one: what the thread does to a socket load
-    /// balancer's hooks needs that.
+    /// Orders the periodic work, if the loop has written the result of the last one: what the
+    /// thread does to a socket load balancer's hooks needs that.
     pub fn tick(&mut self) {
         if self.is_idle() {
             self.ticks += 1;
@@ -199,7 +223,11 @@ impl NodeThread {
     }
 }
 
-fn run<W: Work>(mut work: W, orders: &Receiver<Order>, show: &watch::Sender<Arc<Snapshot>>) -> Result<W> {
+fn run<W: Work>(
+    mut work: W,
+    orders: &Receiver<Order>,
+    show: &watch::Sender<Arc<Snapshot>>,
+) -> Result<W> {
     while let Ok(order) = orders.recv() {
         if matches!(order, Order::End) {
             break;

@@ -62,13 +62,29 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let mut translators = Translators::new(&nfct, &args.cilium_maps, &args.pins.pin_dir);
     translators.follow()?;
     let flags = (args.mode, args.reasons.modes());
-    let node_modes = NodeModes::new(args.fleet_config.clone(), flags, &writer.config.read_config()?);
-    let Modes { mode, reasons, source } = node_modes.in_force();
-    writer.config.configure(mode, reasons, source.is_config_map())?;
+    let node_modes = NodeModes::new(
+        args.fleet_config.clone(),
+        flags,
+        &writer.config.read_config()?,
+    );
+    let Modes {
+        mode,
+        reasons,
+        source,
+    } = node_modes.in_force();
+    writer
+        .config
+        .configure(mode, reasons, source.is_config_map())?;
     let (actions, limits) = (args.actions.actions(), args.actions.limits());
     let capture = args.actions.capture()?.map_or(Ok(0), interface_number)?;
     let debug = args.debug_datapath.into();
-    writer.config.change(|config| Config { actions, limits, capture, debug, ..config })?;
+    writer.config.change(|config| Config {
+        actions,
+        limits,
+        capture,
+        debug,
+        ..config
+    })?;
     let mut events = Events::new(&mut datapath.ebpf)?;
     if args.debug_datapath {
         tokio::spawn(crate::daemon::report::ring_buffer::log(&mut datapath.ebpf)?);
@@ -77,7 +93,8 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let (sender, messages) = mpsc::channel(BACKLOG);
     let (watches, announcer) = use_api(&api, client, &args, &sender);
     let attachments = Attachments::new(datapath, args.selection(), args.clsact_delay);
-    let (node_thread, mut hooks_ended) = NodeThread::start(NodeWork::new(attachments, translators))?;
+    let (node_thread, mut hooks_ended) =
+        NodeThread::start(NodeWork::new(attachments, translators))?;
     let (announce, events_of_node) = mpsc::channel(BACKLOG);
     let (to_loop, node_events) = mpsc::channel(BACKLOG);
     node.spawn(route(events_of_node, node_thread.orders(), to_loop));
@@ -85,7 +102,11 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let mut follow = node.spawn(netlink::follow(announce.clone()));
     let (ask, questions) = mpsc::channel(1);
     let (probe, probes) = mpsc::channel(1);
-    let metrics = metrics::serve(metrics_listener, Pages::Metrics(args.pins.pin_dir.clone()), ask.clone());
+    let metrics = metrics::serve(
+        metrics_listener,
+        Pages::Metrics(args.pins.pin_dir.clone()),
+        ask.clone(),
+    );
     let health = metrics::serve(health_listener, Pages::Health, probe);
     let serve = status::serve(&args.run.run_dir, ask);
     tokio::pin!(metrics, health, serve);
@@ -94,7 +115,15 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     let demotions = Demotions::load(&args.run.run_dir, args.on_wrong_deny)?;
     let state = state(&args, &writer, &names, &demotions);
     let report = (Report::new(names, announcer), demotions);
-    let agent = Agent::new(state, writer, report, node_thread, (watches, pace), node_modes, &args);
+    let agent = Agent::new(
+        state,
+        writer,
+        report,
+        node_thread,
+        (watches, pace),
+        node_modes,
+        &args,
+    );
     // The loop's future stays small.
     let mut agent = Box::new(agent);
     agent.on_snapshot()?;
@@ -136,7 +165,9 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     }
     if args.detach_on_exit {
         agent.end();
-        let work = hooks_ended.await.context("the thread of the hooks ended")??;
+        let work = hooks_ended
+            .await
+            .context("the thread of the hooks ended")??;
         let removed = work.detach()?.len() + run_dir::clear(&args.run.run_dir).len();
         tracing::info!(removed, "stopped and detached; nothing is denied any more");
     } else {
@@ -145,10 +176,12 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     Ok(())
 }
 
-/// Starts a thread for what keeps one busy or waits, as the loop has a lease to renew meanwhile: TLS and JSON of large lists take
-/// long, and the kernel answers netlink only once other programs' changes of the network are done.
+/// Starts a thread for what keeps one busy or waits, as the loop has a lease to renew meanwhile:
+/// TLS and JSON of large lists take long, and the kernel answers netlink only once other programs'
+/// changes of the network are done.
 ///
-/// It runs what is spawned on the handle until the process ends; if it ends before, the receiver fails.
+/// It runs what is spawned on the handle until the process ends; if it ends before, the receiver
+/// fails.
 fn start_thread(name: &str) -> Result<(Handle, oneshot::Receiver<()>)> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -170,15 +203,25 @@ fn start_thread(name: &str) -> Result<(Handle, oneshot::Receiver<()>)> {
 /// The client, made on the thread that its requests are sent from.
 async fn connect(api: &Handle, kubeconfig: Option<PathBuf>, pace: Pace) -> Result<Client> {
     let client = async move { Ok(pace.client(client::client(kubeconfig.as_deref(), None).await?)) };
-    api.spawn(client).await.context("the thread of the watches ended")?
+    api.spawn(client)
+        .await
+        .context("the thread of the watches ended")?
 }
 
 /// Starts what uses the API, on its thread.
-fn use_api(api: &Handle, client: Client, args: &AgentArgs, sender: &Sender<Message>) -> (Watches, Announcer) {
+fn use_api(
+    api: &Handle,
+    client: Client,
+    args: &AgentArgs,
+    sender: &Sender<Message>,
+) -> (Watches, Announcer) {
     let _on_its_thread = api.enter();
     let own = (args.node_name.as_str(), args.fleet_config.as_ref());
     let watches = watch::start((&client, boot), own, sender);
-    (watches, Announcer::start(client, args.node_name.clone(), args.api.events))
+    (
+        watches,
+        Announcer::start(client, args.node_name.clone(), args.api.events),
+    )
 }
 
 fn warn_of_old_flags(args: &AgentArgs) {
@@ -213,7 +256,11 @@ fn load(args: &AgentArgs, nfct_at: u32) -> Result<Datapath> {
 /// Where a socket load balancer may be; `None` on a node without cgroup2, where none can be.
 fn cgroup(given: Option<&Path>) -> Result<Option<PathBuf>> {
     if let Some(given) = given {
-        ensure!(given.is_dir(), "--cgroup {}: no such directory", given.display());
+        ensure!(
+            given.is_dir(),
+            "--cgroup {}: no such directory",
+            given.display()
+        );
     }
     let found = find_cgroup2(given);
     if found.is_none() {
@@ -224,8 +271,13 @@ fn cgroup(given: Option<&Path>) -> Result<Option<PathBuf>> {
 
 /// The state at the start, restored from the pinned maps; it holds until everything is listed.
 fn state(args: &AgentArgs, writer: &Writer, names: &Names, demotions: &Demotions) -> State {
-    let settings = Settings { node: args.node_name.clone(), ipam: args.ipam, ranges: args.ranges.ranges() };
-    let mut state = State::with_numbers(settings, Numbers::after(writer.view.written().last_service));
+    let settings = Settings {
+        node: args.node_name.clone(),
+        ipam: args.ipam,
+        ranges: args.ranges.ranges(),
+    };
+    let mut state =
+        State::with_numbers(settings, Numbers::after(writer.view.written().last_service));
     state.restore(writer.restored().clone());
     state.know_names(names.known().clone());
     demotions.restore(boot(), &mut state);
@@ -251,10 +303,19 @@ fn lock(directory: &Path) -> Result<File> {
     let path = directory.join(run_dir::LOCK);
     // Not through a link, and of another file nothing is removed.
     let mut options = File::options();
-    let options = options.write(true).create(true).truncate(false).custom_flags(libc::O_NOFOLLOW);
-    let file = options.open(&path).with_context(|| format!("cannot write {}", path.display()))?;
+    let options = options
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .custom_flags(libc::O_NOFOLLOW);
+    let file = options
+        .open(&path)
+        .with_context(|| format!("cannot write {}", path.display()))?;
     file.try_lock().with_context(|| {
-        format!("another epguard agent holds {}: stop it, or give another --run-dir", path.display())
+        format!(
+            "another epguard agent holds {}: stop it, or give another --run-dir",
+            path.display()
+        )
     })?;
     Ok(file)
 }

@@ -27,7 +27,10 @@ pub enum LogFormat {
 pub fn init(format: LogFormat, datapath: bool) -> anyhow::Result<()> {
     let directives = std::env::var("RUST_LOG").unwrap_or_default();
     let filter = filter(&directives, datapath)?;
-    let (writer, ansi) = (BoxMakeWriter::new(recent::stderr), std::io::stderr().is_terminal());
+    let (writer, ansi) = (
+        BoxMakeWriter::new(recent::stderr),
+        std::io::stderr().is_terminal(),
+    );
     let logging = subscriber(format, filter, writer, ansi);
     logging.try_init().context("logging is set up already")
 }
@@ -39,7 +42,10 @@ fn filter(directives: &str, datapath: bool) -> anyhow::Result<EnvFilter> {
     })?;
     // The watches already report the client's errors, once and with the remedy.
     let of_client = (!directives.contains("kube_client")).then_some("kube_client=off");
-    for directive in of_client.into_iter().chain(datapath.then_some("epguard_ebpf=trace")) {
+    for directive in of_client
+        .into_iter()
+        .chain(datapath.then_some("epguard_ebpf=trace"))
+    {
         filter = filter.add_directive(directive.parse().context("a log filter of epguard's own")?);
     }
     Ok(filter)
@@ -47,8 +53,16 @@ fn filter(directives: &str, datapath: bool) -> anyhow::Result<EnvFilter> {
 
 type Subscriber = Box<dyn tracing::Subscriber + Send + Sync>;
 
-fn subscriber(format: LogFormat, filter: EnvFilter, writer: BoxMakeWriter, ansi: bool) -> Subscriber {
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(ansi);
+fn subscriber(
+    format: LogFormat,
+    filter: EnvFilter,
+    writer: BoxMakeWriter,
+    ansi: bool,
+) -> Subscriber {
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(writer)
+        .with_ansi(ansi);
     match format {
         LogFormat::Text => Box::new(builder.finish()),
         LogFormat::Json => Box::new(builder.json().flatten_event(true).finish()),
@@ -86,7 +100,10 @@ mod tests {
     #[test]
     fn records_of_the_datapath_below_info_appear_only_when_asked_for() {
         let record = || tracing::trace!(target: "epguard_ebpf", "packet");
-        assert_eq!(logged(LogFormat::Text, filter("", false).unwrap(), record), "");
+        assert_eq!(
+            logged(LogFormat::Text, filter("", false).unwrap(), record),
+            ""
+        );
         let text = logged(LogFormat::Text, filter("", true).unwrap(), record);
         assert!(text.contains("packet"), "{text}");
     }
@@ -94,6 +111,9 @@ mod tests {
     #[test]
     fn a_bad_filter_names_the_variable_and_an_example() {
         let error = filter("epguard=loud", false).unwrap_err().to_string();
-        assert!(error.contains("RUST_LOG=\"epguard=loud\"") && error.contains("RUST_LOG=info"), "{error}");
+        assert!(
+            error.contains("RUST_LOG=\"epguard=loud\"") && error.contains("RUST_LOG=info"),
+            "{error}"
+        );
     }
 }

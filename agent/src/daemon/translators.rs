@@ -1,4 +1,5 @@
-//! Follows what translates Services on this node, so that the programs read its records: netfilter's conntrack, and Cilium's maps.
+//! Follows what translates Services on this node, so that the programs read its records:
+//! netfilter's conntrack, and Cilium's maps.
 
 use crate::daemon::node_thread;
 use crate::kernel::cilium::Cilium;
@@ -18,7 +19,8 @@ const SETTINGS: Duration = Duration::from_secs(10);
 /// How long packets with an unreadable entry are shown.
 const SHOWN: Duration = Duration::from_mins(10);
 
-/// `NFT_MSG_GETFLOWTABLE` of `NFNL_SUBSYS_NFTABLES` in `linux/netfilter/nf_tables.h`, and attributes of its answer.
+/// `NFT_MSG_GETFLOWTABLE` of `NFNL_SUBSYS_NFTABLES` in `linux/netfilter/nf_tables.h`, and
+/// attributes of its answer.
 const GET_FLOWTABLE: u16 = 0x0a17;
 const TABLE: u16 = 1;
 const NAME: u16 = 2;
@@ -42,7 +44,8 @@ pub struct Translators {
 }
 
 impl Translators {
-    /// Nothing is known yet. `nfct`: whether the programs find the entry of a packet. `cilium`: where Cilium pins its maps.
+    /// Nothing is known yet. `nfct`: whether the programs find the entry of a packet. `cilium`:
+    /// where Cilium pins its maps.
     pub fn new(nfct: &Result<u32>, cilium: &Path, pin_dir: &Path) -> Self {
         Self {
             kernel: nfct.as_ref().err().map(|error| format!("{error:#}")),
@@ -79,10 +82,17 @@ impl Translators {
         }
         self.is_on_cilium = self.cilium.follow(Instant::now())?;
         let now = Instant::now();
-        if self.read.is_none_or(|read| now.duration_since(read) >= SETTINGS) {
+        if self
+            .read
+            .is_none_or(|read| now.duration_since(read) >= SETTINGS)
+        {
             self.read = Some(now);
             self.settings = settings();
-            let count = maps::packets(&self.pin_dir, Reason::Nothing, Outcome::UnreadableConnection);
+            let count = maps::packets(
+                &self.pin_dir,
+                Reason::Nothing,
+                Outcome::UnreadableConnection,
+            );
             self.count_unreadable(count, now);
         }
         Ok(())
@@ -97,7 +107,8 @@ impl Translators {
     }
 
     fn shows_unreadable(&self, now: Instant) -> bool {
-        self.last_unreadable.is_some_and(|last| now.duration_since(last) < SHOWN)
+        self.last_unreadable
+            .is_some_and(|last| now.duration_since(last) < SHOWN)
     }
 
     /// What was found, beside a socket load balancer or without.
@@ -124,13 +135,19 @@ impl Translators {
         } else if !conntrack && !has_other {
             add(Cause::NotLoaded, "the module nf_conntrack is not loaded");
         }
-        self.cilium.problems().for_each(|problem| add(Cause::Cilium, problem));
+        self.cilium
+            .problems()
+            .for_each(|problem| add(Cause::Cilium, problem));
         if self.shows_unreadable(Instant::now()) {
             let count = self.unreadable.unwrap_or_default();
             add(Cause::Unreadable, &format!("{count} packets"));
         }
         gaps.extend(self.settings.iter().cloned());
-        Shown { conntrack, cilium: self.cilium.names().map(Into::into).collect(), gaps }
+        Shown {
+            conntrack,
+            cilium: self.cilium.names().map(Into::into).collect(),
+            gaps,
+        }
     }
 }
 
@@ -140,27 +157,33 @@ fn settings() -> Vec<Gap> {
         cause: Cause::Ipvs,
         detail: "IPVS has Services, and net.ipv4.vs.conntrack is 0".to_owned(),
     });
-    let flowtables = flowtables().into_iter().map(|name| Gap { cause: Cause::Flowtable, detail: name });
+    let flowtables = flowtables().into_iter().map(|name| Gap {
+        cause: Cause::Flowtable,
+        detail: name,
+    });
     ipvs.into_iter().chain(flowtables).collect()
 }
 
-/// Whether IPVS translates Services and makes no conntrack entries. kube-proxy sets `net.ipv4.vs.conntrack` to 1.
+/// Whether IPVS translates Services and makes no conntrack entries. kube-proxy sets
+/// `net.ipv4.vs.conntrack` to 1.
 fn ipvs_without_conntrack() -> bool {
     let setting = fs::read_to_string("/proc/sys/net/ipv4/vs/conntrack").unwrap_or_default();
     setting.trim() == "0"
         && File::open("/proc/net/ip_vs").is_ok_and(|file| has_services(BufReader::new(file)))
 }
 
-/// Behind three lines of headings comes a Service, if there is one. The rest may be long, and is not read.
+/// Behind three lines of headings comes a Service, if there is one. The rest may be long, and is
+/// not read.
 fn has_services(listed: impl BufRead) -> bool {
     listed.lines().take(4).count() == 4
 }
 
-/// The flowtables of nftables in this network namespace: packets of an established connection that they forward have no entry.
-/// Empty where the kernel has none.
+/// The flowtables of nftables in this network namespace: packets of an established connection that
+/// they forward have no entry. Empty where the kernel has none.
 fn flowtables() -> Vec<String> {
     let take = |names: &mut Vec<String>, flowtable: &[u8]| {
-        if let (Some(table), Some(name)) = (string(flowtable, &[TABLE]), string(flowtable, &[NAME])) {
+        if let (Some(table), Some(name)) = (string(flowtable, &[TABLE]), string(flowtable, &[NAME]))
+        {
             names.push(format!("{table}/{name}"));
         }
     };
@@ -181,11 +204,18 @@ mod tests {
     fn a_kernel_that_shows_no_entry_keeps_from_enforcing_unless_a_socket_load_balancer_does() {
         let required = |translators: &Translators, has_socket_lb| {
             let translators = translators.snapshot(has_socket_lb);
-            Snapshot { translators, ..Snapshot::default() }.require_record()
+            Snapshot {
+                translators,
+                ..Snapshot::default()
+            }
+            .require_record()
         };
         let shows_none = with(&Err(anyhow::anyhow!("no BTF")));
         let refused = required(&shows_none, false).unwrap_err().to_string();
-        assert!(refused.ends_with("no packet shows its Service: no BTF"), "{refused}");
+        assert!(
+            refused.ends_with("no packet shows its Service: no BTF"),
+            "{refused}"
+        );
         required(&shows_none, true).unwrap();
         // The module may still come.
         required(&with(&Ok(104)), false).unwrap();
@@ -213,6 +243,8 @@ mod tests {
         let headings = "IP Virtual Server version 1.2.1 (size=4096)\nProt LocalAddress:Port Scheduler Flags\n  \
                         -> RemoteAddress:Port Forward Weight ActiveConn InActConn\n";
         assert!(!has_services(headings.as_bytes()));
-        assert!(has_services(format!("{headings}TCP  0A600001:0050 rr\n").as_bytes()));
+        assert!(has_services(
+            format!("{headings}TCP  0A600001:0050 rr\n").as_bytes()
+        ));
     }
 }

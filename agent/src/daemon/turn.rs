@@ -1,7 +1,8 @@
 //! A turn of the loop, without the maps: the agent takes it, and so does the model of a cluster.
 //!
-//! A turn first applies what was received, so that what it contradicts ends with this turn's write, whatever else waits. Then it goes
-//! on with a list, or judges Services that wait. Each has its share of every turn.
+//! A turn first applies what was received, so that what it contradicts ends with this turn's write,
+//! whatever else waits. Then it goes on with a list, or judges Services that wait. Each has its
+//! share of every turn.
 
 pub mod waiting;
 
@@ -14,8 +15,8 @@ use epguard_core::state::State;
 use std::time::Duration;
 use waiting::Waiting;
 
-/// After this time, the rest waits for the next turn: what ends a denial is written after one, and the lease, netlink and probes come
-/// before. Something of each kind is done in every turn.
+/// After this time, the rest waits for the next turn: what ends a denial is written after one, and
+/// the lease, netlink and probes come before. Something of each kind is done in every turn.
 pub const TURN: Duration = Duration::from_millis(3);
 
 /// Objects and endpoints of a list that are applied at once: a few milliseconds' worth.
@@ -63,9 +64,13 @@ pub trait Observer {
 }
 
 impl Turn<'_> {
-    /// Applies messages, and goes on with what waits. What the state then holds is to be written, and [`Turn::renew`] is to follow.
+    /// Applies messages, and goes on with what waits. What the state then holds is to be written,
+    /// and [`Turn::renew`] is to follow.
     pub fn run(&mut self, observer: &mut impl Observer) {
-        while let Some(message) = self.waiting.take_next(|watch| self.state.is_applying(watch)) {
+        while let Some(message) = self
+            .waiting
+            .take_next(|watch| self.state.is_applying(watch))
+        {
             observer.receives(&message);
             self.apply(message, observer);
             observer.applied(self.state);
@@ -82,11 +87,14 @@ impl Turn<'_> {
         }
     }
 
-    /// Renews the lease if the view is fresh enough, and returns the deadline to write. Requires that what was applied so far is in the
-    /// maps; a fact that has waited for long ends the lease. While there are denials, asks for confirmations of the watches that are
-    /// due.
+    /// Renews the lease if the view is fresh enough, and returns the deadline to write. Requires
+    /// that what was applied so far is in the maps; a fact that has waited for long ends the lease.
+    /// While there are denials, asks for confirmations of the watches that are due.
     pub fn renew(&mut self, clocks: Clocks, denies: bool) -> Option<Duration> {
-        let half_applied = self.state.half_applied_since().map(|since| clocks.boot.saturating_sub(since));
+        let half_applied = self
+            .state
+            .half_applied_since()
+            .map(|since| clocks.boot.saturating_sub(since));
         let is_unread = self.waiting.longest().max(half_applied) > Some(UNREAD);
         self.lease.check(clocks.boot, denies);
         let renewed = self.lease.renew(clocks, self.state.is_synced(), is_unread);
@@ -103,11 +111,17 @@ impl Turn<'_> {
 
     fn apply(&mut self, Message { watch, event }: Message, observer: &mut impl Observer) {
         match event {
-            Event::Fact { received, sent, fact, .. } => match *fact {
+            Event::Fact {
+                received,
+                sent,
+                fact,
+                ..
+            } => match *fact {
                 Fact::ModePolicy(change) => observer.takes_policy(change),
                 fact => {
                     let received = (self.clock)().saturating_sub(received.elapsed());
-                    self.state.begin_list(sent.unwrap_or(received), received, fact);
+                    self.state
+                        .begin_list(sent.unwrap_or(received), received, fact);
                     self.relist_if_revived(observer);
                 }
             },
@@ -115,7 +129,8 @@ impl Turn<'_> {
                 self.lease.view.proven(watch, as_of, by);
             }
             Event::NodeSeen(seen) => self.state.begin_fact((self.clock)(), Fact::NodeSeen(seen)),
-            // It lacks changes that the API server has shown elsewhere, such as a new owner of a denied IP.
+            // It lacks changes that the API server has shown elsewhere, such as a new owner of a
+            // denied IP.
             Event::Behind => self.lease.view.void(Some(watch), (self.clock)()),
             Event::Rewound(_) => self.start_over(watch),
             Event::Up => self.lease.view.connected(watch, true),
@@ -124,8 +139,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Starts over, because nothing known holds any more. Asks the other watches to list again: only once, and not
-    /// before they have all listed.
+    /// Starts over, because nothing known holds any more. Asks the other watches to list again:
+    /// only once, and not before they have all listed.
     fn start_over(&mut self, noticed_by: Watched) {
         let now = (self.clock)();
         self.lease.view.void(None, now);

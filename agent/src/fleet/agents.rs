@@ -54,8 +54,8 @@ pub struct Fleet {
     pub agents: Vec<Agent>,
     /// Nodes that should have an agent's pod by the flags, and have none.
     pub missing: Vec<Missing>,
-    /// Nodes that should have an agent by their labels, and had no pod of one; none if nodes are chosen. In words why not, if Nodes may
-    /// not be listed.
+    /// Nodes that should have an agent by their labels, and had no pod of one; none if nodes are
+    /// chosen. In words why not, if Nodes may not be listed.
     pub without_agent: Result<Vec<String>, String>,
 }
 
@@ -64,17 +64,27 @@ impl Fleet {
     pub async fn find(scope: Scope) -> Result<Self> {
         let kubeconfig = client::kubeconfig(scope.kubeconfig.clone());
         let client = client::client(kubeconfig.as_deref(), scope.context.as_deref()).await?;
-        let mut fleet =
-            Self { client, scope, agents: Vec::new(), missing: Vec::new(), without_agent: Ok(Vec::new()) };
+        let mut fleet = Self {
+            client,
+            scope,
+            agents: Vec::new(),
+            missing: Vec::new(),
+            without_agent: Ok(Vec::new()),
+        };
         fleet.refresh(BTreeSet::new()).await?;
         if fleet.scope.is_whole() {
-            let nodes = fleet.list_nodes(NODES).await.map_err(|error| error.to_string());
-            fleet.without_agent = nodes.map(|all| all.into_iter().filter(|node| !fleet.has(node)).collect());
+            let nodes = fleet
+                .list_nodes(NODES)
+                .await
+                .map_err(|error| error.to_string());
+            fleet.without_agent =
+                nodes.map(|all| all.into_iter().filter(|node| !fleet.has(node)).collect());
         }
         Ok(fleet)
     }
 
-    /// Lists the agents again. Unless the flags choose nodes, those `expected` should have one. Errors as of [`Self::find`].
+    /// Lists the agents again. Unless the flags choose nodes, those `expected` should have one.
+    /// Errors as of [`Self::find`].
     pub async fn refresh(&mut self, expected: BTreeSet<String>) -> Result<()> {
         let namespace = &self.scope.agents_namespace;
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
@@ -118,12 +128,20 @@ impl Fleet {
     fn expect(&mut self, nodes: BTreeSet<String>) {
         let without = nodes.into_iter().filter(|node| !self.has(node));
         let why = "no agent runs there";
-        self.missing = without.map(|node| Missing { node, why: why.to_owned() }).collect();
+        self.missing = without
+            .map(|node| Missing {
+                node,
+                why: why.to_owned(),
+            })
+            .collect();
     }
 
     /// Names of the nodes whose agents the flags choose.
     pub fn names(&self) -> Vec<&str> {
-        self.agents.iter().map(|agent| agent.node.as_str()).collect()
+        self.agents
+            .iter()
+            .map(|agent| agent.node.as_str())
+            .collect()
     }
 
     fn has(&self, node: &str) -> bool {
@@ -131,8 +149,13 @@ impl Fleet {
     }
 }
 
-/// Waits for the answer to a request: `what` it does, and the `right` that it needs. Errors: the cause and the remedy, in one line.
-pub async fn answer<T>(what: &str, right: &str, request: impl Future<Output = kube::Result<T>>) -> Result<T> {
+/// Waits for the answer to a request: `what` it does, and the `right` that it needs. Errors: the
+/// cause and the remedy, in one line.
+pub async fn answer<T>(
+    what: &str,
+    right: &str,
+    request: impl Future<Output = kube::Result<T>>,
+) -> Result<T> {
     let answer = timeout(PATIENCE, request).await.map_err(|_| {
         anyhow!("{what}: no answer, so it may have been done; see whether the kubeconfig's server is right")
     })?;
@@ -151,15 +174,20 @@ pub fn refused(what: &str, right: &str, error: kube::Error) -> String {
     }
 }
 
-/// Lists everything from the API server's cache. For people, each text is made plain: a kubelet writes some of them. Errors as of
-/// [`answer`].
+/// Lists everything from the API server's cache. For people, each text is made plain: a kubelet
+/// writes some of them. Errors as of [`answer`].
 pub async fn all<K>(api: Api<K>, params: ListParams, form: Form) -> Result<Vec<K>>
 where
     K: Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + Debug,
 {
     let resource = K::plural(&());
-    let (what, right) = (format!("list {resource}"), format!("the verb list on {resource}"));
-    let mut objects = answer(&what, &right, api.list(&params.match_any())).await?.items;
+    let (what, right) = (
+        format!("list {resource}"),
+        format!("the verb list on {resource}"),
+    );
+    let mut objects = answer(&what, &right, api.list(&params.match_any()))
+        .await?
+        .items;
     if form.is_for_people() {
         let mut document = serde_json::to_value(&objects)?;
         plain::all(&mut document);
@@ -174,7 +202,10 @@ fn agent(pod: &Pod) -> Option<Agent> {
     let mut containers = spec.containers.iter();
     let named = containers.find(|container| container.name == CONTAINER);
     let container = named.or(spec.containers.first())?;
-    let mut conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let mut conditions = pod
+        .status
+        .iter()
+        .flat_map(|status| status.conditions.iter().flatten());
     Some(Agent {
         node: spec.node_name.clone()?,
         pod: pod.name_any(),
@@ -200,24 +231,36 @@ fn obstacle(pod: &Pod, container: &str) -> Option<String> {
         (_, Some(terminated)) => terminated.reason.as_deref(),
         (None, None) => return None,
     };
-    Some(format!("its container does not run: {}", why.unwrap_or("not running")))
+    Some(format!(
+        "its container does not run: {}",
+        why.unwrap_or("not running")
+    ))
 }
 
 fn flags(container: &Container) -> Vec<String> {
     let variables = container.env.iter().flatten();
-    let variables = variables.filter_map(|one| Some(format!("{}={}", one.name, one.value.as_ref()?)));
-    let flags = container.image.iter().chain(container.args.iter().flatten()).cloned();
+    let variables =
+        variables.filter_map(|one| Some(format!("{}={}", one.name, one.value.as_ref()?)));
+    let flags = container
+        .image
+        .iter()
+        .chain(container.args.iter().flatten())
+        .cloned();
     flags.chain(variables).collect()
 }
 
 fn config_map(container: &Container) -> Option<String> {
     let mut arguments = container.args.iter().flatten();
     let flag = arguments.find_map(|argument| argument.strip_prefix("--fleet-config"))?;
-    let value = flag.strip_prefix('=').or(arguments.next().map(String::as_str))?;
+    let value = flag
+        .strip_prefix('=')
+        .or(arguments.next().map(String::as_str))?;
     // As the kubelet does.
     let variables = container.env.iter().flatten();
-    Some(variables.fold(value.to_owned(), |text, one| match &one.value {
-        Some(value) => text.replace(&format!("$({})", one.name), value),
-        None => text,
-    }))
+    Some(
+        variables.fold(value.to_owned(), |text, one| match &one.value {
+            Some(value) => text.replace(&format!("$({})", one.name), value),
+            None => text,
+        }),
+    )
 }

@@ -1,6 +1,8 @@
-//! Asks all agents side by side, and prints what they answer: a verb's table of all nodes, or one document.
+//! Asks all agents side by side, and prints what they answer: a verb's table of all nodes, or one
+//! document.
 //!
-//! A node's document may be of any version. For people, each of its texts is made plain: a node must not write to their terminal.
+//! A node's document may be of any version. For people, each of its texts is made plain: a node
+//! must not write to their terminal.
 
 use super::agents::{Agent, Fleet};
 use super::exec::{self, Done};
@@ -73,11 +75,21 @@ pub struct Asked<T> {
 impl<T> Asked<T> {
     /// The exit code of the worst node.
     pub fn code(&self) -> u8 {
-        let worst = self.answers.iter().map(|answer| answer.code).max().unwrap_or(0);
-        if self.missing.is_empty() { worst } else { UNKNOWN }
+        let worst = self
+            .answers
+            .iter()
+            .map(|answer| answer.code)
+            .max()
+            .unwrap_or(0);
+        if self.missing.is_empty() {
+            worst
+        } else {
+            UNKNOWN
+        }
     }
 
-    /// The nodes that did not answer, and those without an agent, by cause; empty if there are none.
+    /// The nodes that did not answer, and those without an agent, by cause; empty if there are
+    /// none.
     pub fn absent(&self) -> String {
         let cut = |why: &str| plain(&why.chars().take(LENGTH).collect::<String>()).into_owned();
         let causes = grouped(self.missing.iter().map(|one| (cut(&one.why), &*one.node)));
@@ -94,8 +106,9 @@ impl<T> Asked<T> {
         lines.join("\n")
     }
 
-    /// Prints the text for people and below it the nodes that did not answer, or a document: each node's own, and `more` that only
-    /// the cluster shows, an object or nothing. Returns the exit code of the worst node. Errors: the output fails.
+    /// Prints the text for people and below it the nodes that did not answer, or a document: each
+    /// node's own, and `more` that only the cluster shows, an object or nothing. Returns the exit
+    /// code of the worst node. Errors: the output fails.
     pub fn print(
         &self,
         form: Form,
@@ -111,7 +124,10 @@ impl<T> Asked<T> {
         document["withoutAgent"] = json!(self.without_agent);
         let text = form.output().text(&document, |_| {
             let parts = [text(&self.answers), self.absent()].into_iter();
-            parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
+            parts
+                .filter(|part| !part.is_empty())
+                .collect::<Vec<_>>()
+                .join("\n\n")
         });
         print(&text?)?;
         Ok(self.code().into())
@@ -120,7 +136,9 @@ impl<T> Asked<T> {
 
 /// A command: words, and the flags that have a value.
 pub fn command<'a>(words: &[&'a str], flags: &[(&'a str, Option<&'a str>)]) -> Vec<&'a str> {
-    let given = flags.iter().filter_map(|(flag, value)| Some([*flag, (*value)?]));
+    let given = flags
+        .iter()
+        .filter_map(|(flag, value)| Some([*flag, (*value)?]));
     words.iter().copied().chain(given.flatten()).collect()
 }
 
@@ -138,8 +156,9 @@ pub async fn ask<T: DeserializeOwned>(fleet: &Fleet, arguments: &[&str], seconds
     .await
 }
 
-/// Runs `epguard` with these arguments on each node, a bounded number at a time, and takes what it prints, at most `limit` octets, as
-/// `read` does: a document, what is known of it, and the exit code.
+/// Runs `epguard` with these arguments on each node, a bounded number at a time, and takes what it
+/// prints, at most `limit` octets, as `read` does: a document, what is known of it, and the exit
+/// code.
 pub async fn each<T>(
     fleet: &Fleet,
     arguments: &[&str],
@@ -160,7 +179,8 @@ pub async fn each<T>(
             place.take();
             done.await
         };
-        let done = done.unwrap_or_else(|_| Err(format!("no answer within {} s", patience.as_secs())));
+        let done =
+            done.unwrap_or_else(|_| Err(format!("no answer within {} s", patience.as_secs())));
         (agent.clone(), done.and_then(|done| read(agent, done)))
     };
     let mut all = pin!(
@@ -172,19 +192,35 @@ pub async fn each<T>(
     while let Some((agent, answer)) = all.next().await {
         match answer {
             Ok((exact, known, code)) => {
-                answers.push(Answer { agent, exact, known, code: code.min(UNKNOWN) });
+                answers.push(Answer {
+                    agent,
+                    exact,
+                    known,
+                    code: code.min(UNKNOWN),
+                });
             }
-            Err(why) => missing.push(Missing { node: agent.node, why }),
+            Err(why) => missing.push(Missing {
+                node: agent.node,
+                why,
+            }),
         }
     }
     answers.sort_by(|a, b| a.agent.node.cmp(&b.agent.node));
     missing.sort();
-    Asked { answers, missing, without_agent: fleet.without_agent.clone().unwrap_or_default() }
+    Asked {
+        answers,
+        missing,
+        without_agent: fleet.without_agent.clone().unwrap_or_default(),
+    }
 }
 
-/// Reads a document, as it is and as this version's type. For people, its texts are plain, and the API names its node. Errors: this
-/// version cannot read it; in one line.
-pub fn decode<T: DeserializeOwned>(content: &[u8], node: &str, form: Form) -> Result<(Value, T), String> {
+/// Reads a document, as it is and as this version's type. For people, its texts are plain, and the
+/// API names its node. Errors: this version cannot read it; in one line.
+pub fn decode<T: DeserializeOwned>(
+    content: &[u8],
+    node: &str,
+    form: Form,
+) -> Result<(Value, T), String> {
     let read = || {
         let mut document: Value = serde_json::from_slice(content)?;
         if form.is_for_people() {
@@ -205,7 +241,12 @@ pub fn decode<T: DeserializeOwned>(content: &[u8], node: &str, form: Form) -> Re
 /// Why a command failed, by what it printed on standard error.
 pub fn failure(stderr: &[u8]) -> Option<String> {
     let stderr = String::from_utf8_lossy(stderr);
-    let lines = || stderr.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines = || {
+        stderr
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+    };
     let last = lines().next_back()?;
     // An older version does not know the verb, or one of its flags.
     if last.starts_with("For more information, try") {
@@ -218,7 +259,9 @@ pub fn failure(stderr: &[u8]) -> Option<String> {
 }
 
 /// Each value once, in the order of its first node, with all of its nodes.
-pub fn grouped<'a, T: PartialEq>(all: impl IntoIterator<Item = (T, &'a str)>) -> Vec<(T, Vec<&'a str>)> {
+pub fn grouped<'a, T: PartialEq>(
+    all: impl IntoIterator<Item = (T, &'a str)>,
+) -> Vec<(T, Vec<&'a str>)> {
     let mut groups: Vec<(T, Vec<&str>)> = Vec::new();
     for (value, node) in all {
         match groups.iter_mut().find(|(known, _)| *known == value) {
@@ -245,10 +288,19 @@ mod tests {
 
     #[test]
     fn nodes_with_the_same_cause_share_a_line() {
-        let missing = |node: usize, why: &str| Missing { node: format!("n{node}"), why: why.into() };
-        let mut all: Vec<Missing> = (1..=6).map(|node| missing(node, "no answer within 5 s")).collect();
+        let missing = |node: usize, why: &str| Missing {
+            node: format!("n{node}"),
+            why: why.into(),
+        };
+        let mut all: Vec<Missing> = (1..=6)
+            .map(|node| missing(node, "no answer within 5 s"))
+            .collect();
         all.push(missing(7, "its pod has gone"));
-        let asked = Asked::<()> { answers: vec![], missing: all, without_agent: vec![] };
+        let asked = Asked::<()> {
+            answers: vec![],
+            missing: all,
+            without_agent: vec![],
+        };
         assert_eq!(
             asked.absent(),
             "no answer from n1, n2, n3, n4 and 2 others: no answer within 5 s\nno answer from n7: its pod has gone"
@@ -259,8 +311,14 @@ mod tests {
     fn a_nodes_texts_are_plain_for_people_and_exact_in_documents() {
         let document = br#"{"node": "other", "a": "\u001b[2J\n"}"#;
         let read = |form| decode::<Value>(document, "n1", form).unwrap().1;
-        assert_eq!(read(Form::Table), json!({"node": "n1", "a": "\\u{1b}[2J\\n"}));
-        assert_eq!(read(Form::Json), json!({"node": "other", "a": "\u{1b}[2J\n"}));
+        assert_eq!(
+            read(Form::Table),
+            json!({"node": "n1", "a": "\\u{1b}[2J\\n"})
+        );
+        assert_eq!(
+            read(Form::Json),
+            json!({"node": "other", "a": "\u{1b}[2J\n"})
+        );
     }
 
     #[test]
@@ -269,7 +327,10 @@ mod tests {
         let usage = "error: unexpected argument '--output' found\n\nUsage: epguard drops\n\nFor more information, try '--help'.\n";
         let why = "its epguard does not know the command (unexpected argument '--output' found): use the plugin of the agent's version";
         assert_eq!(failed(usage).as_deref(), Some(why));
-        assert_eq!(failed("log\nepguard: no agent\n").as_deref(), Some("no agent"));
+        assert_eq!(
+            failed("log\nepguard: no agent\n").as_deref(),
+            Some("no agent")
+        );
         assert_eq!(failed(""), None);
     }
 }

@@ -30,18 +30,30 @@ pub struct AuditArgs {
     pub services: ServiceArgs,
 }
 
-/// Asks and prints: nodes with findings one after the other, as their own command shows them; the others share a line. Errors: the
-/// output fails.
+/// Asks and prints: nodes with findings one after the other, as their own command shows them; the
+/// others share a line. Errors: the output fails.
 pub async fn run(fleet: &Fleet, args: &AuditArgs) -> Result<ExitCode> {
     let form = fleet.scope.output;
-    let asked: Asked<Report> = ask::ask(fleet, &command(&["audit"], &args.services.flags()), PATIENCE).await;
+    let asked: Asked<Report> = ask::ask(
+        fleet,
+        &command(&["audit"], &args.services.flags()),
+        PATIENCE,
+    )
+    .await;
     let is_short = |answer: &&Answer<Report>| {
-        form != Form::Wide && answer.known.findings.is_empty() && answer.known.not_looked_at.is_empty()
+        form != Form::Wide
+            && answer.known.findings.is_empty()
+            && answer.known.not_looked_at.is_empty()
     };
     asked.print(form, Value::Null, |answers| {
         let (clean, others): (Vec<_>, Vec<_>) = answers.iter().partition(is_short);
         let clean: Vec<&str> = clean.into_iter().map(Answer::node).collect();
         let clean = (!clean.is_empty()).then(|| format!("{}: nothing is stale", names(&clean)));
-        others.into_iter().map(|answer| answer.known.text()).chain(clean).collect::<Vec<_>>().join("\n\n")
+        others
+            .into_iter()
+            .map(|answer| answer.known.text())
+            .chain(clean)
+            .collect::<Vec<_>>()
+            .join("\n\n")
     })
 }

@@ -37,7 +37,10 @@ pub struct DropsArgs {
 pub async fn run(fleet: Fleet, args: &DropsArgs) -> Result<ExitCode> {
     let filter = &args.filter;
     let reason = ("--reason", filter.reason.map(Reason::as_str));
-    let command = command(&["drops"], &[&filter.services.flags()[..], &[reason]].concat());
+    let command = command(
+        &["drops"],
+        &[&filter.services.flags()[..], &[reason]].concat(),
+    );
     if args.follow {
         return follow(fleet, &command).await;
     }
@@ -48,18 +51,27 @@ pub async fn run(fleet: Fleet, args: &DropsArgs) -> Result<ExitCode> {
     })
 }
 
-/// Prints what is new, until interrupted or until its reader has left. Nodes that do not answer are named once on standard error. What
-/// they deny meanwhile is shown once they answer: agents count it. Errors: the output fails.
+/// Prints what is new, until interrupted or until its reader has left. Nodes that do not answer are
+/// named once on standard error. What they deny meanwhile is shown once they answer: agents count
+/// it. Errors: the output fails.
 async fn follow(mut fleet: Fleet, command: &[&str]) -> Result<ExitCode> {
     let begun = Instant::now();
     let mut followers: BTreeMap<String, Follower> = BTreeMap::new();
     let (mut named, mut unlisted) = (BTreeSet::new(), None);
     loop {
         let asked: Asked<Vec<Dropped>> = ask::ask(&fleet, command, ask::PATIENCE).await;
-        let lost: BTreeSet<String> = asked.absent().lines().map(str::to_owned).chain(unlisted).collect();
+        let lost: BTreeSet<String> = asked
+            .absent()
+            .lines()
+            .map(str::to_owned)
+            .chain(unlisted)
+            .collect();
         for Answer { agent, known, .. } in asked.answers {
             let follower = followers.entry(agent.node.clone());
-            for new in follower.or_insert_with(|| Follower::since(begun)).take_new(known) {
+            for new in follower
+                .or_insert_with(|| Follower::since(begun))
+                .take_new(known)
+            {
                 if fleet.scope.output.is_for_people() {
                     print(&format!("{}: {}", agent.node, text_line(&new)))?;
                 } else {
@@ -69,7 +81,8 @@ async fn follow(mut fleet: Fleet, command: &[&str]) -> Result<ExitCode> {
                 }
             }
         }
-        lost.difference(&named).for_each(|line| complain(&format!("epguard: {line}")));
+        lost.difference(&named)
+            .for_each(|line| complain(&format!("epguard: {line}")));
         named = lost;
         if followers.is_empty() {
             return Ok(UNKNOWN.into());
@@ -88,12 +101,17 @@ fn merge(answers: &[Answer<Vec<Dropped>>]) -> Vec<(Dropped, String)> {
     let mut kinds: BTreeMap<&Kind, (Dropped, Vec<&str>)> = BTreeMap::new();
     for answer in answers {
         for dropped in &answer.known {
-            let known = kinds.entry(&dropped.kind).and_modify(|(sum, _)| add(sum, dropped));
+            let known = kinds
+                .entry(&dropped.kind)
+                .and_modify(|(sum, _)| add(sum, dropped));
             let (_, nodes) = known.or_insert_with(|| (dropped.clone(), Vec::new()));
             nodes.push(answer.node());
         }
     }
-    let mut rows: Vec<_> = kinds.into_values().map(|(sum, nodes)| (sum, names(&nodes))).collect();
+    let mut rows: Vec<_> = kinds
+        .into_values()
+        .map(|(sum, nodes)| (sum, names(&nodes)))
+        .collect();
     rows.sort_by_key(|(dropped, _)| dropped.last_ms_ago);
     rows
 }

@@ -28,16 +28,26 @@ pub struct Done {
     pub code: u8,
 }
 
-/// Runs a command to its end. Errors: it could not run, the connection ended before it did, or it prints more than `limit` octets; the
-/// cause and the remedy, in one line.
-pub async fn run(fleet: &Fleet, agent: &Agent, command: &[&str], limit: u64) -> Result<Done, String> {
+/// Runs a command to its end. Errors: it could not run, the connection ended before it did, or it
+/// prints more than `limit` octets; the cause and the remedy, in one line.
+pub async fn run(
+    fleet: &Fleet,
+    agent: &Agent,
+    command: &[&str],
+    limit: u64,
+) -> Result<Done, String> {
     if let Some(obstacle) = &agent.obstacle {
         return Err(obstacle.clone());
     }
     let namespace = &fleet.scope.agents_namespace;
     let pods: Api<Pod> = Api::namespaced(fleet.client.clone(), namespace);
-    let params = AttachParams::default().container(&agent.container).stdin(false).max_stdout_buf_size(BUFFER);
-    let started = pods.exec(&agent.pod, command.iter().copied(), &params).await;
+    let params = AttachParams::default()
+        .container(&agent.container)
+        .stdin(false)
+        .max_stdout_buf_size(BUFFER);
+    let started = pods
+        .exec(&agent.pod, command.iter().copied(), &params)
+        .await;
     let right = format!("the verbs get and create on pods/exec in namespace {namespace}");
     let mut process = started.map_err(|error| refused("run commands in its pod", &right, error))?;
     let (stdout, stderr) = (process.stdout(), process.stderr());
@@ -52,7 +62,11 @@ pub async fn run(fleet: &Fleet, agent: &Agent, command: &[&str], limit: u64) -> 
             (output.await?, status)
         }
     };
-    Ok(Done { code: code(status.as_ref())?, stdout, stderr })
+    Ok(Done {
+        code: code(status.as_ref())?,
+        stdout,
+        stderr,
+    })
 }
 
 async fn read_at_most(from: Option<impl AsyncRead + Unpin>, limit: u64) -> Result<Vec<u8>, String> {
@@ -63,7 +77,9 @@ async fn read_at_most(from: Option<impl AsyncRead + Unpin>, limit: u64) -> Resul
     }
     if all.len() as u64 == limit {
         // The rest is never read, so the command would not end.
-        return Err(format!("it prints {limit} octets or more, which are too many"));
+        return Err(format!(
+            "it prints {limit} octets or more, which are too many"
+        ));
     }
     Ok(all)
 }
@@ -74,11 +90,21 @@ fn code(status: Option<&Status>) -> Result<u8, String> {
     if status.status.as_deref() == Some("Success") {
         return Ok(0);
     }
-    let mut causes = status.details.iter().flat_map(|details| details.causes.iter().flatten());
+    let mut causes = status
+        .details
+        .iter()
+        .flat_map(|details| details.causes.iter().flatten());
     let code = causes.find_map(|cause| {
         let is_code = cause.reason.as_deref() == Some("ExitCode");
         is_code.then_some(cause.message.as_ref()?.parse::<i32>().ok()?)
     });
-    let why = || one_line(status.message.as_deref().unwrap_or("the command cannot run"));
+    let why = || {
+        one_line(
+            status
+                .message
+                .as_deref()
+                .unwrap_or("the command cannot run"),
+        )
+    };
     Ok(u8::try_from(code.ok_or_else(why)?).unwrap_or(u8::MAX))
 }

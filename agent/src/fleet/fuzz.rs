@@ -21,8 +21,11 @@ fn seeds() -> Vec<Vec<u8>> {
     let kind = json!({"service": "shop/web", "endpoint": "10.244.1.10:8080", "protocol": "TCP", "reason": "reused", "outcome": "dropped",
         "meant": "shop/a", "hit": "other/b", "packets": 7, "bytes": 420, "openings": 3, "clients": ["10.244.2.5"],
         "firstMsAgo": 9, "lastMsAgo": 5});
-    let status =
-        serde_json::to_value(Status { version: "0.1.0".into(), node: "a".into(), ..Status::default() });
+    let status = serde_json::to_value(Status {
+        version: "0.1.0".into(),
+        node: "a".into(),
+        ..Status::default()
+    });
     let status = status.unwrap();
     let verdict = json!({"service": "shop/web", "port": 80, "protocol": "TCP", "verdict": "deny", "reason": "reused", "because": "b",
         "change": "c"});
@@ -37,7 +40,9 @@ fn seeds() -> Vec<Vec<u8>> {
         json!({"node": "a", "endpoints": 1, "flows": 4, "findings": [finding],
             "notLookedAt": ["x"]}),
     ];
-    documents.map(|document| document.to_string().into_bytes()).into()
+    documents
+        .map(|document| document.to_string().into_bytes())
+        .into()
 }
 
 /// Reads a document, and checks that its text begins no line and moves no cursor.
@@ -54,11 +59,17 @@ fn shown<T: DeserializeOwned>(answer: &[u8], shown: impl FnOnce(&T) -> String) {
 
 #[test]
 fn answers_of_nodes() {
-    let words = words("\\u001b[2J \\n \\r \u{9b} \u{202e} \"form\": null \"unknown\" 18446744073709551615");
+    let words =
+        words("\\u001b[2J \\n \\r \u{9b} \u{202e} \"form\": null \"unknown\" 18446744073709551615");
     run("answers", seeds(), &words, |answer| {
         shown::<Condition>(answer, Condition::text);
         shown::<Vec<Dropped>>(answer, |all| {
-            table(&all.iter().map(|one| (one.clone(), String::new())).collect::<Vec<_>>(), false)
+            table(
+                &all.iter()
+                    .map(|one| (one.clone(), String::new()))
+                    .collect::<Vec<_>>(),
+                false,
+            )
         });
         shown::<Explanation>(answer, Explanation::text);
         shown::<Report>(answer, Report::text);
@@ -67,11 +78,16 @@ fn answers_of_nodes() {
 
 #[test]
 fn archives_of_nodes() {
-    let files = ["epguard-sysdump/a.txt", "epguard-sysdump/b.txt"].map(|name| (name, EntryType::Regular));
+    let files =
+        ["epguard-sysdump/a.txt", "epguard-sysdump/b.txt"].map(|name| (name, EntryType::Regular));
     let words = ["epguard-sysdump/", "../", "S", "L", "x", "g"];
     run("archive", [archive(&files)], &words, |archive| {
         let parts = parts(archive).unwrap_or_default();
         assert!(parts.values().map(|part| part.len()).sum::<usize>() <= archive.len());
-        assert!(parts.keys().all(|name| !name.contains('/') && !name.starts_with('.')));
+        assert!(
+            parts
+                .keys()
+                .all(|name| !name.contains('/') && !name.starts_with('.'))
+        );
     });
 }

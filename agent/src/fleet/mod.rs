@@ -49,9 +49,11 @@ pub enum Verb {
     /// Show each node's agent in a line, then problems with their remedies, and how nodes differ
     #[command(after_help = status::HELP)]
     Status,
-    /// Show denied flows of all nodes by Service, pod meant and pod hit; with -f, new ones as they come
+    /// Show denied flows of all nodes by Service, pod meant and pod hit; with -f, new ones as they
+    /// come
     Drops(drops::DropsArgs),
-    /// Explain the verdicts about an IP, now or at an earlier time; nodes that agree share an answer
+    /// Explain the verdicts about an IP, now or at an earlier time; nodes that agree share an
+    /// answer
     Why(why::WhyArgs),
     /// Find flows of all nodes that still lead to pods that have ended
     Audit(audit::AuditArgs),
@@ -62,8 +64,8 @@ pub enum Verb {
 }
 
 impl Plugin {
-    /// Does it. The exit code is that of the worst node; 2 if a node did not answer, or if none could be asked. Then one
-    /// line has the cause and the remedy.
+    /// Does it. The exit code is that of the worst node; 2 if a node did not answer, or if none
+    /// could be asked. Then one line has the cause and the remedy.
     pub async fn run(self) -> ExitCode {
         self.execute().await.unwrap_or_else(|error| {
             if is_unread(&error) {
@@ -88,7 +90,10 @@ impl Plugin {
             }
             _ => "",
         };
-        ensure!(needs_all.is_empty() || scope.is_whole(), "{needs_all} leave out --node and --selector");
+        ensure!(
+            needs_all.is_empty() || scope.is_whole(),
+            "{needs_all} leave out --node and --selector"
+        );
         let fleet = Fleet::find(scope).await?;
         match verb {
             Verb::Status => status::run(&fleet).await,
@@ -103,5 +108,9 @@ impl Plugin {
 
 /// Whether the program was started as the plugin.
 pub fn is_plugin(program: Option<OsString>) -> bool {
-    program.is_some_and(|program| Path::new(&program).file_name().is_some_and(|name| name == NAME))
+    program.is_some_and(|program| {
+        Path::new(&program)
+            .file_name()
+            .is_some_and(|name| name == NAME)
+    })
 }

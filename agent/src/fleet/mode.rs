@@ -1,5 +1,5 @@
-//! `kubectl epguard mode`: the modes of all nodes by the `ConfigMap` that the agents watch, or the mode of chosen nodes
-//! until it changes.
+//! `kubectl epguard mode`: the modes of all nodes by the `ConfigMap` that the agents watch, or the
+//! mode of chosen nodes until it changes.
 //!
 //! ```text
 //! ConfigMap + status of all nodes -> what changes, and where -> question -> ConfigMap
@@ -54,13 +54,18 @@ pub struct ModeArgs {
     pub yes: bool,
 }
 
-/// Shows or changes. Errors: the `ConfigMap` cannot be read, the change is refused, or the answer was not yes.
+/// Shows or changes. Errors: the `ConfigMap` cannot be read, the change is refused, or the answer
+/// was not yes.
 pub async fn run(fleet: &Fleet, args: &ModeArgs) -> Result<ExitCode> {
     let (shows, is_whole) = (args.mode.is_none() && !args.unset, fleet.scope.is_whole());
     if let (Some(mode), false) = (args.mode, is_whole) {
         return switch(fleet, mode, args).await;
     }
-    let policy = if is_whole { Some(Policy::fetch(fleet).await?) } else { None };
+    let policy = if is_whole {
+        Some(Policy::fetch(fleet).await?)
+    } else {
+        None
+    };
     let asked: Asked<Condition> = ask::ask(fleet, &["status"], ask::PATIENCE).await;
     let counts = counts(&asked, policy.as_ref());
     match policy {
@@ -83,24 +88,44 @@ async fn switch(fleet: &Fleet, mode: Mode, args: &ModeArgs) -> Result<ExitCode> 
     let reason = args.reason.map(|reason| format!(" for {reason}"));
     let (what, nodes) = (reason.unwrap_or_default(), names(&fleet.names()));
     let without: Vec<&str> = fleet.missing.iter().map(|missing| &*missing.node).collect();
-    ensure!(!fleet.agents.is_empty(), "nothing is changed: no agent runs on {}", without.join(", "));
-    show(&format!("{mode}{what} on {nodes}, until the agent restarts or the ConfigMap changes"))?;
+    ensure!(
+        !fleet.agents.is_empty(),
+        "nothing is changed: no agent runs on {}",
+        without.join(", ")
+    );
+    show(&format!(
+        "{mode}{what} on {nodes}, until the agent restarts or the ConfigMap changes"
+    ))?;
     confirm(args.yes)?;
-    let command = command(&["mode", mode.as_str()], &[("--reason", args.reason.map(Reason::as_str))]);
-    let asked = ask::each(fleet, &command, ask::PATIENCE, ask::DOCUMENT, |_, done| match done.code {
-        0 => Ok((Value::Null, (), 0)),
-        _ => Err(failure(&done.stderr).unwrap_or_else(|| "it did not switch".to_owned())),
-    })
+    let command = command(
+        &["mode", mode.as_str()],
+        &[("--reason", args.reason.map(Reason::as_str))],
+    );
+    let asked = ask::each(
+        fleet,
+        &command,
+        ask::PATIENCE,
+        ask::DOCUMENT,
+        |_, done| match done.code {
+            0 => Ok((Value::Null, (), 0)),
+            _ => Err(failure(&done.stderr).unwrap_or_else(|| "it did not switch".to_owned())),
+        },
+    )
     .await;
     let done: Vec<&str> = asked.answers.iter().map(Answer::node).collect();
-    let done = if done.is_empty() { String::new() } else { format!("done: {}\n", names(&done)) };
+    let done = if done.is_empty() {
+        String::new()
+    } else {
+        format!("done: {}\n", names(&done))
+    };
     print(format!("{done}{}", asked.absent()).trim_end())?;
     Ok(asked.code().into())
 }
 
 /// Prints what changes. Errors: it is not seen, so it is not carried out, and that is no success.
 fn show(plan: &str) -> Result<()> {
-    print(plan).map_err(|error| anyhow!("nothing is changed: the plan cannot be printed: {error:#}"))
+    print(plan)
+        .map_err(|error| anyhow!("nothing is changed: the plan cannot be printed: {error:#}"))
 }
 
 /// Asks at the terminal. Errors: there is none, or the answer is not yes.
@@ -108,44 +133,80 @@ fn confirm(yes: bool) -> Result<()> {
     if yes {
         return Ok(());
     }
-    ensure!(stdin().is_terminal(), "nothing is changed: there is no terminal to ask at; pass --yes");
+    ensure!(
+        stdin().is_terminal(),
+        "nothing is changed: there is no terminal to ask at; pass --yes"
+    );
     write!(stderr(), "Change it? [y/N] ").context("cannot ask")?;
     let mut answer = String::new();
-    stdin().read_line(&mut answer).context("cannot read the answer")?;
-    ensure!(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()), "nothing is changed");
+    stdin()
+        .read_line(&mut answer)
+        .context("cannot read the answer")?;
+    ensure!(
+        ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()),
+        "nothing is changed"
+    );
     Ok(())
 }
 
 /// The key of the `ConfigMap` that the flags mean.
 fn key(args: &ModeArgs) -> &'static str {
-    if args.canary { "canary-mode" } else { args.reason.map_or("mode", Reason::as_str) }
+    if args.canary {
+        "canary-mode"
+    } else {
+        args.reason.map_or("mode", Reason::as_str)
+    }
 }
 
-/// `2 in enforce (by configmap): a, b`, a line for each mode and source, and the nodes that did not answer. Nodes where this
-/// `ConfigMap` is not in force have lines of their own.
+/// `2 in enforce (by configmap): a, b`, a line for each mode and source, and the nodes that did not
+/// answer. Nodes where this `ConfigMap` is not in force have lines of their own.
 fn counts(asked: &Asked<Condition>, policy: Option<&Policy>) -> String {
     let modes = grouped(asked.answers.iter().map(|answer| {
         let status = &answer.known.status;
         let own = answer.agent.config_map.as_deref().unwrap_or("none");
         let other = policy.filter(|policy| policy.name != own).map(|_| own);
-        let (other, problem) =
-            (after(", ConfigMap ", other), after("; ", status.config_map.as_deref().map(plain)));
-        (format!("{} (by {}{other}{problem})", status.mode_name(), status.mode_source), answer.node())
+        let (other, problem) = (
+            after(", ConfigMap ", other),
+            after("; ", status.config_map.as_deref().map(plain)),
+        );
+        (
+            format!(
+                "{} (by {}{other}{problem})",
+                status.mode_name(),
+                status.mode_source
+            ),
+            answer.node(),
+        )
     }));
-    let lines = modes.iter().map(|(mode, nodes)| format!("{} in {mode}: {}", nodes.len(), names(nodes)));
+    let lines = modes
+        .iter()
+        .map(|(mode, nodes)| format!("{} in {mode}: {}", nodes.len(), names(nodes)));
     let lines = lines.chain(Some(asked.absent()).filter(|absent| !absent.is_empty()));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Prints the key's values before and after, and what the nodes do now. False: nothing changes. Errors: it cannot be printed.
+/// Prints the key's values before and after, and what the nodes do now. False: nothing changes.
+/// Errors: it cannot be printed.
 fn plan(policy: &Policy, args: &ModeArgs, counts: &str) -> Result<bool> {
     let (name, key) = (&policy.name, key(args));
-    let from = policy.data().find(|(one, _)| *one == key).map(|(_, value)| value);
+    let from = policy
+        .data()
+        .find(|(one, _)| *one == key)
+        .map(|(_, value)| value);
     let to = args.mode.map(Mode::as_str);
     let [shown, new] = [from, to].map(|value| plain(value.unwrap_or("not set")));
-    let change = if from == to { format!(" is {new} already") } else { format!(": {shown} -> {new}") };
-    let canaries = args.canary.then_some("for each node with the label epguard.io/canary=true");
-    show(&format!("ConfigMap {name}: {key}{change}{}\nnow:\n{counts}", after("\n", canaries)))?;
+    let change = if from == to {
+        format!(" is {new} already")
+    } else {
+        format!(": {shown} -> {new}")
+    };
+    let canaries = args
+        .canary
+        .then_some("for each node with the label epguard.io/canary=true");
+    show(&format!(
+        "ConfigMap {name}: {key}{change}{}\nnow:\n{counts}",
+        after("\n", canaries)
+    ))?;
     Ok(from != to)
 }
 
@@ -159,11 +220,18 @@ struct Policy {
 }
 
 impl Policy {
-    /// Reads the one that the agents watch. Errors: they watch none, or it cannot be read; in one line with the remedy.
+    /// Reads the one that the agents watch. Errors: they watch none, or it cannot be read; in one
+    /// line with the remedy.
     async fn fetch(fleet: &Fleet) -> Result<Self> {
         // While a rollout changes it, most agents decide.
-        let named = fleet.agents.iter().filter_map(|agent| Some((agent.config_map.clone()?, &*agent.node)));
-        let most = grouped(named).into_iter().rev().max_by_key(|(_, nodes)| nodes.len());
+        let named = fleet
+            .agents
+            .iter()
+            .filter_map(|agent| Some((agent.config_map.clone()?, &*agent.node)));
+        let most = grouped(named)
+            .into_iter()
+            .rev()
+            .max_by_key(|(_, nodes)| nodes.len());
         let name = most.map(|(name, _)| name).context(
             "the agents watch no ConfigMap: add --fleet-config=NAMESPACE/NAME to their arguments, as deploy/epguard.yaml does, or pass --node",
         )?;
@@ -172,7 +240,12 @@ impl Policy {
             parts.with_context(|| format!("{name} is no NAMESPACE/NAME (--fleet-config)"))?;
         let api = Api::namespaced(fleet.client.clone(), namespace);
         let right = format!("the verb get on configmaps in namespace {namespace}");
-        let map = answer(&format!("read ConfigMap {name}"), &right, api.get_opt(own_name)).await?;
+        let map = answer(
+            &format!("read ConfigMap {name}"),
+            &right,
+            api.get_opt(own_name),
+        )
+        .await?;
         Ok(Self { name, api, map })
     }
 
@@ -184,13 +257,20 @@ impl Policy {
 
     /// Its keys for people.
     fn text(&self) -> String {
-        let keys = self.data().map(|(key, value)| plain(&format!("{key}: {value}")).into_owned());
+        let keys = self
+            .data()
+            .map(|(key, value)| plain(&format!("{key}: {value}")).into_owned());
         let keys = keys.collect::<Vec<_>>().join(", ");
-        let keys = if keys.is_empty() { "no mode is set, so the agents' flags hold" } else { &keys };
+        let keys = if keys.is_empty() {
+            "no mode is set, so the agents' flags hold"
+        } else {
+            &keys
+        };
         format!("ConfigMap {}: {keys}", self.name)
     }
 
-    /// Sets or removes a key. Errors: the account may not, or the `ConfigMap` was changed since it was read.
+    /// Sets or removes a key. Errors: the account may not, or the `ConfigMap` was changed since it
+    /// was read.
     async fn write(&self, key: &str, value: Option<Mode>) -> Result<()> {
         let own_name = self.name.rsplit('/').next().unwrap_or_default();
         let write = async {
@@ -198,15 +278,22 @@ impl Policy {
                 let version = &map.metadata.resource_version;
                 let data = json!({key: value.map(Mode::as_str)});
                 let patch = json!({"metadata": {"resourceVersion": version}, "data": data});
-                self.api.patch(own_name, &PatchParams::default(), &Patch::Merge(patch)).await
+                self.api
+                    .patch(own_name, &PatchParams::default(), &Patch::Merge(patch))
+                    .await
             } else {
                 let data = value.map(|value| BTreeMap::from([(key.to_owned(), value.to_string())]));
-                let mut map = ConfigMap { data, ..ConfigMap::default() };
+                let mut map = ConfigMap {
+                    data,
+                    ..ConfigMap::default()
+                };
                 map.metadata.name = Some(own_name.to_owned());
                 self.api.create(&PostParams::default(), &map).await
             }
         };
         let right = "the verbs create and patch on configmaps there";
-        answer(&format!("write ConfigMap {}", self.name), right, write).await.map(drop)
+        answer(&format!("write ConfigMap {}", self.name), right, write)
+            .await
+            .map(drop)
     }
 }

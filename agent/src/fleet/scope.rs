@@ -10,16 +10,32 @@ use std::time::Duration;
 #[derive(Debug, Clone, Args)]
 pub struct Scope {
     /// Credentials for the API server [default: ~/.kube/config, else the pod's service account]
-    #[arg(long, value_name = "PATH", env = "KUBECONFIG", global = true, hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "PATH",
+        env = "KUBECONFIG",
+        global = true,
+        hide_env_values = true
+    )]
     pub kubeconfig: Option<PathBuf>,
     /// The kubeconfig's context [default: its current one]
     #[arg(long, value_name = "NAME", global = true)]
     pub context: Option<String>,
     /// The namespace of the agents
-    #[arg(long, value_name = "NAMESPACE", default_value = "epguard", global = true)]
+    #[arg(
+        long,
+        value_name = "NAMESPACE",
+        default_value = "epguard",
+        global = true
+    )]
     pub agents_namespace: String,
     /// Only these nodes, with commas or repeatedly
-    #[arg(long = "node", value_name = "NAME", value_delimiter = ',', global = true)]
+    #[arg(
+        long = "node",
+        value_name = "NAME",
+        value_delimiter = ',',
+        global = true
+    )]
     pub nodes: Vec<String>,
     /// Only nodes with these labels, as kubectl's --selector
     #[arg(short = 'l', long, value_name = "LABELS", global = true)]

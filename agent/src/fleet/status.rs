@@ -1,4 +1,5 @@
-//! `kubectl epguard status`: a line for each node, then problems with their remedies, and how nodes differ.
+//! `kubectl epguard status`: a line for each node, then problems with their remedies, and how nodes
+//! differ.
 
 use super::agents::Fleet;
 use super::ask::{self, Answer, Asked, grouped, names};
@@ -28,14 +29,30 @@ const COLUMNS: [Column<Of>; 12] = [
     ("MODE", |of| of.known.status.mode_name().to_owned()),
     ("BY", |of| of.known.status.mode_source.to_string()),
     ("VERSION", |of| of.known.status.version.clone()),
-    ("VIEW", |of| of.known.status.view_age_ms.map_or_else(|| "unknown".to_owned(), seconds)),
+    ("VIEW", |of| {
+        of.known
+            .status
+            .view_age_ms
+            .map_or_else(|| "unknown".to_owned(), seconds)
+    }),
     ("DENIED", |of| of.known.status.denied().to_string()),
-    ("WRONG DENIES", |of| of.known.status.wrong_denies.values().sum::<u64>().to_string()),
+    ("WRONG DENIES", |of| {
+        of.known
+            .status
+            .wrong_denies
+            .values()
+            .sum::<u64>()
+            .to_string()
+    }),
     ("PROBLEMS", |of| of.known.problems.len().to_string()),
     ("LEASE", |of| lease(&of.known.status)),
     ("INTERFACES", |of| {
         let all = &of.known.status.interfaces;
-        format!("{} of {}", all.iter().filter(|at| at.attached).count(), all.len())
+        format!(
+            "{} of {}",
+            all.iter().filter(|at| at.attached).count(),
+            all.len()
+        )
     }),
     ("KERNEL", |of| of.known.status.kernel.clone()),
     ("POD", |of| of.agent.pod.clone()),
@@ -43,7 +60,8 @@ const COLUMNS: [Column<Of>; 12] = [
 /// How many of these are shown without `-o wide`.
 const NARROW: usize = 8;
 
-/// Things that are not the same on all nodes, as may be meant during an upgrade: each value with its nodes, the most frequent first.
+/// Things that are not the same on all nodes, as may be meant during an upgrade: each value with
+/// its nodes, the most frequent first.
 type Differences = BTreeMap<&'static str, Vec<(String, Vec<String>)>>;
 
 /// A thing of a node, as text.
@@ -59,52 +77,90 @@ pub async fn run(fleet: &Fleet) -> Result<ExitCode> {
             answers.iter().map(|answer| answer.known.text()).collect()
         });
     }
-    let (differences, unlisted) = (differences(&asked.answers), fleet.without_agent.as_ref().err());
+    let (differences, unlisted) = (
+        differences(&asked.answers),
+        fleet.without_agent.as_ref().err(),
+    );
     let more = json!({"differences": differences, "notCompared": unlisted});
     asked.print(scope.output, more, |_| {
-        let columns = if scope.output == Form::Wide { &COLUMNS[..] } else { &COLUMNS[..NARROW] };
+        let columns = if scope.output == Form::Wide {
+            &COLUMNS[..]
+        } else {
+            &COLUMNS[..NARROW]
+        };
         let table = (!asked.answers.is_empty()).then(|| columned(columns, &asked.answers));
         let unlisted = unlisted.map(|why| format!("not compared: nodes without an agent: {why}"));
         let different = differences.iter().map(|(what, values)| {
-            let values = values.iter().map(|(value, nodes)| format!("{value} on {}", names(nodes)));
-            format!("  different {what}: {}", values.collect::<Vec<_>>().join("; "))
+            let values = values
+                .iter()
+                .map(|(value, nodes)| format!("{value} on {}", names(nodes)));
+            format!(
+                "  different {what}: {}",
+                values.collect::<Vec<_>>().join("; ")
+            )
         });
         let lines: Vec<String> = different.chain(unlisted).collect();
         let below = [problems(&asked.answers), lines].map(|lines| lines.join("\n"));
         let parts = [headline(&asked)].into_iter().chain(table).chain(below);
-        parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
+        parts
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join("\n\n")
     })?;
-    Ok(asked.code().max(u8::from(!asked.without_agent.is_empty())).into())
+    Ok(asked
+        .code()
+        .max(u8::from(!asked.without_agent.is_empty()))
+        .into())
 }
 
 fn headline(asked: &Asked<Condition>) -> String {
-    let well = asked.answers.iter().filter(|answer| answer.known.problems.is_empty()).count();
+    let well = asked
+        .answers
+        .iter()
+        .filter(|answer| answer.known.problems.is_empty())
+        .count();
     let counts = [
         (well, "well"),
         (asked.answers.len() - well, "degraded"),
         (asked.missing.len(), "without an answer"),
         (asked.without_agent.len(), "without an agent"),
     ];
-    let nodes = count(counts.iter().map(|(count, _)| count).sum::<usize>() as u64, "node");
+    let nodes = count(
+        counts.iter().map(|(count, _)| count).sum::<usize>() as u64,
+        "node",
+    );
     if let [_, (0, _), (0, _), (0, _)] = counts {
         return format!("{nodes}: {GOOD}all is well{GOOD:#}");
     }
     let counts = counts.iter().filter(|(count, _)| *count > 0);
-    let counts: Vec<String> = counts.map(|(count, how)| format!("{count} {how}")).collect();
+    let counts: Vec<String> = counts
+        .map(|(count, how)| format!("{count} {how}"))
+        .collect();
     format!("{nodes}: {BAD}{}{BAD:#}", counts.join(", "))
 }
 
 /// Each problem once, with all nodes that have it.
 fn problems(answers: &[Of]) -> Vec<String> {
-    let of = answers.iter().flat_map(|of| of.known.problems.iter().map(move |problem| (problem, of.node())));
+    let of = answers.iter().flat_map(|of| {
+        of.known
+            .problems
+            .iter()
+            .map(move |problem| (problem, of.node()))
+    });
     let grouped = grouped(of).into_iter();
-    grouped.map(|(problem, nodes)| bullet(&format!("{}: ", names(&nodes)), problem)).collect()
+    grouped
+        .map(|(problem, nodes)| bullet(&format!("{}: ", names(&nodes)), problem))
+        .collect()
 }
 
 /// What is not the same on all nodes. Of flags, only those count that not all have.
 fn differences(answers: &[Of]) -> Differences {
-    let all = answers.iter().map(|answer| answer.agent.flags.iter().collect::<BTreeSet<_>>());
-    let common = all.reduce(|common, flags| &common & &flags).unwrap_or_default();
+    let all = answers
+        .iter()
+        .map(|answer| answer.agent.flags.iter().collect::<BTreeSet<_>>());
+    let common = all
+        .reduce(|common, flags| &common & &flags)
+        .unwrap_or_default();
     let flags = |of: &Of| {
         let own = of.agent.flags.iter().filter(|flag| !common.contains(flag));
         own.map(String::as_str).collect::<Vec<_>>().join(" ")
@@ -113,14 +169,20 @@ fn differences(answers: &[Of]) -> Differences {
         ("mode", &|of| of.known.status.mode_name().to_owned()),
         ("version", &|of| of.known.status.version.clone()),
         ("flags", &flags),
-        ("ConfigMap of modes", &|of| of.agent.config_map.clone().unwrap_or_default()),
+        ("ConfigMap of modes", &|of| {
+            of.agent.config_map.clone().unwrap_or_default()
+        }),
         ("kernel", &|of| of.known.status.kernel.clone()),
     ];
     let differences = things.into_iter().map(|(what, value)| {
         let mut groups = grouped(answers.iter().map(|answer| (value(answer), answer.node())));
         groups.sort_by_key(|(_, nodes)| Reverse(nodes.len()));
         let values = groups.into_iter().map(|(value, nodes)| {
-            let value = if value.is_empty() { "none".to_owned() } else { value };
+            let value = if value.is_empty() {
+                "none".to_owned()
+            } else {
+                value
+            };
             (value, nodes.into_iter().map(Into::into).collect())
         });
         (what, values.collect::<Vec<_>>())

@@ -1,4 +1,5 @@
-//! `kubectl epguard sysdump`: one archive with the archives of all nodes, and what only the API shows.
+//! `kubectl epguard sysdump`: one archive with the archives of all nodes, and what only the API
+//! shows.
 
 use super::agents::{Fleet, LABEL, all};
 use super::ask::{self, UNKNOWN, failure};
@@ -44,8 +45,8 @@ pub struct SysdumpArgs {
     pub file: Option<PathBuf>,
 }
 
-/// Writes the archive. Its `missing.txt` names the nodes that did not answer, and what the API did not list. Errors: the archive cannot
-/// be written.
+/// Writes the archive. Its `missing.txt` names the nodes that did not answer, and what the API did
+/// not list. Errors: the archive cannot be written.
 pub async fn run(mut fleet: Fleet, args: &SysdumpArgs) -> Result<ExitCode> {
     fleet.scope.parallel = fleet.scope.parallel.min(PARALLEL);
     let path = args.file.clone().unwrap_or_else(|| default_path(None));
@@ -53,14 +54,20 @@ pub async fn run(mut fleet: Fleet, args: &SysdumpArgs) -> Result<ExitCode> {
     let file = File::create(&path).with_context(|| format!("cannot write {shown}"))?;
     let archive = RefCell::new(tar::Builder::new(file));
     let command = ["sysdump", "-f", "/dev/stdout"];
-    // Each node's archive is written as it comes, so that the memory holds a bounded number of them.
+    // Each node's archive is written as it comes, so that the memory holds a bounded number of
+    // them.
     let asked = ask::each(&fleet, &command, PATIENCE, ARCHIVE, |agent, done| {
         if done.code != 0 {
             return Err(failure(&done.stderr).unwrap_or_else(|| "sysdump failed".to_owned()));
         }
-        let (folder, archive) = (Path::new("nodes").join(&agent.node), &mut archive.borrow_mut());
+        let (folder, archive) = (
+            Path::new("nodes").join(&agent.node),
+            &mut archive.borrow_mut(),
+        );
         let copied = parts(&done.stdout).and_then(|parts| {
-            parts.iter().try_for_each(|(name, content)| add(archive, &folder.join(name), content))?;
+            parts
+                .iter()
+                .try_for_each(|(name, content)| add(archive, &folder.join(name), content))?;
             Ok((Value::Null, parts.len(), 0))
         });
         copied.map_err(|error| format!("{error:#}"))
@@ -90,25 +97,36 @@ pub async fn run(mut fleet: Fleet, args: &SysdumpArgs) -> Result<ExitCode> {
     Ok(code.into())
 }
 
-/// Names and contents of a node's parts. A node must not fill the reader's disk, nor write outside of its folder. Errors: the content is
-/// no archive, or has something else than a bounded number of plain files.
+/// Names and contents of a node's parts. A node must not fill the reader's disk, nor write outside
+/// of its folder. Errors: the content is no archive, or has something else than a bounded number of
+/// plain files.
 pub fn parts(content: &[u8]) -> Result<BTreeMap<String, &[u8]>> {
     let mut parts = BTreeMap::new();
     let mut archive = tar::Archive::new(content);
-    // Headers are taken as they stand, without those of long names or sparse files, which have a size of their own.
+    // Headers are taken as they stand, without those of long names or sparse files, which have a
+    // size of their own.
     for entry in archive.entries().context("no archive came")?.raw(true) {
         let entry = entry.context("its archive is broken")?;
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let kind = entry.header().entry_type();
-        ensure!(kind.is_file(), "its archive has {name:?}, which is no plain file");
-        let name = match name.strip_prefix(FOLDER).and_then(|name| name.strip_prefix('/')) {
+        ensure!(
+            kind.is_file(),
+            "its archive has {name:?}, which is no plain file"
+        );
+        let name = match name
+            .strip_prefix(FOLDER)
+            .and_then(|name| name.strip_prefix('/'))
+        {
             Some(name) if is_plain(name) => name.to_owned(),
             _ => bail!("its archive has {name:?}, which is no part of a sysdump"),
         };
         let from = usize::try_from(entry.raw_file_position())?;
         let to = from.saturating_add(usize::try_from(entry.size())?);
         let part = content.get(from..to).context("its archive is cut off")?;
-        ensure!(parts.len() < PARTS, "its archive has more than {PARTS} parts");
+        ensure!(
+            parts.len() < PARTS,
+            "its archive has more than {PARTS} parts"
+        );
         if let Some(known) = parts.insert(name, part) {
             bail!("its archive has a part of {} octets twice", known.len());
         }
@@ -128,19 +146,38 @@ async fn cluster(fleet: &Fleet) -> [(&'static str, Result<Vec<u8>>); 2] {
     let pods = all(api, ListParams::default().labels(LABEL), Form::Json).await;
     let names: BTreeSet<String> = pods.iter().flatten().map(Pod::name_any).collect();
     let api: Api<Event> = Api::namespaced(fleet.client.clone(), namespace);
-    let events = all(api, ListParams::default(), Form::Json).await.and_then(|mut all: Vec<Event>| {
-        all.retain(|event| event.involved_object.name.as_ref().is_some_and(|name| names.contains(name)));
-        json(&all)
-    });
-    [("pods.json", pods.and_then(|all| json(&without_secrets(all)))), ("events.json", events)]
+    let events =
+        all(api, ListParams::default(), Form::Json)
+            .await
+            .and_then(|mut all: Vec<Event>| {
+                all.retain(|event| {
+                    event
+                        .involved_object
+                        .name
+                        .as_ref()
+                        .is_some_and(|name| names.contains(name))
+                });
+                json(&all)
+            });
+    [
+        (
+            "pods.json",
+            pods.and_then(|all| json(&without_secrets(all))),
+        ),
+        ("events.json", events),
+    ]
 }
 
-/// Pods without environment variables, whose values may be credentials, and without annotations, to which `kubectl apply` writes them.
+/// Pods without environment variables, whose values may be credentials, and without annotations, to
+/// which `kubectl apply` writes them.
 fn without_secrets(mut pods: Vec<Pod>) -> Vec<Pod> {
     for pod in &mut pods {
         pod.metadata.annotations = None;
         let Some(spec) = &mut pod.spec else { continue };
-        let all = spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten());
+        let all = spec
+            .containers
+            .iter_mut()
+            .chain(spec.init_containers.iter_mut().flatten());
         all.for_each(|container| container.env = None);
     }
     pods
@@ -172,7 +209,10 @@ pub(super) mod tests {
         ]);
         assert_eq!(
             parts(&good).unwrap().into_iter().collect::<Vec<_>>(),
-            [("a.txt".to_owned(), &b"here"[..]), ("b.txt".to_owned(), b"here")]
+            [
+                ("a.txt".to_owned(), &b"here"[..]),
+                ("b.txt".to_owned(), b"here")
+            ]
         );
         for (name, kind) in [
             ("epguard-sysdump/a.txt", EntryType::GNUSparse),
@@ -193,8 +233,13 @@ pub(super) mod tests {
 
     #[test]
     fn an_archive_has_few_parts_and_each_once() {
-        let names: Vec<String> = (0..=PARTS).map(|number| format!("epguard-sysdump/{number}")).collect();
-        let entries: Vec<_> = names.iter().map(|name| (name.as_str(), EntryType::Regular)).collect();
+        let names: Vec<String> = (0..=PARTS)
+            .map(|number| format!("epguard-sysdump/{number}"))
+            .collect();
+        let entries: Vec<_> = names
+            .iter()
+            .map(|name| (name.as_str(), EntryType::Regular))
+            .collect();
         assert!(parts(&archive(&entries[..PARTS])).is_ok());
         assert!(parts(&archive(&entries)).is_err());
         assert!(parts(&archive(&[entries[0], entries[0]])).is_err());

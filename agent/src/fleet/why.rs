@@ -48,17 +48,21 @@ pub async fn run(mut fleet: Fleet, args: &WhyArgs) -> Result<ExitCode> {
         Some(client) => narrow(&mut fleet, client, subject.ip)
             .await
             .unwrap_or_else(|why| format!("asked all nodes: {why:#}")),
-        None if fleet.scope.is_whole() => "asked all nodes; --client IP asks those on its way".to_owned(),
+        None if fleet.scope.is_whole() => {
+            "asked all nodes; --client IP asks those on its way".to_owned()
+        }
         None => format!("asked {}", names(&fleet.names())),
     };
     let asked = ask::ask(&fleet, &command, ask::PATIENCE).await;
     asked.print(fleet.scope.output, json!({"asked": nodes}), |answers| {
-        format!("{nodes}\n\n{}", text(answers)).trim_end().to_owned()
+        format!("{nodes}\n\n{}", text(answers))
+            .trim_end()
+            .to_owned()
     })
 }
 
-/// Leaves only the nodes on the way of a packet, and names them. Where the client's is not known, all nodes stay. Errors: no agent
-/// answers, or Nodes may not be listed.
+/// Leaves only the nodes on the way of a packet, and names them. Where the client's is not known,
+/// all nodes stay. Errors: no agent answers, or Nodes may not be listed.
 async fn narrow(fleet: &mut Fleet, client: IpAddr, endpoint: IpAddr) -> Result<String> {
     let (from, to) = (node(fleet, client).await?, node(fleet, endpoint).await?);
     let Some(from) = from else {
@@ -73,21 +77,44 @@ async fn narrow(fleet: &mut Fleet, client: IpAddr, endpoint: IpAddr) -> Result<S
     Ok(words)
 }
 
-/// The node of the pod that shows this IP, on any of its networks, as an agent knows it; or the node with the IP.
+/// The node of the pod that shows this IP, on any of its networks, as an agent knows it; or the
+/// node with the IP.
 async fn node(fleet: &Fleet, ip: IpAddr) -> Result<Option<String>> {
     let mut first = fleet.clone();
-    first.choose(fleet.agents.iter().take(1).map(|agent| agent.node.clone()).collect());
-    let asked: Asked<Explanation> = ask::ask(&first, &["why", &ip.to_string()], ask::PATIENCE).await;
+    first.choose(
+        fleet
+            .agents
+            .iter()
+            .take(1)
+            .map(|agent| agent.node.clone())
+            .collect(),
+    );
+    let asked: Asked<Explanation> =
+        ask::ask(&first, &["why", &ip.to_string()], ask::PATIENCE).await;
     let answer = asked.answers.first().with_context(|| asked.absent())?;
-    let owner = answer.known.owners.iter().rev().find(|owner| owner.to.is_none());
+    let owner = answer
+        .known
+        .owners
+        .iter()
+        .rev()
+        .find(|owner| owner.to.is_none());
     if let Some(node) = owner.and_then(|owner| owner.node.clone()) {
         return Ok(Some(node));
     }
-    let nodes: Vec<Node> =
-        all(Api::all(fleet.client.clone()), ListParams::default(), fleet.scope.output).await?;
+    let nodes: Vec<Node> = all(
+        Api::all(fleet.client.clone()),
+        ListParams::default(),
+        fleet.scope.output,
+    )
+    .await?;
     let has = |node: &&Node| {
-        let addresses = node.status.iter().flat_map(|status| status.addresses.iter().flatten());
-        addresses.into_iter().any(|one| one.address.parse() == Ok(ip))
+        let addresses = node
+            .status
+            .iter()
+            .flat_map(|status| status.addresses.iter().flatten());
+        addresses
+            .into_iter()
+            .any(|one| one.address.parse() == Ok(ip))
     };
     Ok(nodes.iter().find(has).map(Node::name_any))
 }
@@ -95,14 +122,24 @@ async fn node(fleet: &Fleet, ip: IpAddr) -> Result<Option<String>> {
 /// Nodes agree if they judge packets in the same way: times are each node's own.
 fn text(answers: &[Answer<Explanation>]) -> String {
     let judged = |of: &Explanation| (of.mode.clone(), of.verdicts.clone(), of.passing.clone());
-    let mut groups = grouped(answers.iter().map(|answer| (judged(&answer.known), answer.node())));
+    let mut groups = grouped(
+        answers
+            .iter()
+            .map(|answer| (judged(&answer.known), answer.node())),
+    );
     groups.sort_by_key(|((_, verdicts, _), _)| {
         let has = |what: &&str| verdicts.iter().any(|one| one.verdict == *what);
         ["deny", "hold"].iter().position(has).unwrap_or(usize::MAX)
     });
     let parts = groups.iter().map(|(_, nodes)| {
-        let first = answers.iter().find(|answer| nodes.first() == Some(&answer.node()));
-        format!("{}:{}", names(nodes), after("\n", first.map(|answer| answer.known.text())))
+        let first = answers
+            .iter()
+            .find(|answer| nodes.first() == Some(&answer.node()));
+        format!(
+            "{}:{}",
+            names(nodes),
+            after("\n", first.map(|answer| answer.known.text()))
+        )
     });
     parts.collect::<Vec<_>>().join("\n\n")
 }

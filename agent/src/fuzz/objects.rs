@@ -4,7 +4,8 @@ use super::harness::{corpus, run, words};
 use crate::daemon::mode_policy::NodeModes;
 use epguard_common::{Config, Mode, Reason, ReasonModes};
 use epguard_core::facts::{
-    self, Change, Fact, Ignored, Namespace, Node, Object, Pod, Presence, Routes, Service, Slice, Watched,
+    self, Change, Fact, Ignored, Namespace, Node, Object, Pod, Presence, Routes, Service, Slice,
+    Watched,
 };
 use epguard_core::state::{Settings, State};
 use std::time::Duration;
@@ -18,7 +19,10 @@ const WORDS: &str = "null true {} [] \"\" metadata namespace annotations epguard
 
 /// A state that has listed everything, and then was shown the corpus.
 fn state() -> State {
-    let mut state = State::new(Settings { node: "node-a".into(), ..Settings::default() });
+    let mut state = State::new(Settings {
+        node: "node-a".into(),
+        ..Settings::default()
+    });
     let now = Duration::from_secs(1);
     let lists = [
         Fact::Presence(Presence::Routes(Routes::default())),
@@ -35,7 +39,10 @@ fn state() -> State {
 }
 
 fn read<O: Object>(target: &str) -> Vec<O> {
-    corpus(target).iter().map(|json| O::parse(json).unwrap()).collect()
+    corpus(target)
+        .iter()
+        .map(|json| O::parse(json).unwrap())
+        .collect()
 }
 
 /// Each way in which a watch can show the object.
@@ -75,22 +82,33 @@ fn objects_and_their_annotations() {
 #[test]
 fn the_config_map_of_the_modes() {
     let flags = (Mode::Observe, ReasonModes::default());
-    run("configmap", corpus("configmap"), &words(WORDS), move |json| {
-        let Ok(map) = facts::ModePolicy::parse(json) else {
-            return;
-        };
-        let mut node_modes =
-            NodeModes::new(Some(("epguard".into(), "epguard".into())), flags, &Config::default());
-        let has_errors = !map.errors.is_empty();
-        node_modes.apply(Change::Applied(map));
-        let changed = node_modes.take_change(true);
-        assert_eq!(has_errors, node_modes.problem(None).is_some());
-        if let Some(mut modes) = changed.filter(|_| has_errors) {
-            assert!(modes.mode <= flags.0, "a map with an error raised the mode");
-            for reason in Reason::ALL {
-                let mut before = flags.1;
-                assert!(modes.reasons.get_mut(reason) <= before.get_mut(reason), "{reason:?} was raised");
+    run(
+        "configmap",
+        corpus("configmap"),
+        &words(WORDS),
+        move |json| {
+            let Ok(map) = facts::ModePolicy::parse(json) else {
+                return;
+            };
+            let mut node_modes = NodeModes::new(
+                Some(("epguard".into(), "epguard".into())),
+                flags,
+                &Config::default(),
+            );
+            let has_errors = !map.errors.is_empty();
+            node_modes.apply(Change::Applied(map));
+            let changed = node_modes.take_change(true);
+            assert_eq!(has_errors, node_modes.problem(None).is_some());
+            if let Some(mut modes) = changed.filter(|_| has_errors) {
+                assert!(modes.mode <= flags.0, "a map with an error raised the mode");
+                for reason in Reason::ALL {
+                    let mut before = flags.1;
+                    assert!(
+                        modes.reasons.get_mut(reason) <= before.get_mut(reason),
+                        "{reason:?} was raised"
+                    );
+                }
             }
-        }
-    });
+        },
+    );
 }

@@ -16,13 +16,18 @@ fn command_lines() {
     // Built once, as it checks itself then.
     let mut command = Cli::command();
     command.build();
-    run("command-line", corpus("command-line"), &words(FLAGS), move |input| {
-        let text = String::from_utf8_lossy(input);
-        let words = std::iter::once("epguard").chain(text.split('\n'));
-        if let Ok(matches) = command.clone().try_get_matches_from(words) {
-            let _ = Cli::from_arg_matches(&matches);
-        }
-    });
+    run(
+        "command-line",
+        corpus("command-line"),
+        &words(FLAGS),
+        move |input| {
+            let text = String::from_utf8_lossy(input);
+            let words = std::iter::once("epguard").chain(text.split('\n'));
+            if let Ok(matches) = command.clone().try_get_matches_from(words) {
+                let _ = Cli::from_arg_matches(&matches);
+            }
+        },
+    );
 }
 
 #[test]
@@ -31,7 +36,10 @@ fn requests_at_the_status_socket() {
     run("request", corpus("request"), &words, |input| {
         // The socket's reader takes one line.
         let line = String::from_utf8_lossy(
-            input.split_inclusive(|octet| *octet == b'\n').next().unwrap_or_default(),
+            input
+                .split_inclusive(|octet| *octet == b'\n')
+                .next()
+                .unwrap_or_default(),
         );
         if let Ok(request) = serde_json::from_str::<Request>(&line) {
             // What was understood is understood again.

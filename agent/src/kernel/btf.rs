@@ -1,5 +1,5 @@
-//! Layouts of the kernel's structs, from BTF: <https://docs.kernel.org/bpf/btf.html>. A module has a split BTF, whose types and
-//! strings continue those of vmlinux.
+//! Layouts of the kernel's structs, from BTF: <https://docs.kernel.org/bpf/btf.html>. A module has
+//! a split BTF, whose types and strings continue those of vmlinux.
 
 use anyhow::{Context as _, Result, ensure};
 use aya_obj::btf::BtfKind;
@@ -33,14 +33,20 @@ impl Btf {
     /// Adds the BTF of a kernel, or, behind that, of a module.
     pub fn add_file(&mut self, path: &Path) -> Result<()> {
         let octets = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-        self.add(&octets).with_context(|| format!("{} is no BTF that epguard knows", path.display()))
+        self.add(&octets)
+            .with_context(|| format!("{} is no BTF that epguard knows", path.display()))
     }
 
     fn add(&mut self, file: &[u8]) -> Result<()> {
         let magic = file.first_chunk().map(|magic| u16::from_ne_bytes(*magic));
-        ensure!(magic == Some(MAGIC), "its first octets are not those of BTF");
+        ensure!(
+            magic == Some(MAGIC),
+            "its first octets are not those of BTF"
+        );
         let number = |at: usize| word(file, at).map(|number| number as usize);
-        let header = number(4).filter(|header| *header >= HEADER).context("it has no header")?;
+        let header = number(4)
+            .filter(|header| *header >= HEADER)
+            .context("it has no header")?;
         let section = |at: usize| file.get(header + number(at)?..)?.get(..number(at + 4)?);
         let (types, strings) = section(8).zip(section(16)).context("it is cut off")?;
         let (mut at, end) = (self.octets.len(), self.octets.len() + types.len());
@@ -61,8 +67,10 @@ impl Btf {
     /// The struct with this name: one of the last file, else one before it.
     pub fn find_struct(&self, name: &str) -> Option<u32> {
         let is_it = |at: &usize| {
-            self.kind_at(*at).is_some_and(|(kind, _)| kind == BtfKind::Struct)
-                && word(&self.octets, *at).is_some_and(|text| self.text(text) == Some(name.as_bytes()))
+            self.kind_at(*at)
+                .is_some_and(|(kind, _)| kind == BtfKind::Struct)
+                && word(&self.octets, *at)
+                    .is_some_and(|text| self.text(text) == Some(name.as_bytes()))
         };
         let (before, last) = self.types.split_at(self.before);
         let own = last.iter().position(is_it).map(|place| self.before + place);
@@ -85,7 +93,10 @@ impl Btf {
                 _ if text == name.as_bytes() => Some(Member { offset, type_id }),
                 [] => {
                     let inner = self.member(type_id, name)?;
-                    Some(Member { offset: offset + inner.offset, ..inner })
+                    Some(Member {
+                        offset: offset + inner.offset,
+                        ..inner
+                    })
                 }
                 _ => None,
             }
@@ -95,14 +106,20 @@ impl Btf {
     /// The type of the elements of an array.
     pub fn element(&self, type_id: u32) -> Option<u32> {
         let (at, kind, _) = self.resolve(type_id)?;
-        if kind == BtfKind::Array { word(&self.octets, at + 12) } else { None }
+        if kind == BtfKind::Array {
+            word(&self.octets, at + 12)
+        } else {
+            None
+        }
     }
 
     /// The size of a type in octets.
     pub fn size(&self, type_id: u32) -> Option<u32> {
         use BtfKind::{Enum, Enum64, Int, Struct, Union};
         let (at, kind, _) = self.resolve(type_id)?;
-        matches!(kind, Int | Struct | Union | Enum | Enum64).then(|| word(&self.octets, at + 8)).flatten()
+        matches!(kind, Int | Struct | Union | Enum | Enum64)
+            .then(|| word(&self.octets, at + 8))
+            .flatten()
     }
 
     /// Where the type behind typedefs and qualifiers begins, its kind, and how many parts it has.
@@ -122,11 +139,17 @@ impl Btf {
 
     fn kind_at(&self, at: usize) -> Option<(BtfKind, usize)> {
         let info = word(&self.octets, at + 4)?;
-        Some((BtfKind::try_from(info >> 24 & 0x1f).ok()?, (info & 0xffff) as usize))
+        Some((
+            BtfKind::try_from(info >> 24 & 0x1f).ok()?,
+            (info & 0xffff) as usize,
+        ))
     }
 
     fn text(&self, offset: u32) -> Option<&[u8]> {
-        self.strings.get(offset as usize..)?.split(|octet| *octet == 0).next()
+        self.strings
+            .get(offset as usize..)?
+            .split(|octet| *octet == 0)
+            .next()
     }
 }
 
@@ -152,10 +175,20 @@ mod tests {
     /// A BTF with these types, as words, and these strings.
     fn btf(types: &[u32], strings: &str) -> Vec<u8> {
         let length = |octets: usize| u32::try_from(octets).unwrap();
-        let header =
-            [length(HEADER), 0, length(types.len() * 4), length(types.len() * 4), length(strings.len())];
+        let header = [
+            length(HEADER),
+            0,
+            length(types.len() * 4),
+            length(types.len() * 4),
+            length(strings.len()),
+        ];
         let mut octets = vec![0x9f, 0xeb, 1, 0];
-        octets.extend(header.iter().chain(types).flat_map(|word| word.to_ne_bytes()));
+        octets.extend(
+            header
+                .iter()
+                .chain(types)
+                .flat_map(|word| word.to_ne_bytes()),
+        );
         octets.extend(strings.bytes());
         octets
     }
@@ -187,7 +220,10 @@ mod tests {
         let a = btf.find_struct("a").unwrap();
         assert_eq!(btf.size(a), Some(12));
         let offset = |name| btf.member(a, name).map(|member| member.offset);
-        assert_eq!([offset("x"), offset("y"), offset("z")], [Some(0), Some(4), Some(4)]);
+        assert_eq!(
+            [offset("x"), offset("y"), offset("z")],
+            [Some(0), Some(4), Some(4)]
+        );
         assert_eq!(offset("int"), None);
         let element = btf.element(btf.member(a, "z").unwrap().type_id).unwrap();
         assert_eq!(btf.size(element), Some(4));
@@ -206,7 +242,12 @@ mod tests {
         assert_eq!(module.member(b, "x").map(|member| member.offset), Some(0));
         let second = module.member(b, "second").unwrap();
         assert_eq!((second.offset, module.size(second.type_id)), (4, Some(12)));
-        assert_eq!(module.member(second.type_id, "y").map(|member| member.offset), Some(4));
+        assert_eq!(
+            module
+                .member(second.type_id, "y")
+                .map(|member| member.offset),
+            Some(4)
+        );
         assert_eq!(module.find_struct("a"), kernel.find_struct("a"));
     }
 
@@ -214,7 +255,10 @@ mod tests {
     fn octets_that_are_no_btf_are_an_error() {
         let whole = vmlinux();
         for length in 0..whole.len() {
-            assert!(parsed(&[whole[..length].to_vec()]).is_err(), "{length} octets");
+            assert!(
+                parsed(&[whole[..length].to_vec()]).is_err(),
+                "{length} octets"
+            );
         }
         let mut unknown = whole;
         unknown[HEADER + 7] = 31;

@@ -13,7 +13,8 @@ const MODULE: &str = "/sys/kernel/btf/nf_conntrack";
 
 /// Where `_nfct` lies in `struct sk_buff`.
 ///
-/// Errors: programs cannot read the kernel's memory, or the kernel has no conntrack. Then no packet is judged by its entry.
+/// Errors: programs cannot read the kernel's memory, or the kernel has no conntrack. Then no packet
+/// is judged by its entry.
 pub fn nfct_at() -> Result<u32> {
     ensure!(
         can_read_kernel(),
@@ -22,9 +23,13 @@ pub fn nfct_at() -> Result<u32> {
     );
     let mut kernel = Btf::default();
     kernel.add_file(Path::new(VMLINUX))?;
-    let sk_buff = kernel.find_struct("sk_buff").context("the kernel's BTF has no sk_buff")?;
+    let sk_buff = kernel
+        .find_struct("sk_buff")
+        .context("the kernel's BTF has no sk_buff")?;
     let nfct = kernel.member(sk_buff, "_nfct");
-    Ok(nfct.context("this kernel has no conntrack (CONFIG_NF_CONNTRACK)")?.offset)
+    Ok(nfct
+        .context("this kernel has no conntrack (CONFIG_NF_CONNTRACK)")?
+        .offset)
 }
 
 /// Whether netfilter's conntrack is in the kernel by now.
@@ -32,7 +37,8 @@ pub fn is_loaded() -> bool {
     Path::new("/sys/module/nf_conntrack").exists()
 }
 
-/// Where [`Entry`] begins in `struct nf_conn`; `None` while the module `nf_conntrack` is not loaded.
+/// Where [`Entry`] begins in `struct nf_conn`; `None` while the module `nf_conntrack` is not
+/// loaded.
 ///
 /// Errors: the kernel's BTF does not describe the struct, or not as the programs expect it.
 pub fn entry_at() -> Result<Option<u32>> {
@@ -53,14 +59,21 @@ pub fn entry_at() -> Result<Option<u32>> {
 }
 
 fn read_layout(btf: &Btf) -> Result<u32> {
-    let named = |name| btf.find_struct(name).with_context(|| format!("the kernel's BTF has no {name}"));
-    let [conn, hash, tuple] =
-        [named("nf_conn")?, named("nf_conntrack_tuple_hash")?, named("nf_conntrack_tuple")?];
+    let named = |name| {
+        btf.find_struct(name)
+            .with_context(|| format!("the kernel's BTF has no {name}"))
+    };
+    let [conn, hash, tuple] = [
+        named("nf_conn")?,
+        named("nf_conntrack_tuple_hash")?,
+        named("nf_conntrack_tuple")?,
+    ];
     let at = |type_id, path: &[&str]| {
-        path.iter().try_fold((0, type_id), |(offset, type_id), name| {
-            let member = btf.member(type_id, name)?;
-            Some((offset + member.offset, member.type_id))
-        })
+        path.iter()
+            .try_fold((0, type_id), |(offset, type_id), name| {
+                let member = btf.member(type_id, name)?;
+                Some((offset + member.offset, member.type_id))
+            })
     };
     let expected = [
         (&["src", "u3"][..], offset_of!(Tuple, src)),
@@ -83,11 +96,13 @@ fn read_layout(btf: &Btf) -> Result<u32> {
     let (start, hashes) = at(conn, &["tuplehash"]).context("nf_conn has no tuplehash")?;
     let step = btf.element(hashes).and_then(|element| btf.size(element));
     ensure!(
-        step == btf.size(hash) && step.is_some_and(|step| step as usize == offset_of!(Entry, reply)),
+        step == btf.size(hash)
+            && step.is_some_and(|step| step as usize == offset_of!(Entry, reply)),
         "nf_conntrack_tuple_hash has another size than epguard expects: update epguard"
     );
     ensure!(
-        btf.size(tuple).is_some_and(|size| size as usize == size_of::<Tuple>()),
+        btf.size(tuple)
+            .is_some_and(|size| size as usize == size_of::<Tuple>()),
         "nf_conntrack_tuple has another size than epguard expects: update epguard"
     );
     let (inside, _) = at(hash, &["tuple"]).context("nf_conntrack_tuple_hash has no tuple")?;
@@ -96,7 +111,11 @@ fn read_layout(btf: &Btf) -> Result<u32> {
 
 /// Whether TC programs may read the kernel's memory.
 fn can_read_kernel() -> bool {
-    is_helper_supported(ProgramType::SchedClassifier, BpfHelper::BPF_FUNC_probe_read_kernel).unwrap_or(false)
+    is_helper_supported(
+        ProgramType::SchedClassifier,
+        BpfHelper::BPF_FUNC_probe_read_kernel,
+    )
+    .unwrap_or(false)
 }
 
 #[cfg(test)]
@@ -108,6 +127,10 @@ mod tests {
     fn this_kernels_conntrack_entries_are_found() {
         assert!(can_read_kernel());
         assert!(nfct_at().unwrap() > 0);
-        assert_eq!(entry_at().unwrap().map(|at| at % 8), Some(0), "nf_conntrack is built in here");
+        assert_eq!(
+            entry_at().unwrap().map(|at| at % 8),
+            Some(0),
+            "nf_conntrack is built in here"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Writes the pinned maps: no other module does, except for MACS (`datapath/xdp`) and the maps of Cilium's maps (`cilium`), which the
-//! thread of the hooks writes.
+//! Writes the pinned maps: no other module does, except for MACS (`datapath/xdp`) and the maps of
+//! Cilium's maps (`cilium`), which the thread of the hooks writes.
 
 mod config;
 mod counters;
@@ -27,8 +27,8 @@ use aya::Ebpf;
 use aya::maps::{HashMap, Map, MapData, MapError};
 use counters::DenialCounts;
 use epguard_common::{
-    ABI_VERSION, Addr, Backends, DenialKey, Owner, Rate, RawDenial, RawRole, ServiceNumber, Suspect,
-    Terminated, Vip,
+    ABI_VERSION, Addr, Backends, DenialKey, Owner, Rate, RawDenial, RawRole, ServiceNumber,
+    Suspect, Terminated, Vip,
 };
 use epguard_core::plan::{self, Op};
 use epguard_core::state::{Changes, Tables};
@@ -56,7 +56,10 @@ pub fn directory(pin_dir: &Path) -> PathBuf {
 pub fn open<T: TryFrom<Map, Error = MapError>>(pin_dir: &Path, name: &str) -> Result<T> {
     let path = directory(pin_dir).join(name);
     let map = MapData::from_pin(&path).with_context(|| {
-        format!("no map at {}: is `epguard agent` running with this --pin-dir?", path.display())
+        format!(
+            "no map at {}: is `epguard agent` running with this --pin-dir?",
+            path.display()
+        )
     })?;
     let map = Map::from_map_data(map).and_then(T::try_from);
     map.with_context(|| {
@@ -67,8 +70,9 @@ pub fn open<T: TryFrom<Map, Error = MapError>>(pin_dir: &Path, name: &str) -> Re
 /// Takes a map out of a loaded object.
 fn take<T: TryFrom<Map, Error = MapError>>(ebpf: &mut Ebpf, name: &str) -> Result<T> {
     let map = ebpf.take_map(name);
-    let map =
-        map.with_context(|| format!("the eBPF object has no map {name}: rebuild with `cargo xtask build`"))?;
+    let map = map.with_context(|| {
+        format!("the eBPF object has no map {name}: rebuild with `cargo xtask build`")
+    })?;
     T::try_from(map).with_context(|| format!("{name} has another layout"))
 }
 
@@ -104,7 +108,8 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Takes over the maps of a loaded object: the denials and the lease of an earlier process stay until [`Writer::install`].
+    /// Takes over the maps of a loaded object: the denials and the lease of an earlier process stay
+    /// until [`Writer::install`].
     pub fn new(ebpf: &mut Ebpf) -> Result<Self> {
         let mut view = ViewMap::take_from(ebpf)?;
         let owners: HashMap<_, Addr, Owner> = take(ebpf, "OWNERS")?;
@@ -120,18 +125,42 @@ impl Writer {
                 None => unreadable.push(target),
             }
         }
-        let without_telemetry = |(ip, suspect)| (ip, Suspect { rate: Rate::default(), ..suspect });
+        let without_telemetry = |(ip, suspect)| {
+            (
+                ip,
+                Suspect {
+                    rate: Rate::default(),
+                    ..suspect
+                },
+            )
+        };
         let entries = suspects.entries().context("cannot read SUSPECTS")?;
         restored.suspects = entries.into_iter().map(without_telemetry).collect();
-        restored.backends = backends.entries().context("cannot read BACKENDS")?.into_iter().collect();
-        restored.services = services.entries().context("cannot read SERVICES")?.into_iter().collect();
-        let entries = terminated.entries().context("cannot read TERMINATED")?.into_iter();
-        restored.terminated = entries.map(|(ip, entry)| (ip, terminated::orphan_ip(&entry))).collect();
+        restored.backends = backends
+            .entries()
+            .context("cannot read BACKENDS")?
+            .into_iter()
+            .collect();
+        restored.services = services
+            .entries()
+            .context("cannot read SERVICES")?
+            .into_iter()
+            .collect();
+        let entries = terminated
+            .entries()
+            .context("cannot read TERMINATED")?
+            .into_iter();
+        restored.terminated = entries
+            .map(|(ip, entry)| (ip, terminated::orphan_ip(&entry)))
+            .collect();
         view.restore(&restored)?;
         let mut writer = Self {
             config: ConfigMap::take_from(ebpf)?,
             view,
-            restored_owners: owners.iter().collect::<Result<_, _>>().context("cannot read OWNERS")?,
+            restored_owners: owners
+                .iter()
+                .collect::<Result<_, _>>()
+                .context("cannot read OWNERS")?,
             owners,
             suspects,
             services,
@@ -152,12 +181,15 @@ impl Writer {
         };
         // Denials that no epguard wrote; the programs ignore them.
         for target in unreadable {
-            writer.write(&Op::Denial(target, None)).context("cannot write DENIED")?;
+            writer
+                .write(&Op::Denial(target, None))
+                .context("cannot write DENIED")?;
         }
         Ok(writer)
     }
 
-    /// Before the first [`Writer::install`], the tables that an earlier process left: SUSPECTS, SERVICES, DENIED, BACKENDS and TERMINATED.
+    /// Before the first [`Writer::install`], the tables that an earlier process left: SUSPECTS,
+    /// SERVICES, DENIED, BACKENDS and TERMINATED.
     pub const fn restored(&self) -> &Tables {
         &self.installed
     }
@@ -167,8 +199,8 @@ impl Writer {
         !(self.restored_owners.is_empty() && self.kept_owners.is_empty())
     }
 
-    /// Entries that the kernel had no room for when the tables were written last: those packets pass, or are rejected
-    /// instead of redirected.
+    /// Entries that the kernel had no room for when the tables were written last: those packets
+    /// pass, or are rejected instead of redirected.
     pub const fn left_out(&self) -> usize {
         self.left_out
     }
@@ -179,7 +211,8 @@ impl Writer {
         self.install_changes(desired, changes)
     }
 
-    /// The same if only these keys may differ. Of the tables it reads all suspects and orphan IPs, for the gate.
+    /// The same if only these keys may differ. Of the tables it reads all suspects and orphan IPs,
+    /// for the gate.
     pub fn install_changes(&mut self, desired: &Tables, mut changes: Changes) -> Result<bool> {
         changes.extend(std::mem::take(&mut self.to_retry));
         let mut ops = plan::tables(&self.installed, desired, &changes);
@@ -199,7 +232,8 @@ impl Writer {
             self.view.change(|view| view.flows = view.flows.max(1))?;
         }
         for op in &ops {
-            self.write_or_leave_out(op).with_context(|| format!("cannot write {op:?}"))?;
+            self.write_or_leave_out(op)
+                .with_context(|| format!("cannot write {op:?}"))?;
         }
         if ops.iter().any(|op| matches!(op, Op::Backends(_, None))) {
             // The programs may have redirected flows there since the last sweep.
@@ -219,8 +253,9 @@ impl Writer {
         Ok(true)
     }
 
-    /// Whether every interface has the hook that translates replies of redirected flows; true at the start. While one has not,
-    /// [`Writer::install_changes`] keeps new endpoints out of BACKENDS: what only these could take is rejected or dropped.
+    /// Whether every interface has the hook that translates replies of redirected flows; true at
+    /// the start. While one has not, [`Writer::install_changes`] keeps new endpoints out of
+    /// BACKENDS: what only these could take is rejected or dropped.
     pub const fn translate_replies(&mut self, everywhere: bool) {
         self.translates_replies = everywhere;
     }
@@ -230,7 +265,8 @@ impl Writer {
         self.translates_replies
     }
 
-    /// The counts of denials, as of `DenialCounts::take_readings`. Errors: `DENIAL_COUNTS` cannot be read.
+    /// The counts of denials, as of `DenialCounts::take_readings`. Errors: `DENIAL_COUNTS` cannot
+    /// be read.
     pub fn take_readings(&mut self, wanted: impl Fn(&DenialKey) -> bool) -> Result<Vec<Reading>> {
         self.counts.take_readings(&self.installed, wanted)
     }

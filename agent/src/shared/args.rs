@@ -44,19 +44,26 @@ impl ServiceArgs {
     /// Whether a Service is shown; `-`, for packets to an IP itself, is in no namespace.
     pub fn wants(&self, service: &str) -> bool {
         let namespace = service.split_once('/').map(|(namespace, _)| namespace);
-        self.namespace.as_deref().is_none_or(|wanted| namespace == Some(wanted))
+        self.namespace
+            .as_deref()
+            .is_none_or(|wanted| namespace == Some(wanted))
             && self.service.as_ref().is_none_or(|wanted| service == wanted)
     }
 
     /// The flags that were given, for another command.
     pub fn flags(&self) -> [(&'static str, Option<&str>); 2] {
-        [("--namespace", self.namespace.as_deref()), ("--service", self.service.as_deref())]
+        [
+            ("--namespace", self.namespace.as_deref()),
+            ("--service", self.service.as_deref()),
+        ]
     }
 }
 
 /// A parser for a time in whole seconds.
 pub fn seconds(range: RangeInclusive<u64>) -> impl TypedValueParser<Value = Duration> {
-    clap::value_parser!(u64).range(range).map(Duration::from_secs)
+    clap::value_parser!(u64)
+        .range(range)
+        .map(Duration::from_secs)
 }
 
 /// A parser for one of a list, by its name; `--help` explains each.
@@ -90,7 +97,9 @@ pub fn service(text: &str) -> Result<String, &'static str> {
 #[cfg(test)]
 pub fn parsed<A: Args>(words: &[&str]) -> Result<A, String> {
     let command = A::augment_args(clap::Command::new("epguard").no_binary_name(true));
-    let matches = command.try_get_matches_from(words).map_err(|error| error.to_string())?;
+    let matches = command
+        .try_get_matches_from(words)
+        .map_err(|error| error.to_string())?;
     A::from_arg_matches(&matches).map_err(|error| error.to_string())
 }
 

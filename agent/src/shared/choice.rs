@@ -52,7 +52,8 @@ pub fn help() -> String {
 pub fn choice(text: &str) -> Result<Choice, String> {
     let (reason, action) = match text.split_once('=') {
         Some((reason, action)) if Action::named(reason).is_none() => {
-            let reason = args::reason(reason).map_err(|error| format!("{error}, as in reused=reject"))?;
+            let reason =
+                args::reason(reason).map_err(|error| format!("{error}, as in reused=reject"))?;
             (Some(reason), action)
         }
         _ => (None, text),
@@ -74,7 +75,11 @@ fn of_action(text: &str) -> Option<Choice> {
         None => (text, None),
     };
     let is_old = interface.is_some() && name == Action::Redirect.as_str();
-    let action = if is_old { Action::Capture } else { Action::named(name)? };
+    let action = if is_old {
+        Action::Capture
+    } else {
+        Action::named(name)?
+    };
     let choosers = action.choosers();
     (choosers.operator && choosers.interface == interface.is_some()).then(|| Choice {
         action,
@@ -85,11 +90,17 @@ fn of_action(text: &str) -> Option<Choice> {
 }
 
 fn by_operator() -> impl Iterator<Item = Action> + Clone {
-    Action::ALL.into_iter().filter(|action| action.choosers().operator)
+    Action::ALL
+        .into_iter()
+        .filter(|action| action.choosers().operator)
 }
 
 fn written(action: Action) -> String {
-    let interface = if action.choosers().interface { "=IFACE" } else { "" };
+    let interface = if action.choosers().interface {
+        "=IFACE"
+    } else {
+        ""
+    };
     format!("{action}{interface}")
 }
 

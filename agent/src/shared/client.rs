@@ -11,12 +11,12 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Longest wait for a connection. A server that takes longer counts as unreachable; the next attempt may reach
-/// another one.
+/// Longest wait for a connection. A server that takes longer counts as unreachable; the next
+/// attempt may reach another one.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A client from a kubeconfig file, or from the service account if there is none. A context chooses a cluster of the
-/// file; without one, its current context does.
+/// A client from a kubeconfig file, or from the service account if there is none. A context chooses
+/// a cluster of the file; without one, its current context does.
 ///
 /// Nothing is sent yet: an API server that can't be reached shows as a watch that is down.
 pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> anyhow::Result<Client> {
@@ -28,12 +28,15 @@ pub async fn client(kubeconfig: Option<&Path>, context: Option<&str>) -> anyhow:
     };
     config.headers.push((USER_AGENT, user_agent()?));
     config.connect_timeout = Some(CONNECT_TIMEOUT);
-    // The watches wait and retry by themselves. Retries below them would multiply the load and hide the refusal.
+    // The watches wait and retry by themselves. Retries below them would multiply the load and hide
+    // the refusal.
     config.default_retry = false;
-    Client::try_from(config).map_err(|error| anyhow!("cannot set up the API client: {}", first_line(&error)))
+    Client::try_from(config)
+        .map_err(|error| anyhow!("cannot set up the API client: {}", first_line(&error)))
 }
 
-/// The file that kubectl would use: `$KUBECONFIG` is read by clap, then `~/.kube/config`. None: the service account.
+/// The file that kubectl would use: `$KUBECONFIG` is read by clap, then `~/.kube/config`. None: the
+/// service account.
 pub fn kubeconfig(given: Option<PathBuf>) -> Option<PathBuf> {
     given.or_else(|| {
         let home = std::env::home_dir()?.join(".kube/config");
@@ -52,18 +55,24 @@ fn user_agent() -> anyhow::Result<HeaderValue> {
     HeaderValue::try_from(agent).context("the version makes no User-Agent")
 }
 
-/// Reads a file, or several as `$KUBECONFIG` lists them. As for kubectl, the first file that sets a value counts, and
-/// files that do not exist are skipped.
+/// Reads a file, or several as `$KUBECONFIG` lists them. As for kubectl, the first file that sets a
+/// value counts, and files that do not exist are skipped.
 fn merged(paths: &Path) -> anyhow::Result<Kubeconfig> {
-    let files: Vec<PathBuf> = split_paths(paths).filter(|path| !path.as_os_str().is_empty()).collect();
-    let there = files.iter().filter(|path| files.len() == 1 || path.exists());
+    let files: Vec<PathBuf> = split_paths(paths)
+        .filter(|path| !path.as_os_str().is_empty())
+        .collect();
+    let there = files
+        .iter()
+        .filter(|path| files.len() == 1 || path.exists());
     let mut file = Kubeconfig::default();
     for path in there {
         file = Kubeconfig::read_from(path)
             .and_then(|next| file.merge(next))
             .map_err(|error| match error {
                 KubeconfigError::ReadConfig(error, _) => anyhow!("cannot be read: {error}"),
-                KubeconfigError::Parse(error) => anyhow!("is not valid YAML: {}", first_line(&error)),
+                KubeconfigError::Parse(error) => {
+                    anyhow!("is not valid YAML: {}", first_line(&error))
+                }
                 other => anyhow!("{}", first_line(&other)),
             })
             .with_context(|| format!("kubeconfig {}", path.display()))?;
@@ -74,10 +83,14 @@ fn merged(paths: &Path) -> anyhow::Result<Kubeconfig> {
 /// The token of the pod's own service account.
 const OWN_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
-/// Whether a user of the kubeconfig has the `own` token, under any name: its server would get the agent's rights.
+/// Whether a user of the kubeconfig has the `own` token, under any name: its server would get the
+/// agent's rights.
 fn uses(file: &Kubeconfig, own: &Path) -> bool {
     let identity = |path: &Path| path.metadata().map(|file| (file.dev(), file.ino())).ok();
-    let users = file.auth_infos.iter().filter_map(|user| user.auth_info.as_ref());
+    let users = file
+        .auth_infos
+        .iter()
+        .filter_map(|user| user.auth_info.as_ref());
     let mut tokens = users.filter_map(|user| user.token_file.as_deref());
     let own = identity(own);
     own.is_some() && tokens.any(|token| identity(Path::new(token)) == own)
@@ -91,15 +104,18 @@ async fn from_files(paths: &Path, context: Option<&str>) -> anyhow::Result<Confi
          --kubeconfig out",
         paths.display()
     );
-    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+    let options = KubeConfigOptions {
+        context: context.map(str::to_owned),
+        ..KubeConfigOptions::default()
+    };
     Config::from_custom_kubeconfig(file, &options)
         .await
         .map_err(|error| anyhow!("names no usable cluster: {}", first_line(&error)))
         .with_context(|| format!("kubeconfig {}", paths.display()))
 }
 
-/// The HTTP status of a failed request, 0 without one, and the cause in one line. The text of a refusal is the API server's: kube adds the
-/// whole answer as a struct.
+/// The HTTP status of a failed request, 0 without one, and the cause in one line. The text of a
+/// refusal is the API server's: kube adds the whole answer as a struct.
 pub fn cause(error: kube::Error) -> (u16, String) {
     let (code, cause) = match error {
         kube::Error::Api(status) => (status.code, status.message),
@@ -118,9 +134,15 @@ pub fn one_line(text: &str) -> String {
     text.trim().replace('\n', " ")
 }
 
-/// The first line of an error. YAML errors come with an excerpt of the file, which may hold secrets.
+/// The first line of an error. YAML errors come with an excerpt of the file, which may hold
+/// secrets.
 fn first_line(error: &dyn std::fmt::Display) -> String {
-    error.to_string().lines().next().unwrap_or_default().to_owned()
+    error
+        .to_string()
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 #[cfg(test)]
@@ -129,11 +151,21 @@ mod tests {
     use tempfile::tempdir;
 
     #[tokio::test]
-    async fn a_kubeconfig_that_cannot_be_used_is_named_with_its_cause_in_one_line_without_its_content() {
+    async fn a_kubeconfig_that_cannot_be_used_is_named_with_its_cause_in_one_line_without_its_content()
+     {
         for (content, cause) in [
-            (None, "/kc: cannot be read: No such file or directory (os error 2)"),
-            (Some("users:\n- name: a\n  user: {token: s3cret\n"), "is not valid YAML"),
-            (Some("apiVersion: v1\nkind: Config\n"), "names no usable cluster"),
+            (
+                None,
+                "/kc: cannot be read: No such file or directory (os error 2)",
+            ),
+            (
+                Some("users:\n- name: a\n  user: {token: s3cret\n"),
+                "is not valid YAML",
+            ),
+            (
+                Some("apiVersion: v1\nkind: Config\n"),
+                "names no usable cluster",
+            ),
         ] {
             let folder = tempdir().unwrap();
             let path = folder.path().join("kc");
@@ -141,20 +173,34 @@ mod tests {
                 std::fs::write(&path, content).unwrap();
             }
             let error = format!("{:#}", client(Some(&path), None).await.err().unwrap());
-            assert!(error.starts_with("kubeconfig ") && error.contains(cause), "{error}");
-            assert!(!error.contains('\n') && !error.contains("s3cret"), "{error}");
+            assert!(
+                error.starts_with("kubeconfig ") && error.contains(cause),
+                "{error}"
+            );
+            assert!(
+                !error.contains('\n') && !error.contains("s3cret"),
+                "{error}"
+            );
         }
     }
 
     #[tokio::test]
     async fn several_kubeconfigs_complete_each_other() {
         let folder = tempdir().unwrap();
-        let [cluster, absent, user] = ["cluster", "absent", "user"].map(|name| folder.path().join(name));
-        std::fs::write(&cluster, "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]").unwrap();
+        let [cluster, absent, user] =
+            ["cluster", "absent", "user"].map(|name| folder.path().join(name));
+        std::fs::write(
+            &cluster,
+            "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]",
+        )
+        .unwrap();
         let context = "contexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x";
         std::fs::write(&user, format!("{context}\nusers: [{{name: u}}]")).unwrap();
         let list = std::env::join_paths([&cluster, &absent, &user]).unwrap();
-        let (both, one) = (from_files(Path::new(&list), None).await, from_files(&user, None).await);
+        let (both, one) = (
+            from_files(Path::new(&list), None).await,
+            from_files(&user, None).await,
+        );
         assert_eq!(both.unwrap().cluster_url, "http://127.0.0.1:1");
         assert!(one.is_err(), "its cluster stands in the other file");
     }
@@ -169,11 +215,15 @@ mod tests {
         std::os::unix::fs::symlink(path("own"), path("link")).unwrap();
         let with = |name: &str| {
             let token = path(name).display().to_string();
-            let text =
-                format!("users: [{{name: a, user: {{}}}}, {{name: u, user: {{tokenFile: '{token}'}}}}]");
+            let text = format!(
+                "users: [{{name: a, user: {{}}}}, {{name: u, user: {{tokenFile: '{token}'}}}}]"
+            );
             uses(&Kubeconfig::from_yaml(&text).unwrap(), &path("own"))
         };
-        assert_eq!(["own", "link", "./own", "other", "none"].map(with), [true, true, true, false, false]);
+        assert_eq!(
+            ["own", "link", "./own", "other", "none"].map(with),
+            [true, true, true, false, false]
+        );
         assert!(!uses(&Kubeconfig::default(), &path("own")));
     }
 }

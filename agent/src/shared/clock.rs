@@ -28,8 +28,8 @@ pub struct Clocks {
     pub boot: Duration,
     /// `CLOCK_MONOTONIC`: stands still while the machine sleeps.
     pub monotonic: Duration,
-    /// `CLOCK_REALTIME`: set from outside, so it is right again after a virtual machine was paused, even if the other
-    /// clocks missed that.
+    /// `CLOCK_REALTIME`: set from outside, so it is right again after a virtual machine was paused,
+    /// even if the other clocks missed that.
     pub real: Duration,
 }
 
@@ -43,10 +43,11 @@ impl Clocks {
         }
     }
 
-    /// By how much one of the other clocks jumped against `CLOCK_BOOTTIME` since `before`; none if within 2 s.
+    /// By how much one of the other clocks jumped against `CLOCK_BOOTTIME` since `before`; none if
+    /// within 2 s.
     ///
-    /// A jump means that the machine slept or was paused, or that its clock was set: then the age of every fact is
-    /// unknown.
+    /// A jump means that the machine slept or was paused, or that its clock was set: then the age
+    /// of every fact is unknown.
     pub fn jumped_since(&self, before: &Self) -> Option<Duration> {
         let jump = |now: Duration, was: Duration| {
             // now - was - (boot now - boot then), arranged so that no difference is negative.
@@ -81,16 +82,36 @@ mod tests {
     fn only_a_sleep_a_pause_or_a_clock_that_goes_back_is_a_jump() {
         let s = |seconds| Some(Duration::from_secs(seconds));
         for (sentence, now, jump) in [
-            ("time passes on all clocks", clocks(3_700_000, 3_690_000, 8_600_000), None),
+            (
+                "time passes on all clocks",
+                clocks(3_700_000, 3_690_000, 8_600_000),
+                None,
+            ),
             ("drift", clocks(101_000, 91_000, 5_002_900), None),
             ("slewing", clocks(103_000, 93_000, 5_001_100), None),
-            ("sleep shows in the monotonic clock", clocks(160_000, 91_000, 5_060_000), s(59)),
-            ("a pause shows once the real time clock is set", clocks(101_000, 91_000, 5_061_000), s(60)),
-            ("the real time clock goes back", clocks(101_000, 91_000, 4_990_000), s(11)),
+            (
+                "sleep shows in the monotonic clock",
+                clocks(160_000, 91_000, 5_060_000),
+                s(59),
+            ),
+            (
+                "a pause shows once the real time clock is set",
+                clocks(101_000, 91_000, 5_061_000),
+                s(60),
+            ),
+            (
+                "the real time clock goes back",
+                clocks(101_000, 91_000, 4_990_000),
+                s(11),
+            ),
         ] {
             assert_eq!(now.jumped_since(&BEFORE), jump, "{sentence}");
         }
         let before = Clocks::now();
-        assert_eq!(Clocks::now().jumped_since(&before), None, "this machine's clocks");
+        assert_eq!(
+            Clocks::now().jumped_since(&before),
+            None,
+            "this machine's clocks"
+        );
     }
 }

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 
-/// The key of packets that are counted together. All words are text, so that an older version shows those of a newer one.
+/// The key of packets that are counted together. All words are text, so that an older version shows
+/// those of a newer one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Kind {
     /// `namespace/name`; `-` for packets that were sent to the IP itself.
@@ -54,10 +55,11 @@ pub struct Dropped {
     pub packets: u64,
     /// Bytes of these packets, with link-layer headers.
     pub bytes: u64,
-    /// How many of these packets open a connection: TCP SYN, SCTP INIT. A retransmitted one counts again.
+    /// How many of these packets open a connection: TCP SYN, SCTP INIT. A retransmitted one counts
+    /// again.
     pub openings: u64,
-    /// Clients seen, at most eight, the latest first. The kernel reports at most 100 packets a second for each IP, so
-    /// there may have been others.
+    /// Clients seen, at most eight, the latest first. The kernel reports at most 100 packets a
+    /// second for each IP, so there may have been others.
     pub clients: Vec<IpAddr>,
     /// Milliseconds since the first one.
     pub first_ms_ago: u64,

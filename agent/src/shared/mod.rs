@@ -1,4 +1,5 @@
-//! What the daemon and the commands share: arguments, clocks, the API's client, the run directory and the document at the status socket.
+//! What the daemon and the commands share: arguments, clocks, the API's client, the run directory
+//! and the document at the status socket.
 
 pub mod args;
 pub mod choice;

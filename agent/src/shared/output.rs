@@ -1,4 +1,5 @@
-//! How commands print: one value in the form that was asked for (`-o table|json|yaml`), tables and lists.
+//! How commands print: one value in the form that was asked for (`-o table|json|yaml`), tables and
+//! lists.
 
 use crate::shared::plain::{is_hidden, plain};
 use anyhow::Context as _;
@@ -30,10 +31,16 @@ impl Output {
     /// The value as text without a newline at the end; `table` writes the form for people.
     ///
     /// Errors: none for the documents of this program, whose keys are all text.
-    pub fn text<T: Serialize>(self, value: &T, table: impl FnOnce(&T) -> String) -> anyhow::Result<String> {
+    pub fn text<T: Serialize>(
+        self,
+        value: &T,
+        table: impl FnOnce(&T) -> String,
+    ) -> anyhow::Result<String> {
         Ok(match self {
             Self::Table => table(value),
-            Self::Json => escaped(serde_json::to_string_pretty(value).context("cannot write JSON")?),
+            Self::Json => {
+                escaped(serde_json::to_string_pretty(value).context("cannot write JSON")?)
+            }
             Self::Yaml => {
                 let text = serde_saphyr::to_string(value).context("cannot write YAML")?;
                 let text = text.trim_end().to_owned();
@@ -47,7 +54,8 @@ impl Output {
     }
 }
 
-/// JSON with each control character and each invisible one as `\u` escapes: the same document, and a terminal shows it as text.
+/// JSON with each control character and each invisible one as `\u` escapes: the same document, and
+/// a terminal shows it as text.
 pub fn escaped(json: String) -> String {
     if !json.contains(is_hidden_in_lines) {
         return json;
@@ -83,9 +91,17 @@ pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> St
 pub type Column<T> = (&'static str, fn(&T) -> String);
 
 /// The same with a row for each item.
-pub fn columned<'a, T: 'a>(columns: &[Column<T>], items: impl IntoIterator<Item = &'a T>) -> String {
+pub fn columned<'a, T: 'a>(
+    columns: &[Column<T>],
+    items: impl IntoIterator<Item = &'a T>,
+) -> String {
     let header: Vec<&str> = columns.iter().map(|(header, _)| *header).collect();
-    table(&header, items.into_iter().map(|item| columns.iter().map(|(_, cell)| cell(item)).collect()))
+    table(
+        &header,
+        items
+            .into_iter()
+            .map(|item| columns.iter().map(|(_, cell)| cell(item)).collect()),
+    )
 }
 
 /// A number of things: `1 node`, `2 nodes`.
@@ -119,7 +135,8 @@ pub fn seconds(ms: u64) -> String {
 
 /// A prefix and the text; empty if there is no text.
 pub fn after(prefix: &str, text: Option<impl Display>) -> String {
-    text.map(|text| format!("{prefix}{text}")).unwrap_or_default()
+    text.map(|text| format!("{prefix}{text}"))
+        .unwrap_or_default()
 }
 
 /// The exit code that a command returned. For an error, prints it and returns the code `failed`.
@@ -131,8 +148,9 @@ pub fn exit(done: anyhow::Result<u8>, failed: u8) -> ExitCode {
     code.into()
 }
 
-/// A new file that only its owner reads. An existing one, or a link, is left alone: who may run a verb in the agent's pod
-/// shall not write where the agent may. Errors: it exists, or cannot be made.
+/// A new file that only its owner reads. An existing one, or a link, is left alone: who may run a
+/// verb in the agent's pod shall not write where the agent may. Errors: it exists, or cannot be
+/// made.
 pub fn new_file(path: &Path) -> anyhow::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600);
@@ -140,20 +158,32 @@ pub fn new_file(path: &Path) -> anyhow::Result<File> {
     file.with_context(|| format!("cannot make {}", path.display()))
 }
 
-/// Prints a text on standard output, without colours where there is no terminal. Errors: the output fails, or its reader has left.
+/// Prints a text on standard output, without colours where there is no terminal. Errors: the output
+/// fails, or its reader has left.
 pub fn print(text: &str) -> anyhow::Result<()> {
     let styled = StyledStr::from(text.to_owned());
     let mut stdout = io::stdout();
-    if is_coloured() { writeln!(stdout, "{}", styled.ansi()) } else { writeln!(stdout, "{styled}") }?;
+    if is_coloured() {
+        writeln!(stdout, "{}", styled.ansi())
+    } else {
+        writeln!(stdout, "{styled}")
+    }?;
     Ok(())
 }
 
 /// The same; a reader that has left (`epguard lint | head`) is no error.
 pub fn show(text: &str) -> anyhow::Result<()> {
-    print(text).or_else(|error| if is_unread(&error) { Ok(()) } else { Err(error) })
+    print(text).or_else(|error| {
+        if is_unread(&error) {
+            Ok(())
+        } else {
+            Err(error)
+        }
+    })
 }
 
-/// Whether standard output is a terminal that shows colours, and the user wants them ([`NO_COLOR`](https://no-color.org)).
+/// Whether standard output is a terminal that shows colours, and the user wants them
+/// ([`NO_COLOR`](https://no-color.org)).
 pub fn is_coloured() -> bool {
     let is_set = |name, not: &str| std::env::var_os(name).is_some_and(|value| value != not);
     io::stdout().is_terminal() && is_set("TERM", "dumb") && !is_set("NO_COLOR", "")
@@ -169,7 +199,9 @@ pub fn is_read() -> bool {
     let stdout = io::stdout();
     let mut output = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
     let _ = poll(&mut output, PollTimeout::ZERO);
-    !output[0].revents().is_some_and(|events| events.intersects(PollFlags::POLLERR | PollFlags::POLLHUP))
+    !output[0]
+        .revents()
+        .is_some_and(|events| events.intersects(PollFlags::POLLERR | PollFlags::POLLHUP))
 }
 
 /// Whether an error is only that the reader of the output has left.
@@ -186,9 +218,16 @@ mod tests {
     #[test]
     fn every_output_form_has_the_same_content() {
         let value = BTreeMap::from([("address", vec!["10.0.0.1", "yes"])]);
-        let text = |output: Output| output.text(&value, |value| format!("{} rows", value.len())).unwrap();
+        let text = |output: Output| {
+            output
+                .text(&value, |value| format!("{} rows", value.len()))
+                .unwrap()
+        };
         assert_eq!(text(Output::Table), "1 rows");
-        assert_eq!(text(Output::Json), "{\n  \"address\": [\n    \"10.0.0.1\",\n    \"yes\"\n  ]\n}");
+        assert_eq!(
+            text(Output::Json),
+            "{\n  \"address\": [\n    \"10.0.0.1\",\n    \"yes\"\n  ]\n}"
+        );
         assert_eq!(text(Output::Yaml), "address:\n- \"10.0.0.1\"\n- \"yes\"");
     }
 

@@ -1,5 +1,5 @@
-//! Limits how many requests the agent sends to the API server, for any purpose. Requests wait in the order in which
-//! they come, and none fails because of it.
+//! Limits how many requests the agent sends to the API server, for any purpose. Requests wait in
+//! the order in which they come, and none fails because of it.
 
 use crate::shared::status::ApiFigures;
 use epguard_core::bucket::Bucket;
@@ -41,7 +41,10 @@ impl Pace {
         let bucket = Bucket::new(Duration::from_secs(1) / rate.max(1), burst.max(1));
         Self(Arc::new(Shared {
             began: Instant::now(),
-            turn: Mutex::new(Turn { bucket, warned: None }),
+            turn: Mutex::new(Turn {
+                bucket,
+                warned: None,
+            }),
             requests: AtomicU64::new(0),
             waited_us: AtomicU64::new(0),
         }))
@@ -63,10 +66,14 @@ impl Pace {
 
     /// The number of requests and their waits since the agent's start.
     pub fn figures(&self) -> ApiFigures {
-        ApiFigures { requests: self.0.requests.load(Relaxed), throttled_us: self.0.waited_us.load(Relaxed) }
+        ApiFigures {
+            requests: self.0.requests.load(Relaxed),
+            throttled_us: self.0.waited_us.load(Relaxed),
+        }
     }
 
-    /// Returns when it is the caller's turn. A caller that is cancelled while it waits has used no request.
+    /// Returns when it is the caller's turn. A caller that is cancelled while it waits has used no
+    /// request.
     async fn wait(&self) {
         let asked = Instant::now();
         let mut turn = self.0.turn.lock().await;
@@ -97,7 +104,8 @@ mod tests {
     use std::convert::Infallible;
     use tokio::time::timeout;
 
-    /// A client at 5 requests a second and 3 at once. Its server answers with the milliseconds since the start.
+    /// A client at 5 requests a second and 3 at once. Its server answers with the milliseconds
+    /// since the start.
     fn paced() -> (Pace, Client) {
         let began = Instant::now();
         let server = tower::service_fn(move |_: Request<kube::client::Body>| async move {

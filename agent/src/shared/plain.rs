@@ -3,8 +3,8 @@
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// The text with each control character and each invisible character as an escape (`\n`, `\u{1b}`): it stays on its line,
-/// and shows all that it contains.
+/// The text with each control character and each invisible character as an escape (`\n`, `\u{1b}`):
+/// it stays on its line, and shows all that it contains.
 pub fn plain(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hidden) {
         return Cow::Borrowed(text);
@@ -30,9 +30,13 @@ pub fn all(document: &mut Value) -> bool {
                 true
             }
         },
-        Value::Array(items) => items.iter_mut().fold(false, |changed, item| all(item) | changed),
+        Value::Array(items) => items
+            .iter_mut()
+            .fold(false, |changed, item| all(item) | changed),
         Value::Object(entries) => {
-            let mut changed = entries.values_mut().fold(false, |changed, value| all(value) | changed);
+            let mut changed = entries
+                .values_mut()
+                .fold(false, |changed, value| all(value) | changed);
             if entries.keys().any(|key| key.contains(is_hidden)) {
                 let old = std::mem::take(entries).into_iter();
                 entries.extend(old.map(|(key, value)| (plain(&key).into_owned(), value)));
@@ -60,7 +64,10 @@ mod tests {
     #[test]
     fn hidden_characters_are_escaped_and_all_others_stay() {
         for (text, shown) in [
-            ("shop/web: 10.0.0.1 \"ä\" 名前", "shop/web: 10.0.0.1 \"ä\" 名前"),
+            (
+                "shop/web: 10.0.0.1 \"ä\" 名前",
+                "shop/web: 10.0.0.1 \"ä\" 名前",
+            ),
             ("a\nb\tc\r", "a\\nb\\tc\\r"),
             ("\u{1b}[2J\u{9b}2J\u{7f}", "\\u{1b}[2J\\u{9b}2J\\u{7f}"),
             ("\u{202e}x\u{200b}\u{2028}", "\\u{202e}x\\u{200b}\\u{2028}"),

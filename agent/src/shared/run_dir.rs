@@ -13,8 +13,8 @@ pub const DEMOTED: &str = "demoted.json";
 /// The status socket.
 pub const SOCKET: &str = "status.sock";
 
-/// Removes all of it, and the directory unless it is a mount or has other files. Does nothing while an agent runs there. Returns the
-/// paths that it removed.
+/// Removes all of it, and the directory unless it is a mount or has other files. Does nothing while
+/// an agent runs there. Returns the paths that it removed.
 pub fn remove(run_dir: &Path) -> Vec<String> {
     let lock = File::open(run_dir.join(LOCK));
     let is_held = lock.as_ref().is_ok_and(|lock| lock.try_lock().is_err());

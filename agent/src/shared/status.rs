@@ -10,8 +10,8 @@ pub(crate) mod testing;
 pub use epguard_core::state::{PossibleHolder, UnprovenDeaths};
 pub use figures::{ApiFigures, Distribution, Evicted, Figures, Fill, Latency, LatencyFigures};
 pub use parts::{
-    Attachment, Cause, Conflict, Gap, ModeSource, Partial, PendingDenials, Ranges, SocketLb, Translators,
-    Unanswered, Watch,
+    Attachment, Cause, Conflict, Gap, ModeSource, Partial, PendingDenials, Ranges, SocketLb,
+    Translators, Unanswered, Watch,
 };
 pub use socket::{Question, Request, accepted, ask, current, serve};
 
@@ -47,11 +47,13 @@ impl TryFrom<u32> for Form {
 
 /// The agent's state at one moment.
 ///
-/// `docs/status.schema.json` describes it to programs; a test compares the two. What an older agent does not send has its default.
+/// `docs/status.schema.json` describes it to programs; a test compares the two. What an older agent
+/// does not send has its default.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Status {
-    /// The form of this document. It rises when a field goes, or changes its type or meaning; new fields and new names in lists do not change it.
+    /// The form of this document. It rises when a field goes, or changes its type or meaning; new
+    /// fields and new names in lists do not change it.
     pub form: Form,
     /// Version of the agent, as `epguard --version` prints it.
     pub version: String,
@@ -62,13 +64,17 @@ pub struct Status {
     /// Whether every watch has shown a whole list.
     pub synced: bool,
     /// The node's mode; `unknown` if CONFIG cannot be read.
-    #[serde(serialize_with = "parts::mode_or_unknown", deserialize_with = "lenient::value")]
+    #[serde(
+        serialize_with = "parts::mode_or_unknown",
+        deserialize_with = "lenient::value"
+    )]
     #[schemars(schema_with = "parts::mode_schema")]
     pub mode: Option<Mode>,
     /// Source of the mode.
     #[serde(deserialize_with = "lenient::value")]
     pub mode_source: ModeSource,
-    /// Why the `ConfigMap` with the modes is not in force, or only in part; none if it is, or if none is named.
+    /// Why the `ConfigMap` with the modes is not in force, or only in part; none if it is, or if
+    /// none is named.
     pub config_map: Option<String>,
     /// The mode in force for each reason: the lower of its own mode and the node's.
     #[serde(deserialize_with = "lenient::entries")]
@@ -83,7 +89,8 @@ pub struct Status {
     pub applied: BTreeMap<Watched, u64>,
     /// Milliseconds until denials lapse; negative once they have.
     pub lease_ms: i64,
-    /// Age of the view in milliseconds: that of its least fresh watch; none if one was never proven fresh.
+    /// Age of the view in milliseconds: that of its least fresh watch; none if one was never proven
+    /// fresh.
     pub view_age_ms: Option<u64>,
     /// Pod UID to `namespace/name`, for pods that own an IP or that a denial refers to.
     pub pods: BTreeMap<String, String>,
@@ -97,7 +104,8 @@ pub struct Status {
     pub unanswered: Vec<Unanswered>,
     /// Programs that replace a Service's address when a socket connects.
     pub socket_lb: SocketLb,
-    /// Whether Services redirect, and no flow is redirected anew, since not every interface has the ingress hook.
+    /// Whether Services redirect, and no flow is redirected anew, since not every interface has the
+    /// ingress hook.
     pub redirect_waits: bool,
     /// Latency from the receipt of an API event to the map write.
     pub latency: LatencyFigures,
@@ -119,8 +127,8 @@ pub struct Status {
     pub demoted_services: Vec<String>,
     /// Nodes on which pods finish and none is proven dead.
     pub unproven: Vec<UnprovenDeaths>,
-    /// Possible holders: pods that for more than a minute may hold an IP that they do not show, and so keep a denial
-    /// from being proven.
+    /// Possible holders: pods that for more than a minute may hold an IP that they do not show, and
+    /// so keep a denial from being proven.
     pub possible_holders: Vec<PossibleHolder>,
     /// How many `EndpointSlices` and Services are too large to take in, by namespace.
     pub left_out: BTreeMap<String, usize>,
@@ -167,7 +175,10 @@ impl Status {
     /// IPs that packets are denied to, or would be.
     pub fn denied(&self) -> u64 {
         let states = [IpState::Denied, IpState::Terminated];
-        states.iter().filter_map(|state| self.figures.ips.get(state)).sum()
+        states
+            .iter()
+            .filter_map(|state| self.figures.ips.get(state))
+            .sum()
     }
 
     /// True if the agent has denials, or would have.

@@ -1,8 +1,8 @@
 //! Requests beside an open stream: confirmations, probes and narrow lists.
 //!
-//! The stream is read meanwhile: its events may show the new owner of a denied IP. A narrow list is sent once the stream has
-//! shown everything up to it. So the two agree, or one of them was wrong: no object is missing in the list whose deletion the
-//! stream has yet to show.
+//! The stream is read meanwhile: its events may show the new owner of a denied IP. A narrow list is
+//! sent once the stream has shown everything up to it. So the two agree, or one of them was wrong:
+//! no object is missing in the list whose deletion the stream has yet to show.
 
 use super::collection::Collection;
 use super::confirm::{Answer, Confirmations, Probe, patience};
@@ -19,8 +19,8 @@ use std::{collections::HashMap, mem::take, sync::Arc, time::Duration};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
 
-/// Most objects that are listed to confirm a watch by their resourceVersions. Of more objects, none is listed: `limit=1` would
-/// make the server count all of them.
+/// Most objects that are listed to confirm a watch by their resourceVersions. Of more objects, none
+/// is listed: `limit=1` would make the server count all of them.
 const FEW: u32 = 10;
 /// Longest time for a list beside the stream, however slowly it comes.
 const LISTED_WITHIN: Duration = Duration::from_mins(1);
@@ -31,7 +31,8 @@ const AT_ONCE: usize = 2;
 pub(super) struct Open<O> {
     /// When the stream was asked for, of `CLOCK_BOOTTIME`.
     pub(super) sent: Duration,
-    /// What a streamed list has shown so far; none once it is complete, or for a stream that begins with changes.
+    /// What a streamed list has shown so far; none once it is complete, or for a stream that begins
+    /// with changes.
     pub(super) initial: Option<HashMap<Name, Entry<O>>>,
     pub(super) confirmations: Confirmations,
     /// Lists that were ordered and have not come.
@@ -45,7 +46,8 @@ pub(super) struct Open<O> {
 /// A narrow list beside a stream.
 pub(super) struct Beside<O> {
     selection: Selection,
-    /// Objects that the stream has shown since the list was asked for, with their last resourceVersions.
+    /// Objects that the stream has shown since the list was asked for, with their last
+    /// resourceVersions.
     pub(super) changed: HashMap<Name, u64>,
     listed: Option<Listed<O>>,
 }
@@ -84,12 +86,15 @@ impl<O> Open<O> {
     }
 
     fn beside(&mut self, selection: Option<&Selection>) -> Option<&mut Beside<O>> {
-        self.beside.iter_mut().find(|beside| Some(&beside.selection) == selection)
+        self.beside
+            .iter_mut()
+            .find(|beside| Some(&beside.selection) == selection)
     }
 }
 
 impl<O: Object> Session<O> {
-    /// Begins with what was ordered, but for lists that are under way. Each list is due at a moment of its own.
+    /// Begins with what was ordered, but for lists that are under way. Each list is due at a moment
+    /// of its own.
     pub(super) fn order(&mut self) {
         let mut new = super::Orders::default();
         self.orders.send_if_modified(|orders| {
@@ -100,7 +105,12 @@ impl<O: Object> Session<O> {
             self.confirm(within);
         }
         for (selection, within) in new.lists {
-            if self.open.ordered.insert(selection.clone(), within).is_some() {
+            if self
+                .open
+                .ordered
+                .insert(selection.clone(), within)
+                .is_some()
+            {
                 continue;
             }
             let due = async move {
@@ -111,45 +121,95 @@ impl<O: Object> Session<O> {
         }
     }
 
-    /// Lists all objects if they are few, else the key of no object. Of a single object that is watched, lists only that: the
-    /// agent may have no right to another. The proof is needed `within` that time.
+    /// Lists all objects if they are few, else the key of no object. Of a single object that is
+    /// watched, lists only that: the agent may have no right to another. The proof is needed
+    /// `within` that time.
     pub(super) fn confirm(&self, within: Duration) {
         let shown = self.shown_part();
         let one = shown.fields.is_some().then_some(1);
-        let objects = self.protocol.shown.objects.and_then(|objects| objects.try_into().ok());
+        let objects = self
+            .protocol
+            .shown
+            .objects
+            .and_then(|objects| objects.try_into().ok());
         let few = objects.filter(|few| *few <= FEW).or(one);
-        let limits = Limits { page: Some(few.map_or(1, |few| few + 1)), pages: 1, ..NARROW };
+        let limits = Limits {
+            page: Some(few.map_or(1, |few| few + 1)),
+            pages: 1,
+            ..NARROW
+        };
         let collection = few.map_or_else(Collection::nothing::<O>, |_| shown);
         let (patience, seen) = (patience(within), self.seen());
-        self.ask(Asked { selection: None, of_all: few.is_some(), patience, seen }, collection, limits);
+        self.ask(
+            Asked {
+                selection: None,
+                of_all: few.is_some(),
+                patience,
+                seen,
+            },
+            collection,
+            limits,
+        );
     }
 
     fn list_part(&mut self, selection: Selection) {
-        self.open.beside.push(Beside { selection: selection.clone(), changed: HashMap::new(), listed: None });
+        self.open.beside.push(Beside {
+            selection: selection.clone(),
+            changed: HashMap::new(),
+            listed: None,
+        });
         let limits = match selection {
             Selection::OnNode(_) => OF_NODE,
             _ => NARROW,
         };
         let collection = Collection::selected::<O>(&selection);
         let (patience, seen) = (patience(Duration::ZERO), self.seen());
-        self.ask(Asked { selection: Some(selection), of_all: false, patience, seen }, collection, limits);
+        self.ask(
+            Asked {
+                selection: Some(selection),
+                of_all: false,
+                patience,
+                seen,
+            },
+            collection,
+            limits,
+        );
     }
 
     fn ask(&self, asked: Asked, collection: Collection, limits: Limits) {
-        let (client, clock, turns) = (self.client.clone(), self.clock, Arc::clone(&self.open.turns));
+        let (client, clock, turns) = (
+            self.client.clone(),
+            self.clock,
+            Arc::clone(&self.open.turns),
+        );
         let list = async move {
             let is_narrow = asked.selection.is_some();
-            let _turn = if is_narrow { turns.acquire().await.ok() } else { None };
+            let _turn = if is_narrow {
+                turns.acquire().await.ok()
+            } else {
+                None
+            };
             let listed = timeout(LISTED_WITHIN, list(&client, &collection, &limits, clock())).await;
             let listed = listed.unwrap_or_else(|elapsed| Err(elapsed.into()));
-            Done::Listed(asked, if is_narrow { listed.and_then(Listed::complete) } else { listed })
+            Done::Listed(
+                asked,
+                if is_narrow {
+                    listed.and_then(Listed::complete)
+                } else {
+                    listed
+                },
+            )
         };
         self.open.requests.push(list.boxed());
     }
 
     /// Requests a short watch from where the stream is.
     pub(super) fn probe(&self) {
-        let probed = probe::<O>(self.client.clone(), self.shown_part(), self.protocol.shown.version);
+        let probed = probe::<O>(
+            self.client.clone(),
+            self.shown_part(),
+            self.protocol.shown.version,
+        );
         self.open.requests.push(probed.map(Done::Probed).boxed());
     }
 
@@ -174,14 +234,18 @@ impl<O: Object> Session<O> {
             // One that fails is dropped, and the stream goes on: the main loop asks again.
             Done::Listed(asked, Err(error)) => {
                 if let Some(selection) = asked.selection {
-                    self.open.beside.retain(|beside| beside.selection != selection);
+                    self.open
+                        .beside
+                        .retain(|beside| beside.selection != selection);
                     self.open.ordered.remove(&Some(selection));
                 }
                 Some((Step::List, error))
             }
             Done::Probed(probed) => {
                 let probed = self.open.confirmations.probed(probed, Instant::now());
-                probed.err().map(|error| (Step::Watch(self.protocol.shown.version), error))
+                probed
+                    .err()
+                    .map(|error| (Step::Watch(self.protocol.shown.version), error))
             }
         };
         if let Some((step, error)) = failed {
@@ -209,8 +273,8 @@ impl<O: Object> Session<O> {
         }
     }
 
-    /// Sends the narrow lists that the stream has caught up with. When a list was sent proves nothing: one that is sent later
-    /// may be answered from an earlier version.
+    /// Sends the narrow lists that the stream has caught up with. When a list was sent proves
+    /// nothing: one that is sent later may be answered from an earlier version.
     pub(super) async fn send_parts(&mut self) {
         let reached = self.open.confirmations.complete_up_to(self.protocol.shown);
         let is_shown = |beside: &mut Beside<O>| {
@@ -219,10 +283,14 @@ impl<O: Object> Session<O> {
         };
         let shown: Vec<_> = self.open.beside.extract_if(.., is_shown).collect();
         for mut beside in shown {
-            let Some(listed) = beside.listed else { continue };
+            let Some(listed) = beside.listed else {
+                continue;
+            };
             self.open.ordered.remove(&Some(beside.selection.clone()));
             // The list proves nothing of what the stream has shown in a later state.
-            beside.changed.retain(|_, version| *version > listed.version);
+            beside
+                .changed
+                .retain(|_, version| *version > listed.version);
             let mut objects = Vec::new();
             for entry in listed.entries {
                 if !beside.changed.contains_key(&entry.name) {
@@ -235,7 +303,8 @@ impl<O: Object> Session<O> {
                 objects,
                 later: beside.changed.into_keys().collect(),
             };
-            self.send_fact(listed.version, (self.fact)(Change::Part(part))).await;
+            self.send_fact(listed.version, (self.fact)(Change::Part(part)))
+                .await;
         }
     }
 }

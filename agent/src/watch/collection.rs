@@ -2,7 +2,8 @@
 
 use epguard_core::facts::{Name, Object, Selection};
 
-/// Namespace and name of no object: a list of it costs the server next to nothing, however large the collection is.
+/// Namespace and name of no object: a list of it costs the server next to nothing, however large
+/// the collection is.
 const NOTHING: (&str, &str) = ("default", "epguard-confirmation");
 
 /// The objects of a path that selectors match.
@@ -19,15 +20,19 @@ pub(super) struct Collection {
 impl Collection {
     /// All objects of a kind.
     pub(super) fn all<O: Object>() -> Self {
-        Self { path: O::PATH.to_owned(), ..Self::default() }
+        Self {
+            path: O::PATH.to_owned(),
+            ..Self::default()
+        }
     }
 
     /// Those in one namespace; all of them, if the kind has no namespaces.
     pub(super) fn in_namespace<O: Object>(namespace: &str) -> Self {
         match O::PATH.rsplit_once('/').filter(|_| O::NAMESPACED) {
-            Some((root, plural)) => {
-                Self { path: format!("{root}/namespaces/{namespace}/{plural}"), ..Self::default() }
-            }
+            Some((root, plural)) => Self {
+                path: format!("{root}/namespaces/{namespace}/{plural}"),
+                ..Self::default()
+            },
             None => Self::all::<O>(),
         }
     }
@@ -52,16 +57,29 @@ impl Collection {
     pub(super) fn selected<O: Object>(selection: &Selection) -> Self {
         let on_node = |node: &str| format!("spec.nodeName={node}");
         match selection {
-            Selection::Labelled { namespace, selector, node } => Self {
+            Selection::Labelled {
+                namespace,
+                selector,
+                node,
+            } => Self {
                 fields: node.as_deref().map(on_node),
                 labels: Some(selector.as_str().to_owned()).filter(|labels| !labels.is_empty()),
                 ..Self::in_namespace::<O>(namespace)
             },
-            Selection::OnNode(node) => Self { fields: Some(on_node(node)), ..Self::all::<O>() },
-            Selection::SlicesOf { namespace, services } => {
+            Selection::OnNode(node) => Self {
+                fields: Some(on_node(node)),
+                ..Self::all::<O>()
+            },
+            Selection::SlicesOf {
+                namespace,
+                services,
+            } => {
                 let services: Vec<&str> = services.iter().map(|name| &**name).collect();
                 let label = format!("kubernetes.io/service-name in ({})", services.join(","));
-                Self { labels: Some(label), ..Self::in_namespace::<O>(namespace) }
+                Self {
+                    labels: Some(label),
+                    ..Self::in_namespace::<O>(namespace)
+                }
             }
         }
     }
@@ -80,11 +98,17 @@ mod tests {
             selector: [("app", "web"), ("tier", "front")].into_iter().collect(),
             node: Some("n1".into()),
         };
-        let all_of_shop =
-            Selection::Labelled { namespace: "shop".into(), selector: Selector::default(), node: None };
+        let all_of_shop = Selection::Labelled {
+            namespace: "shop".into(),
+            selector: Selector::default(),
+            node: None,
+        };
         let mut both = Selection::slices_of(&name);
         assert!(both.join(&Selection::slices_of(&("shop".into(), "api".into()))));
-        let (pods, nothing) = ("/api/v1/namespaces/shop/pods", "metadata.name=epguard-confirmation");
+        let (pods, nothing) = (
+            "/api/v1/namespaces/shop/pods",
+            "metadata.name=epguard-confirmation",
+        );
         for (collection, path, fields, labels) in [
             (
                 Collection::one::<ModePolicy>(&("epguard".into(), "fleet".into())),
@@ -99,7 +123,12 @@ mod tests {
                 "",
             ),
             (Collection::nothing::<Node>(), "/api/v1/nodes", nothing, ""),
-            (Collection::selected::<Pod>(&labelled), pods, "spec.nodeName=n1", "app=web,tier=front"),
+            (
+                Collection::selected::<Pod>(&labelled),
+                pods,
+                "spec.nodeName=n1",
+                "app=web,tier=front",
+            ),
             (Collection::selected::<Pod>(&all_of_shop), pods, "", ""),
             (
                 Collection::selected::<Pod>(&Selection::OnNode("n1".into())),

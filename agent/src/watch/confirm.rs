@@ -1,19 +1,22 @@
 //! Decides when a consistent list confirms that a watch misses nothing. Pure.
 //!
-//! A consistent list that was sent at a moment and answered at resourceVersion N holds all changes up to that moment
-//! (KEP-2340). It proves nothing about the stream, which may lag behind it by any time: in the server's watch cache,
-//! in a queue, on the wire. So it makes the *view* fresh as of that moment only if one of these shows that the stream
-//! has no further changes up to N:
+//! A consistent list that was sent at a moment and answered at resourceVersion N holds all changes
+//! up to that moment (KEP-2340). It proves nothing about the stream, which may lag behind it by any
+//! time: in the server's watch cache, in a queue, on the wire. So it makes the *view* fresh as of
+//! that moment only if one of these shows that the stream has no further changes up to N:
 //!
-//! * **marker**: the stream itself shows an event or a bookmark of N or later; it is ordered, so all before has come
-//!   (KEP-956);
-//! * **probe**: a second, short watch from the stream's version gets a bookmark of N or later, and the stream has
-//!   shown every event that the probe got before it. That is for collections in which nothing changes: N comes from a
-//!   counter that all collections share, and a stream gets bookmarks but once a minute;
-//! * **content**: the list shows the whole collection, no object of it is newer than the last version that the stream has
-//!   shown, and there are as many as the stream has shown. Any other change would have left a newer object, or one fewer.
+//! * **marker**: the stream itself shows an event or a bookmark of N or later; it is ordered, so
+//!   all before has come (KEP-956);
+//! * **probe**: a second, short watch from the stream's version gets a bookmark of N or later, and
+//!   the stream has shown every event that the probe got before it. That is for collections in
+//!   which nothing changes: N comes from a counter that all collections share, and a stream gets
+//!   bookmarks but once a minute;
+//! * **content**: the list shows the whole collection, no object of it is newer than the last
+//!   version that the stream has shown, and there are as many as the stream has shown. Any other
+//!   change would have left a newer object, or one fewer.
 //!
-//! An event or a bookmark alone proves nothing about age: an event that comes now may have happened long ago.
+//! An event or a bookmark alone proves nothing about age: an event that comes now may have happened
+//! long ago.
 
 use super::protocol::End;
 use anyhow::{Result, anyhow};
@@ -27,8 +30,9 @@ const MARKER: Duration = Duration::from_millis(250);
 const PATIENT_MARKER: Duration = Duration::from_secs(1);
 /// Longest time from a probe to the proof.
 const PROBED_WITHIN: Duration = Duration::from_secs(4);
-/// How long a stream may lack what a list or a probe has shown before its proofs are void: the view is known to be incomplete,
-/// and what is missing may be the new owner of a denied IP. Longer than events take in a healthy cluster.
+/// How long a stream may lack what a list or a probe has shown before its proofs are void: the view
+/// is known to be incomplete, and what is missing may be the new owner of a denied IP. Longer than
+/// events take in a healthy cluster.
 const LATE: Duration = Duration::from_secs(1);
 /// How long a stream may take to show what a list or a probe has shown before it is given up.
 const CATCH_UP: Duration = Duration::from_secs(3);
@@ -55,7 +59,8 @@ pub(super) struct Answer {
 pub(super) struct Probe {
     /// The resourceVersion of its first event, and when it came.
     pub(super) first: Option<(u64, Instant)>,
-    /// The resourceVersion of its last event before the bookmark; without an event, the version at which it began.
+    /// The resourceVersion of its last event before the bookmark; without an event, the version at
+    /// which it began.
     pub(super) last: u64,
     /// The bookmark's resourceVersion: no other event happened up to here.
     pub(super) through: u64,
@@ -77,7 +82,8 @@ pub(super) enum Verdict {
     Wait(Option<Instant>),
     /// Send a probe.
     Probe,
-    /// The stream lacks what a list or a probe has shown: earlier proofs are void. Returned once each time.
+    /// The stream lacks what a list or a probe has shown: earlier proofs are void. Returned once
+    /// each time.
     Late,
     /// The stream doesn't show this resourceVersion, which a list or a probe has shown.
     Behind(u64),
@@ -92,7 +98,8 @@ pub(super) struct Confirmations {
     same_as: u64,
     probe: Option<Probe>,
     probing: bool,
-    /// Objects that a list or a probe has shown and the stream may lack, and since when; versions and times ascend.
+    /// Objects that a list or a probe has shown and the stream may lack, and since when; versions
+    /// and times ascend.
     elsewhere: VecDeque<(u64, Instant)>,
     /// The version of the last one for which [`Verdict::Late`] was returned.
     late: u64,
@@ -109,13 +116,15 @@ impl Confirmations {
     pub(super) fn answered(&mut self, answer: Answer, at: Instant) {
         self.seen_elsewhere(answer.newest, at);
         let is_older = |other: &Answer| other.version <= answer.version;
-        self.answers.insert(self.answers.partition_point(is_older), answer);
+        self.answers
+            .insert(self.answers.partition_point(is_older), answer);
         if self.answers.len() > ANSWERS {
             self.answers.remove(0);
         }
     }
 
-    /// Takes in the end of a probe. Errors: it failed, or it did not reach an answer that it should have reached.
+    /// Takes in the end of a probe. Errors: it failed, or it did not reach an answer that it should
+    /// have reached.
     pub(super) fn probed(&mut self, probe: Result<Probe>, at: Instant) -> Result<()> {
         self.probing = false;
         let probe = probe?;
@@ -125,8 +134,14 @@ impl Confirmations {
         }
         self.seen_elsewhere(probe.last, at);
         self.probe = Some(probe);
-        let mut probed = self.answers.iter().rev().filter(|answer| answer.probe_at.is_none());
-        let Some(Answer { version, .. }) = probed.next().filter(|newest| newest.version > probe.through)
+        let mut probed = self
+            .answers
+            .iter()
+            .rev()
+            .filter(|answer| answer.probe_at.is_none());
+        let Some(Answer { version, .. }) = probed
+            .next()
+            .filter(|newest| newest.version > probe.through)
         else {
             return Ok(());
         };
@@ -144,8 +159,8 @@ impl Confirmations {
         shown.version.max(probed).max(self.same_as)
     }
 
-    /// Takes out the answers that the stream has proven by now. Returns the greatest resourceVersion of their lists, and the moment as
-    /// of which the view is complete.
+    /// Takes out the answers that the stream has proven by now. Returns the greatest
+    /// resourceVersion of their lists, and the moment as of which the view is complete.
     pub(super) fn take_proven(&mut self, shown: Shown) -> Option<(u64, Duration)> {
         for answer in &self.answers {
             let same = answer.objects.is_some() && answer.objects == shown.objects;
@@ -154,14 +169,17 @@ impl Confirmations {
             }
         }
         let complete = self.complete_up_to(shown);
-        let proven = self.answers.extract_if(.., |answer| answer.version <= complete);
+        let proven = self
+            .answers
+            .extract_if(.., |answer| answer.version <= complete);
         let proven = proven.map(|answer| (answer.version, answer.sent));
         proven.reduce(|one, other| (one.0.max(other.0), one.1.max(other.1)))
     }
 
     /// What to do about the remaining answers. [`Verdict::Probe`] counts the probe as sent.
     pub(super) fn judge(&mut self, shown: Shown, now: Instant) -> Verdict {
-        self.elsewhere.retain(|(version, _)| *version > shown.version);
+        self.elsewhere
+            .retain(|(version, _)| *version > shown.version);
         let mut wake = None;
         if let Some((oldest, since)) = self.elsewhere.front().copied() {
             let is_late = self.late == oldest;
@@ -196,7 +214,9 @@ impl Confirmations {
 
 /// How long to wait for a marker if the proof is needed within a time.
 pub(super) fn patience(within: Duration) -> Duration {
-    within.saturating_sub(PROBED_WITHIN).clamp(MARKER, PATIENT_MARKER)
+    within
+        .saturating_sub(PROBED_WITHIN)
+        .clamp(MARKER, PATIENT_MARKER)
 }
 
 #[cfg(test)]

@@ -13,16 +13,23 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Of a request for a collection's path, `/api/v1/pods`. An error with an [`End`] as its context has that end. Any other that is
-    /// no refusal by the server means that there is no connection, a broken one, or an answer that is not the API's.
+    /// Of a request for a collection's path, `/api/v1/pods`. An error with an [`End`] as its
+    /// context has that end. Any other that is no refusal by the server means that there is no
+    /// connection, a broken one, or an answer that is not the API's.
     pub(super) fn of(step: Step, path: &str, error: &anyhow::Error) -> Self {
         let (verb, next) = match step {
-            Step::Once => ("list", "see whether the kubeconfig's server is right and reachable"),
+            Step::Once => (
+                "list",
+                "see whether the kubeconfig's server is right and reachable",
+            ),
             Step::Pages | Step::List => ("list", "retrying"),
             Step::Stream | Step::Watch(_) => ("watch", "retrying"),
         };
         let unanswered = |error| {
-            let cause = format!("no usable answer from the API server ({}); {next}", causes(error));
+            let cause = format!(
+                "no usable answer from the API server ({}); {next}",
+                causes(error)
+            );
             (End::Unanswered, cause)
         };
         let (end, cause) = match (error.downcast_ref(), error.downcast_ref()) {
@@ -43,22 +50,47 @@ impl Failure {
 
 /// A refusal by the server, by an HTTP status or in the middle of a stream.
 fn refused(step: Step, path: &str, status: &Status, next: &str) -> (End, String) {
-    let (code, message) = (status.code, status.message.lines().next().unwrap_or_default());
+    let (code, message) = (
+        status.code,
+        status.message.lines().next().unwrap_or_default(),
+    );
     let (end, what, remedy) = match (code, step) {
         (410, Step::Once) => (End::Expired, "the list expired", "run it again".to_owned()),
-        (410, _) => (End::Expired, "the server's history is gone", "listing again".to_owned()),
-        (400 | 422, Step::Stream) => {
-            (End::Unsupported, "the server streams no lists", "listing in pages".to_owned())
-        }
+        (410, _) => (
+            End::Expired,
+            "the server's history is gone",
+            "listing again".to_owned(),
+        ),
+        (400 | 422, Step::Stream) => (
+            End::Unsupported,
+            "the server streams no lists",
+            "listing in pages".to_owned(),
+        ),
         (401, _) => {
-            let whose = "renew the token or certificate of a user or service account that is bound to";
-            (End::Failed, "the API server does not accept the credentials", format!("{whose} {}", role(path)))
+            let whose =
+                "renew the token or certificate of a user or service account that is bound to";
+            (
+                End::Failed,
+                "the API server does not accept the credentials",
+                format!("{whose} {}", role(path)),
+            )
         }
-        (403, Step::Once) => {
-            (End::Refused, "forbidden", format!("grant the account the verb list on {}", resource(path)))
+        (403, Step::Once) => (
+            End::Refused,
+            "forbidden",
+            format!("grant the account the verb list on {}", resource(path)),
+        ),
+        (403, _) => (
+            End::Refused,
+            "forbidden",
+            format!("bind the agent's account to {}", role(path)),
+        ),
+        _ => {
+            return (
+                End::Failed,
+                format!("the API server answers {code} ({message}); {next}"),
+            );
         }
-        (403, _) => (End::Refused, "forbidden", format!("bind the agent's account to {}", role(path))),
-        _ => return (End::Failed, format!("the API server answers {code} ({message}); {next}")),
     };
     (end, format!("{what} ({message}); {remedy}"))
 }
@@ -77,7 +109,9 @@ fn role(path: &str) -> String {
         None => "a ClusterRole".to_owned(),
     };
     let resource = resource(path);
-    format!("{role} with apiGroups [\"{group}\"], resources [\"{resource}\"], verbs [\"list\", \"watch\"]")
+    format!(
+        "{role} with apiGroups [\"{group}\"], resources [\"{resource}\"], verbs [\"list\", \"watch\"]"
+    )
 }
 
 /// The error message when the API's resourceVersions go back.
@@ -118,7 +152,11 @@ mod tests {
             "cannot watch endpointslices: forbidden (because); bind the agent's account to a ClusterRole with \
              apiGroups [\"discovery.k8s.io\"], resources [\"endpointslices\"], verbs [\"list\", \"watch\"]"
         );
-        assert!(refusal(SLICES, Step::List, 401).error.starts_with("cannot list endpointslices: "));
+        assert!(
+            refusal(SLICES, Step::List, 401)
+                .error
+                .starts_with("cannot list endpointslices: ")
+        );
         assert_eq!(
             refusal("/api/v1/namespaces/epguard/configmaps", Step::List, 403).error,
             "cannot list configmaps: forbidden (because); bind the agent's account to a Role in namespace epguard with \
@@ -150,6 +188,9 @@ mod tests {
         let inner = anyhow::anyhow!("connection refused\nby somebody");
         let middle = inner.context("tcp: connection refused\nby somebody");
         let error = middle.context("no connection");
-        assert_eq!(causes(error.as_ref()), "no connection: tcp: connection refused by somebody");
+        assert_eq!(
+            causes(error.as_ref()),
+            "no connection: tcp: connection refused by somebody"
+        );
     }
 }

@@ -78,7 +78,12 @@ impl Head {
 
     /// The object that has this metadata and nothing else; none if it would have no UID.
     fn bare<O: Object>(&self) -> Option<O> {
-        let Self { name, namespace, uid, .. } = self;
+        let Self {
+            name,
+            namespace,
+            uid,
+            ..
+        } = self;
         let object = json!({"metadata": {"name": name, "namespace": namespace, "uid": uid}});
         O::parse(object.to_string().as_bytes()).ok()
     }
@@ -133,12 +138,19 @@ impl<O: Object> Entry<O> {
         let (name, version) = (raw.as_ref().name(), version(raw.as_ref().version())?);
         let mut ignored = Ignored::new();
         let object = O::from_raw(raw, &mut ignored);
-        Ok(Self { name, version, object, bare: None, ignored })
+        Ok(Self {
+            name,
+            version,
+            object,
+            bare: None,
+            ignored,
+        })
     }
 }
 
 impl<O: Object> Line<O> {
-    /// Reads a line without its end. One that shows an object is parsed once, unless the object can't be read.
+    /// Reads a line without its end. One that shows an object is parsed once, unless the object
+    /// can't be read.
     pub(super) fn parse(line: &[u8]) -> anyhow::Result<Self> {
         if let Ok(Event { kind, object }) = serde_json::from_slice::<Event<O::Raw<'_>>>(line)
             && !matches!(kind, Kind::Bookmark | Kind::Error)
@@ -161,10 +173,11 @@ impl<O: Object> Line<O> {
     }
 }
 
-/// Parses a resourceVersion: a decimal number that grows within a resource (KEP-5504; so in every server with etcd
-/// behind it).
+/// Parses a resourceVersion: a decimal number that grows within a resource (KEP-5504; so in every
+/// server with etcd behind it).
 fn version(text: &str) -> anyhow::Result<u64> {
-    text.parse().with_context(|| format!("resourceVersion {text:?}"))
+    text.parse()
+        .with_context(|| format!("resourceVersion {text:?}"))
 }
 
 #[cfg(test)]
@@ -180,14 +193,22 @@ mod tests {
     fn a_line_means_the_same_however_its_keys_are_spaced_and_ordered() {
         let metadata = r#""metadata":{"name":"a","namespace":"shop","resourceVersion":"7"}"#;
         let spec = r#""spec":{"metadata":{"name":"b"}}"#;
-        for object in [format!("{{{metadata},{spec}}}"), format!("{{{spec},{metadata}}}")] {
+        for object in [
+            format!("{{{metadata},{spec}}}"),
+            format!("{{{spec},{metadata}}}"),
+        ] {
             for line in [
                 format!(r#"{{"type":"ADDED","object":{object}}}"#),
                 format!(r#"{{ "type" : "ADDED", "object" : {object} }}"#),
                 format!(r#"{{"object":{object},"type":"ADDED"}}"#),
             ] {
-                let Ok(Line::Object(Kind::Added, entry)) = parse(&line) else { panic!("{line}") };
-                assert_eq!((entry.name, entry.version), (("shop".into(), "a".into()), 7));
+                let Ok(Line::Object(Kind::Added, entry)) = parse(&line) else {
+                    panic!("{line}")
+                };
+                assert_eq!(
+                    (entry.name, entry.version),
+                    (("shop".into(), "a".into()), 7)
+                );
             }
         }
     }
@@ -210,10 +231,14 @@ mod tests {
 
     #[test]
     fn an_object_that_cannot_be_read_keeps_its_name_but_a_broken_line_has_none() {
-        let line =
-            r#"{"type":"MODIFIED","object":{"metadata":{"name":"a","resourceVersion":"7","labels":1}}}"#;
-        let Ok(Line::Object(Kind::Modified, entry)) = parse(line) else { panic!("{line}") };
-        assert_eq!((&*entry.name.1, entry.version, entry.object.is_err()), ("a", 7, true));
+        let line = r#"{"type":"MODIFIED","object":{"metadata":{"name":"a","resourceVersion":"7","labels":1}}}"#;
+        let Ok(Line::Object(Kind::Modified, entry)) = parse(line) else {
+            panic!("{line}")
+        };
+        assert_eq!(
+            (&*entry.name.1, entry.version, entry.object.is_err()),
+            ("a", 7, true)
+        );
         assert!(parse(&line[..line.len() - 1]).is_err(), "without its end");
         assert!(parse(&format!("{line}}}")).is_err(), "with more behind it");
     }

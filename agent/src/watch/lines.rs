@@ -1,5 +1,5 @@
-//! Reads the lines of a stream. When many come, it lets some more gather before it reads on: to wake up for each costs more than to
-//! read it.
+//! Reads the lines of a stream. When many come, it lets some more gather before it reads on: to
+//! wake up for each costs more than to read it.
 
 use futures::FutureExt as _;
 use futures::io::{AsyncBufRead, AsyncBufReadExt as _};
@@ -15,7 +15,8 @@ const WITHIN: Duration = Duration::from_millis(10);
 /// How long a crowded stream is left alone, once it was read to its end.
 const PAUSE: Duration = Duration::from_millis(8);
 
-/// How often the connection may run, to hand over what it has received, before the stream counts as read to its end.
+/// How often the connection may run, to hand over what it has received, before the stream counts as
+/// read to its end.
 const TURNS: u32 = 3;
 
 /// When the last lines came, the oldest first.
@@ -27,8 +28,9 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Reads a line without its end. If dropped and called again with the same buffer, it continues. False: the stream is over. An
-    /// incomplete last line is then dropped; the server sends it again to a watch that resumes.
+    /// Reads a line without its end. If dropped and called again with the same buffer, it
+    /// continues. False: the stream is over. An incomplete last line is then dropped; the server
+    /// sends it again to a watch that resumes.
     ///
     /// Lines `gather` only if they are changes: a list comes as fast as it is read.
     pub(super) async fn next_line(
@@ -66,7 +68,10 @@ impl Lines {
     }
 }
 
-async fn read_line(stream: &mut (impl AsyncBufRead + Unpin), line: &mut Vec<u8>) -> io::Result<bool> {
+async fn read_line(
+    stream: &mut (impl AsyncBufRead + Unpin),
+    line: &mut Vec<u8>,
+) -> io::Result<bool> {
     stream.read_until(b'\n', line).await?;
     Ok(line.pop_if(|last| *last == b'\n').is_some())
 }
@@ -90,7 +95,12 @@ mod tests {
         let (mut reader, mut line) = (Lines::default(), Vec::new());
         sender.unbounded_send("a\n".repeat(lines)).unwrap();
         for _ in 0..lines {
-            assert!(reader.next_line(&mut stream, &mut line, true).await.unwrap());
+            assert!(
+                reader
+                    .next_line(&mut stream, &mut line, true)
+                    .await
+                    .unwrap()
+            );
         }
         line.clear();
         let begun = Instant::now();
@@ -118,14 +128,28 @@ mod tests {
         let (mut reader, mut line) = (Lines::default(), Vec::new());
         sender.unbounded_send("ab".into()).unwrap();
         for _ in 0..3 {
-            let read = timeout(Duration::from_millis(1), reader.next_line(&mut stream, &mut line, true));
+            let read = timeout(
+                Duration::from_millis(1),
+                reader.next_line(&mut stream, &mut line, true),
+            );
             assert!(read.await.is_err());
         }
         sender.unbounded_send("c\nd".into()).unwrap();
-        assert!(reader.next_line(&mut stream, &mut line, true).await.unwrap());
+        assert!(
+            reader
+                .next_line(&mut stream, &mut line, true)
+                .await
+                .unwrap()
+        );
         assert_eq!(line, b"abc");
         drop(sender);
         line.clear();
-        assert!(!reader.next_line(&mut stream, &mut line, true).await.unwrap(), "incomplete");
+        assert!(
+            !reader
+                .next_line(&mut stream, &mut line, true)
+                .await
+                .unwrap(),
+            "incomplete"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Consistent lists, read object by object: an answer of any size takes the memory of its objects only. Never uses
-//! resourceVersion=0, which a server may answer with any old state.
+//! Consistent lists, read object by object: an answer of any size takes the memory of its objects
+//! only. Never uses resourceVersion=0, which a server may answer with any old state.
 
 use super::collection::Collection;
 use super::failure::Failure;
@@ -14,8 +14,8 @@ use kube::{Client, core};
 use std::{mem::replace, pin::pin, time::Duration};
 use tokio::time::timeout;
 
-/// Longest silence of a stream: longer than a bookmark's minute. A connection as silent as that is dead, though TCP
-/// may not detect it for long.
+/// Longest silence of a stream: longer than a bookmark's minute. A connection as silent as that is
+/// dead, though TCP may not detect it for long.
 pub(super) const SILENCE: Duration = Duration::from_secs(90);
 
 /// How much a list may take.
@@ -30,16 +30,30 @@ pub(super) struct Limits {
 }
 
 /// Pages of all objects have 500, as in client-go.
-pub(super) const WHOLE: Limits =
-    Limits { page: Some(500), pages: usize::MAX, octets: u64::MAX, patience: SILENCE };
+pub(super) const WHOLE: Limits = Limits {
+    page: Some(500),
+    pages: usize::MAX,
+    octets: u64::MAX,
+    patience: SILENCE,
+};
 /// All objects in one answer, which no later request can miss.
-pub(super) const UNPAGED: Limits = Limits { page: None, ..WHOLE };
-/// A narrow list of more stays unanswered: any tenant can cause it in all agents at once. A later answer is worthless, or is
-/// requested again.
-pub(super) const NARROW: Limits =
-    Limits { page: Some(100), pages: 20, octets: 16 << 20, patience: Duration::from_secs(20) };
+pub(super) const UNPAGED: Limits = Limits {
+    page: None,
+    ..WHOLE
+};
+/// A narrow list of more stays unanswered: any tenant can cause it in all agents at once. A later
+/// answer is worthless, or is requested again.
+pub(super) const NARROW: Limits = Limits {
+    page: Some(100),
+    pages: 20,
+    octets: 16 << 20,
+    patience: Duration::from_secs(20),
+};
 /// All pods of this node, which no other agent asks for.
-pub(super) const OF_NODE: Limits = Limits { octets: u64::MAX, ..NARROW };
+pub(super) const OF_NODE: Limits = Limits {
+    octets: u64::MAX,
+    ..NARROW
+};
 
 /// What a list has shown.
 #[derive(Debug)]
@@ -56,9 +70,15 @@ impl<O: Object> Listed<O> {
     /// Fails unless it shows all objects, and each can be read.
     pub(super) fn complete(self) -> Result<Self> {
         let count = self.entries.len();
-        ensure!(self.whole, "{count} objects are not all: the denials that wait for this list stay pending");
+        ensure!(
+            self.whole,
+            "{count} objects are not all: the denials that wait for this list stay pending"
+        );
         if let Some(entry) = self.entries.iter().find(|entry| entry.object.is_err()) {
-            bail!("{} cannot be read, so the list proves nothing", entry.describe());
+            bail!(
+                "{} cannot be read, so the list proves nothing",
+                entry.describe()
+            );
         }
         Ok(self)
     }
@@ -85,13 +105,19 @@ pub(super) async fn list<O: Object>(
         let (version, whole) = (head.version()?, head.next.is_empty());
         pages += 1;
         if whole || pages == limits.pages {
-            return Ok(Listed { version, sent, entries, whole });
+            return Ok(Listed {
+                version,
+                sent,
+                entries,
+                whole,
+            });
         }
         params.continue_token = Some(head.next);
     }
 }
 
-/// Lists everything of a kind, or everything in one namespace, for a command. Returns also what could not be read.
+/// Lists everything of a kind, or everything in one namespace, for a command. Returns also what
+/// could not be read.
 pub async fn list_once<O: Object>(
     client: &Client,
     namespace: Option<&str>,
@@ -100,12 +126,20 @@ pub async fn list_once<O: Object>(
     let listed = list(client, &collection, &WHOLE, boot()).await;
     let listed = listed.map_err(|error| Failure::of(Step::Once, O::PATH, &error))?;
     let mut skipped = Ignored::new();
-    let objects = listed.entries.into_iter().filter_map(|entry| entry.read(&mut skipped)).collect();
+    let objects = listed
+        .entries
+        .into_iter()
+        .filter_map(|entry| entry.read(&mut skipped))
+        .collect();
     Ok((objects, skipped))
 }
 
 /// Reads the answer to a list, and hands over each of its objects.
-async fn page(body: impl AsyncBufRead, limits: &Limits, mut each: impl FnMut(&[u8])) -> Result<Head> {
+async fn page(
+    body: impl AsyncBufRead,
+    limits: &Limits,
+    mut each: impl FnMut(&[u8]),
+) -> Result<Head> {
     let (mut body, mut items, mut octets) = (pin!(body), Items::default(), 0);
     loop {
         let chunk = timeout(limits.patience, body.fill_buf()).await??;
@@ -121,13 +155,18 @@ async fn page(body: impl AsyncBufRead, limits: &Limits, mut each: impl FnMut(&[u
         let read = chunk.len();
         octets += read as u64;
         body.consume_unpin(read);
-        ensure!(octets <= limits.octets, "an answer of more than {} octets", limits.octets);
+        ensure!(
+            octets <= limits.octets,
+            "an answer of more than {} octets",
+            limits.octets
+        );
     }
     let list: Headed = serde_json::from_slice(&items.rest).context("not a list")?;
     Ok(list.metadata)
 }
 
-/// Splits the JSON of a list into the elements of its array `items`, the only one in the outermost object, and the rest.
+/// Splits the JSON of a list into the elements of its array `items`, the only one in the outermost
+/// object, and the rest.
 #[derive(Debug, Default)]
 pub(super) struct Items {
     pub(super) item: Vec<u8>,
@@ -148,7 +187,11 @@ impl Items {
         match (octet, replace(&mut self.escaped, escapes)) {
             (b'"', false) => self.quoted = !self.quoted,
             (b'{' | b'[', _) if !self.quoted => {
-                self.array = if self.depth == 1 { octet == b'[' } else { self.array };
+                self.array = if self.depth == 1 {
+                    octet == b'['
+                } else {
+                    self.array
+                };
                 self.depth += 1;
             }
             (b'}' | b']', _) if !self.quoted => self.depth = self.depth.saturating_sub(1),

@@ -4,8 +4,8 @@
 //! protocol (what to ask next) -> session (asks) -> stream, list (read) -> Message -> the agent's main loop
 //! ```
 //!
-//! Watches are raw instead of kube-runtime's for two reasons. Bookmarks must be seen, because they show up to where a
-//! stream is complete; and one object that doesn't parse must not end a stream.
+//! Watches are raw instead of kube-runtime's for two reasons. Bookmarks must be seen, because they
+//! show up to where a stream is complete; and one object that doesn't parse must not end a stream.
 
 mod beside;
 mod collection;
@@ -52,7 +52,8 @@ pub struct Message {
 pub enum Event {
     /// A list or a change.
     Fact {
-        /// When it was read to its end. While the loop takes no more messages: since when it does not.
+        /// When it was read to its end. While the loop takes no more messages: since when it does
+        /// not.
         received: Instant,
         /// When a list of everything was requested, `CLOCK_BOOTTIME`; none for other facts.
         sent: Option<Duration>,
@@ -61,8 +62,8 @@ pub enum Event {
         /// The content.
         fact: Box<Fact>,
     },
-    /// A bookmark: everything up to this resourceVersion has been sent. A repeated one proves nothing: the server sends
-    /// it by a timer.
+    /// A bookmark: everything up to this resourceVersion has been sent. A repeated one proves
+    /// nothing: the server sends it by a timer.
     Progress(u64),
     /// The facts up to here are complete as of a moment.
     Proven {
@@ -71,15 +72,16 @@ pub enum Event {
         /// What proves it.
         by: Proof,
     },
-    /// The API server has shown changes that the watch lacks and did not receive in time: its earlier proofs are
-    /// void.
+    /// The API server has shown changes that the watch lacks and did not receive in time: its
+    /// earlier proofs are void.
     Behind,
     /// Whether a Node is there, as [`Watches::look_at_node`] has asked.
     NodeSeen(NodeSeen),
-    /// A confirmation that was asked for failed, with cause and remedy in one line; the watch itself goes on.
+    /// A confirmation that was asked for failed, with cause and remedy in one line; the watch
+    /// itself goes on.
     Unconfirmed(String),
-    /// The API is older than its earlier answers, as after a restore of etcd: nothing known holds any more. A list of
-    /// this watch follows. The observation, in one line.
+    /// The API is older than its earlier answers, as after a restore of etcd: nothing known holds
+    /// any more. A list of this watch follows. The observation, in one line.
     Rewound(String),
     /// Everything was listed and changes arrive as they happen.
     Up,
@@ -90,8 +92,8 @@ pub enum Event {
         /// Cause and remedy in one line.
         error: String,
     },
-    /// An object, an annotation of one, or a line that could not be read, with the error in one line; the stream
-    /// continues without it.
+    /// An object, an annotation of one, or a line that could not be read, with the error in one
+    /// line; the stream continues without it.
     Skipped(String),
 }
 
@@ -111,29 +113,33 @@ struct Orders {
     lists: Lists,
 }
 
-/// Lists that are ordered, by what they select (none: everything), each with the time over which all agents spread it.
+/// Lists that are ordered, by what they select (none: everything), each with the time over which
+/// all agents spread it.
 type Lists = BTreeMap<Option<Selection>, Duration>;
 
 impl Watches {
-    /// Asks for a confirmation, needed `within` that time: the longer that is, the fewer requests it takes. It results in
-    /// [`Event::Proven`] or [`Event::Unconfirmed`], once the watch is up.
+    /// Asks for a confirmation, needed `within` that time: the longer that is, the fewer requests
+    /// it takes. It results in [`Event::Proven`] or [`Event::Unconfirmed`], once the watch is up.
     pub fn confirm(&self, id: Watched, within: Duration) {
         if let Some(orders) = self.orders.get(&id) {
             orders.send_modify(|orders| orders.confirm = Some(within));
         }
     }
 
-    /// Asks whether a Node is there, at a random moment `within` from now. It results in [`Event::NodeSeen`] or [`Event::Unconfirmed`].
+    /// Asks whether a Node is there, at a random moment `within` from now. It results in
+    /// [`Event::NodeSeen`] or [`Event::Unconfirmed`].
     pub fn look_at_node(&self, name: Text, within: Duration) {
         // Without a receiver the watches are over.
         let _ = self.nodes.as_ref().map(|nodes| nodes.send((name, within)));
     }
 
-    /// Asks for one more list of everything, or for a narrow one. It is requested at a random moment `within` from now, or from when
-    /// the watch is up, because the same event makes all agents ask.
+    /// Asks for one more list of everything, or for a narrow one. It is requested at a random
+    /// moment `within` from now, or from when the watch is up, because the same event makes all
+    /// agents ask.
     ///
-    /// The watch begins anew with a list of everything. During a narrow one the stream continues, and the list arrives once the
-    /// stream has shown everything up to it; if a stream ends first, the next one requests it again. One that fails doesn't arrive.
+    /// The watch begins anew with a list of everything. During a narrow one the stream continues,
+    /// and the list arrives once the stream has shown everything up to it; if a stream ends first,
+    /// the next one requests it again. One that fails doesn't arrive.
     pub fn list(&self, id: Watched, selection: Option<Selection>, within: Duration) {
         if let Some(orders) = self.orders.get(&id) {
             order_list(orders, selection, within);
@@ -154,16 +160,22 @@ fn order_list(orders: &watch::Sender<Orders>, selection: Option<Selection>, with
     });
 }
 
-/// Starts the watches of the agent on `node`, and that of the mode policy's `ConfigMap` if one is named. They run until the handle is
-/// dropped or the receiver is gone.
+/// Starts the watches of the agent on `node`, and that of the mode policy's `ConfigMap` if one is
+/// named. They run until the handle is dropped or the receiver is gone.
 pub fn start(
     (client, clock): (&kube::Client, Clock),
     (node, mode_policy): (&str, Option<&Name>),
     tx: &mpsc::Sender<Message>,
 ) -> Watches {
     let (server, mut watches) = (Arc::default(), Watches::default());
-    for watched in Watched::ALWAYS.into_iter().chain(mode_policy.map(|_| Watched::ModePolicy)) {
-        let narrowing = Narrowing { name: node.to_owned(), most: WATCHED_NODES };
+    for watched in Watched::ALWAYS
+        .into_iter()
+        .chain(mode_policy.map(|_| Watched::ModePolicy))
+    {
+        let narrowing = Narrowing {
+            name: node.to_owned(),
+            most: WATCHED_NODES,
+        };
         watched.visit(Start {
             client: client.clone(),
             clock,
@@ -177,6 +189,11 @@ pub fn start(
     }
     let (nodes, orders) = mpsc::unbounded_channel();
     watches.nodes = Some(nodes);
-    watches.tasks.spawn(node_lookup::answer(client.clone(), clock, orders, tx.clone()));
+    watches.tasks.spawn(node_lookup::answer(
+        client.clone(),
+        clock,
+        orders,
+        tx.clone(),
+    ));
     watches
 }

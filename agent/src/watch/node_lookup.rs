@@ -1,4 +1,5 @@
-//! Asks the API server whether Nodes are still there, beside the watch: that shows only what it was sent.
+//! Asks the API server whether Nodes are still there, beside the watch: that shows only what it was
+//! sent.
 
 use super::failure::Failure;
 use super::protocol::Step;
@@ -17,15 +18,15 @@ use tokio::time::{sleep, timeout};
 /// Longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Requests at the same time. The agent's requests wait in one row, those that keep its view fresh too, and any namespace can make it
-/// ask for Nodes.
+/// Requests at the same time. The agent's requests wait in one row, those that keep its view fresh
+/// too, and any namespace can make it ask for Nodes.
 const AT_ONCE: usize = 2;
 
 /// A Node to ask for, and the time over which all agents spread that.
 pub(super) type Order = (Text, Duration);
 
-/// Sends an answer to each order, [`Event::NodeSeen`] or [`Event::Unconfirmed`], until the receiver is gone. Orders of one Node are one
-/// until it is answered.
+/// Sends an answer to each order, [`Event::NodeSeen`] or [`Event::Unconfirmed`], until the receiver
+/// is gone. Orders of one Node are one until it is answered.
 pub(super) async fn answer(
     client: kube::Client,
     clock: Clock,
@@ -46,7 +47,14 @@ pub(super) async fn answer(
             else => return,
         };
         names.remove(&name);
-        if messages.send(Message { watch: Watched::Nodes, event }).await.is_err() {
+        if messages
+            .send(Message {
+                watch: Watched::Nodes,
+                event,
+            })
+            .await
+            .is_err()
+        {
             return;
         }
     }
@@ -68,13 +76,24 @@ async fn ask(
     (name, event)
 }
 
-/// Of a Node only the metadata is asked for: a tenth of it. The account may list Nodes, and not get one.
+/// Of a Node only the metadata is asked for: a tenth of it. The account may list Nodes, and not get
+/// one.
 async fn seen(client: &kube::Client, at: Duration, name: &Text) -> Result<NodeSeen> {
-    let params = ListParams::default().fields(&format!("metadata.name={name}")).limit(1);
+    let params = ListParams::default()
+        .fields(&format!("metadata.name={name}"))
+        .limit(1);
     let nodes = Api::<Node>::all(client.clone());
     let listed = timeout(PATIENCE, nodes.list_metadata(&params)).await??;
-    let uid = listed.items.into_iter().next().and_then(|node| Uid::parse(&node.metadata.uid?));
-    Ok(NodeSeen { name: name.clone(), uid: uid.unwrap_or_default(), at })
+    let uid = listed
+        .items
+        .into_iter()
+        .next()
+        .and_then(|node| Uid::parse(&node.metadata.uid?));
+    Ok(NodeSeen {
+        name: name.clone(),
+        uid: uid.unwrap_or_default(),
+        at,
+    })
 }
 
 #[cfg(test)]
@@ -100,7 +119,10 @@ mod tests {
         let (tx, mut messages) = mpsc::channel(4);
         let task = tokio::spawn(answer(client, boot, ordered, tx));
         let uid = "6f1f9f3e-0000-4000-8000-000000000001";
-        for (object, expected) in [(vec![node(uid)], uid), (vec![], "00000000-0000-0000-0000-000000000000")] {
+        for (object, expected) in [
+            (vec![node(uid)], uid),
+            (vec![], "00000000-0000-0000-0000-000000000000"),
+        ] {
             let before = boot();
             assert!(orders.send(("m".into(), Duration::from_secs(9))).is_ok());
             let call = server.call().await;
@@ -108,16 +130,32 @@ mod tests {
             assert_eq!(call.param("fieldSelector"), Some("metadata.name%3Dm"));
             assert_eq!(call.param("resourceVersion"), None, "a consistent answer");
             call.page(7, "", &object).await;
-            let Some(Message { event: Event::NodeSeen(seen), .. }) = messages.recv().await else {
+            let Some(Message {
+                event: Event::NodeSeen(seen),
+                ..
+            }) = messages.recv().await
+            else {
                 panic!("no answer");
             };
-            assert_eq!((&*seen.name, seen.uid.to_string()), ("m", expected.to_owned()));
+            assert_eq!(
+                (&*seen.name, seen.uid.to_string()),
+                ("m", expected.to_owned())
+            );
             assert!(seen.at >= before);
         }
         assert!(orders.send(("m".into(), Duration::ZERO)).is_ok());
         server.call().await.refuse(403, "nodes is forbidden").await;
         let message = messages.recv().await;
-        assert!(matches!(message, Some(Message { event: Event::Unconfirmed(_), .. })), "{message:?}");
+        assert!(
+            matches!(
+                message,
+                Some(Message {
+                    event: Event::Unconfirmed(_),
+                    ..
+                })
+            ),
+            "{message:?}"
+        );
         drop(orders);
         assert!(task.await.is_ok());
     }
@@ -139,14 +177,30 @@ mod tests {
         let (order, orders) = mpsc::unbounded_channel();
         let (messages, mut answers) = mpsc::channel(100);
         for number in 0..20 {
-            order.send((format!("node-{}", number % 10).into(), Duration::ZERO)).unwrap();
+            order
+                .send((format!("node-{}", number % 10).into(), Duration::ZERO))
+                .unwrap();
         }
         drop(order);
-        answer(kube::Client::new(server, "default"), || Duration::ZERO, orders, messages).await;
+        answer(
+            kube::Client::new(server, "default"),
+            || Duration::ZERO,
+            orders,
+            messages,
+        )
+        .await;
         let mut asked = Vec::new();
-        while let Some(Message { event: Event::NodeSeen(seen), .. }) = answers.recv().await {
+        while let Some(Message {
+            event: Event::NodeSeen(seen),
+            ..
+        }) = answers.recv().await
+        {
             asked.push(seen.name.to_string());
         }
-        assert_eq!((asked.len(), most.load(Relaxed)), (10, AT_ONCE), "{asked:?}");
+        assert_eq!(
+            (asked.len(), most.load(Relaxed)),
+            (10, AT_ONCE),
+            "{asked:?}"
+        );
     }
 }

@@ -4,14 +4,15 @@ use super::confirm::Shown;
 use super::recovery::{Backoff, RELIST};
 use std::time::Duration;
 
-/// A stream that closes sooner counts as a failed attempt. Otherwise a server that closes at once would be asked in a
-/// loop.
+/// A stream that closes sooner counts as a failed attempt. Otherwise a server that closes at once
+/// would be asked in a loop.
 const SETTLED: Duration = Duration::from_secs(1);
 
 /// One request to the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Step {
-    /// The complete list as events, then changes (KEP-3157 `WatchList`, the server's default since 1.34).
+    /// The complete list as events, then changes (KEP-3157 `WatchList`, the server's default since
+    /// 1.34).
     #[default]
     Stream,
     /// The complete list in pages.
@@ -54,7 +55,8 @@ pub(super) struct Protocol {
     version: Option<u64>,
     /// Version 0 accepts any list as new enough, after the API went back.
     pub(super) shown: Shown,
-    /// How everything is listed. Where the pages of a list outlasted the server's history, the next list has but one.
+    /// How everything is listed. Where the pages of a list outlasted the server's history, the next
+    /// list has but one.
     lists: Step,
     answered: bool,
     /// The request has shown something after the list.
@@ -74,7 +76,10 @@ impl Protocol {
 
     /// Takes in a complete list as of `version`.
     pub(super) fn listed(&mut self, version: u64, objects: usize) {
-        self.shown = Shown { version, objects: Some(objects) };
+        self.shown = Shown {
+            version,
+            objects: Some(objects),
+        };
         (self.version, self.answered) = (Some(version), true);
         if self.lists == Step::List {
             self.lists = Step::Pages;
@@ -88,13 +93,16 @@ impl Protocol {
         (self.answered, self.followed) = (true, true);
     }
 
-    /// Counts one object more or fewer that the stream showed. `None`: a line of the stream could not be read.
+    /// Counts one object more or fewer that the stream showed. `None`: a line of the stream could
+    /// not be read.
     pub(super) fn count(&mut self, change: Option<isize>) {
         let objects = self.shown.objects.zip(change);
-        self.shown.objects = objects.and_then(|(objects, change)| objects.checked_add_signed(change));
+        self.shown.objects =
+            objects.and_then(|(objects, change)| objects.checked_add_signed(change));
     }
 
-    /// Ends a request, `lived` after it was sent. Returns the longest time to wait before the next one.
+    /// Ends a request, `lived` after it was sent. Returns the longest time to wait before the next
+    /// one.
     pub(super) fn end(&mut self, end: End, lived: Duration) -> Duration {
         if self.answered && lived >= SETTLED {
             // A list that takes long does not show that the history lasts.
@@ -121,8 +129,9 @@ impl Protocol {
                 }
                 self.backoff.after_expiry()
             }
-            // Bookmarks come once a minute. A server that sends none from here on either never will in this list
-            // form, or its own version went back behind ours (etcd restored): both need a new list.
+            // Bookmarks come once a minute. A server that sends none from here on either never will
+            // in this list form, or its own version went back behind ours (etcd restored): both
+            // need a new list.
             _ if unanswered => {
                 self.version = None;
                 self.backoff.after_failure(end).max(RELIST)

@@ -1,7 +1,8 @@
 //! How long a watch waits after a failure, and before it lists everything again.
 //!
-//! The waits of all watches end once one of them reaches the server after an outage: one server answers them all.
-//! Otherwise each would wait for up to half a minute more, and the view is as old as the last of them.
+//! The waits of all watches end once one of them reaches the server after an outage: one server
+//! answers them all. Otherwise each would wait for up to half a minute more, and the view is as old
+//! as the last of them.
 
 use super::protocol::End;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,18 +13,18 @@ use tokio::time::{Instant, sleep, sleep_until};
 /// Shortest outage. Watches that come and go would otherwise end each other's waits all the time.
 const OUTAGE: Duration = Duration::from_secs(2);
 
-/// Ceiling of the first wait. A session waits for any part of it, so that agents that lose the server together don't
-/// come back together.
+/// Ceiling of the first wait. A session waits for any part of it, so that agents that lose the
+/// server together don't come back together.
 pub(super) const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// Ceiling of every wait.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(30);
-/// Ceiling of the waits while the server does not answer at all: such attempts cost it nothing. The watches of an
-/// agent draw their waits apart from each other, and the first answer ends all of them: 0.6 s after the server's
-/// return in the median.
+/// Ceiling of the waits while the server does not answer at all: such attempts cost it nothing. The
+/// watches of an agent draw their waits apart from each other, and the first answer ends all of
+/// them: 0.6 s after the server's return in the median.
 pub(super) const LONGEST_WAIT_UNANSWERED: Duration = Duration::from_secs(10);
 
-/// Ceiling of the wait before everything is listed again: all agents of a cluster lose the server's history at once. One
-/// agent's watches wait for the same part of it.
+/// Ceiling of the wait before everything is listed again: all agents of a cluster lose the server's
+/// history at once. One agent's watches wait for the same part of it.
 pub(super) const RELIST: Duration = Duration::from_secs(5);
 /// The same after an outage, whose waits have spread the agents' attempts already.
 pub(super) const RELIST_AFTER_OUTAGE: Duration = Duration::from_millis(2500);
@@ -37,7 +38,8 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    /// A request lasted: failures before it are no reason to wait longer; nor are lost histories, if it showed changes.
+    /// A request lasted: failures before it are no reason to wait longer; nor are lost histories,
+    /// if it showed changes.
     pub(super) fn lasted(&mut self, followed: bool) {
         self.failures = 0;
         if followed {
@@ -49,14 +51,23 @@ impl Backoff {
     pub(super) fn after_failure(&mut self, end: End) -> Duration {
         let wait = self.next();
         self.failures = self.failures.saturating_add(1);
-        wait.min(if end == End::Unanswered { LONGEST_WAIT_UNANSWERED } else { LONGEST_WAIT })
+        wait.min(if end == End::Unanswered {
+            LONGEST_WAIT_UNANSWERED
+        } else {
+            LONGEST_WAIT
+        })
     }
 
-    /// Ceiling of the wait before everything is listed again. The server answers: earlier failures are no reason to wait.
+    /// Ceiling of the wait before everything is listed again. The server answers: earlier failures
+    /// are no reason to wait.
     pub(super) fn after_expiry(&mut self) -> Duration {
         let is_outage = self.next() / 2 >= RELIST;
         self.failures = 0;
-        let wait = if is_outage { RELIST_AFTER_OUTAGE } else { RELIST };
+        let wait = if is_outage {
+            RELIST_AFTER_OUTAGE
+        } else {
+            RELIST
+        };
         let wait = wait.saturating_mul(2u32.saturating_pow(self.expiries));
         self.expiries = self.expiries.saturating_add(1);
         wait.min(LONGEST_WAIT)
@@ -85,7 +96,11 @@ pub(super) struct Recovery {
 impl Recovery {
     /// For a watch of the same server as all others that share `server`.
     pub(super) fn new(server: &Arc<Server>) -> Self {
-        Self { down: None, server: Arc::clone(server), answers: server.answers.subscribe() }
+        Self {
+            down: None,
+            server: Arc::clone(server),
+            answers: server.answers.subscribe(),
+        }
     }
 
     /// Begins a request: earlier signals of other watches do not apply to it.
@@ -100,14 +115,19 @@ impl Recovery {
 
     /// Records that the watch is up. After an outage, ends the waits of the other watches.
     pub(super) fn up(&mut self) {
-        if self.down.take().is_some_and(|since| since.elapsed() >= OUTAGE) {
+        if self
+            .down
+            .take()
+            .is_some_and(|since| since.elapsed() >= OUTAGE)
+        {
             self.server.answers.send_replace(());
         }
     }
 
-    /// Waits for any time up to `ceiling`, because the server answers but its history is gone. The watches of an
-    /// agent lose the history together, and its view is as old as the last list. So they wait for the same moment;
-    /// agents wait for different ones. A watch whose history is gone again waits longer, by itself.
+    /// Waits for any time up to `ceiling`, because the server answers but its history is gone. The
+    /// watches of an agent lose the history together, and its view is as old as the last list. So
+    /// they wait for the same moment; agents wait for different ones. A watch whose history is gone
+    /// again waits longer, by itself.
     pub(super) async fn relist(&mut self, ceiling: Duration) {
         self.up();
         let now = Instant::now();
@@ -123,7 +143,8 @@ impl Recovery {
         sleep_until(at).await;
     }
 
-    /// Waits for any time up to `ceiling`, but not much longer than until another watch is up again.
+    /// Waits for any time up to `ceiling`, but not much longer than until another watch is up
+    /// again.
     pub(super) async fn wait(&mut self, ceiling: Duration) {
         let answered = async {
             // An error would mean that the sender is gone, but it is ours.
@@ -177,11 +198,16 @@ mod tests {
             if !begins_before && outage == OUTAGE {
                 other.begin();
             }
-            assert_eq!(waited(&mut other).await <= FIRST_WAIT, is_short, "{sentence}");
+            assert_eq!(
+                waited(&mut other).await <= FIRST_WAIT,
+                is_short,
+                "{sentence}"
+            );
         }
     }
 
-    /// How long an agent of six watches takes until all of them list. They lose the history within 1.5 s.
+    /// How long an agent of six watches takes until all of them list. They lose the history within
+    /// 1.5 s.
     async fn relists() -> Duration {
         let (server, begun) = (Arc::default(), Instant::now());
         let mut watches = JoinSet::new();
@@ -205,7 +231,11 @@ mod tests {
         all.sort();
         let median = all[250];
         assert!(median < Duration::from_secs(3), "{median:?}");
-        let close = |at: &Duration| all.iter().filter(|other| at.abs_diff(**other) < FIRST_WAIT).count();
+        let close = |at: &Duration| {
+            all.iter()
+                .filter(|other| at.abs_diff(**other) < FIRST_WAIT)
+                .count()
+        };
         let late = all.iter().filter(|at| **at > Duration::from_secs(2));
         let busiest = late.map(close).max().unwrap();
         assert!(busiest < 200, "{busiest} of 501 within a second");

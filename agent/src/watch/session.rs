@@ -45,17 +45,19 @@ pub(super) struct Session<O> {
     /// The current stream.
     pub(super) open: Open<O>,
     up: bool,
-    /// Since when the loop has taken messages more slowly than they come. What the stream has by now may be as old as that.
+    /// Since when the loop has taken messages more slowly than they come. What the stream has by
+    /// now may be as old as that.
     pub(super) behind: Option<Instant>,
     /// The greatest resourceVersion of a proof, and the moment of the first with it.
     newest: Option<(u64, Duration)>,
-    /// True if the last request was a list, or a stream that ended before its time: then the server may be another
-    /// one, or an older one.
+    /// True if the last request was a list, or a stream that ended before its time: then the server
+    /// may be another one, or an older one.
     pub(super) cut_short: bool,
 }
 
-/// The one object that is watched in a large collection, while the others are listed from time to time. Nodes are such: each
-/// writes its status every few minutes, and in a large cluster each of these changes would go to each agent.
+/// The one object that is watched in a large collection, while the others are listed from time to
+/// time. Nodes are such: each writes its status every few minutes, and in a large cluster each of
+/// these changes would go to each agent.
 #[derive(Debug, Clone)]
 pub(super) struct Narrowing {
     pub(super) name: String,
@@ -88,7 +90,9 @@ impl Visitor for Start<'_> {
             client: self.client,
             clock: self.clock,
             watched: self.watched,
-            collection: self.one.map_or_else(Collection::all::<O>, Collection::one::<O>),
+            collection: self
+                .one
+                .map_or_else(Collection::all::<O>, Collection::one::<O>),
             fact,
             messages: self.messages,
             orders,
@@ -184,8 +188,9 @@ impl<O: Object> Session<O> {
 
     /// Sends that the facts up to a list's resourceVersion are complete as of `as_of`.
     ///
-    /// A list whose resourceVersion has not advanced proves no more than the earlier one: a proxy that is cut off from the API
-    /// server answers from its cache. In a cluster it advances by the second, with the leases of nodes and controllers.
+    /// A list whose resourceVersion has not advanced proves no more than the earlier one: a proxy
+    /// that is cut off from the API server answers from its cache. In a cluster it advances by the
+    /// second, with the leases of nodes and controllers.
     pub(super) async fn proven(&mut self, version: u64, as_of: Duration, by: Proof) {
         let as_of = match self.newest {
             Some((newest, since)) if version <= newest => as_of.min(since),
@@ -195,22 +200,25 @@ impl<O: Object> Session<O> {
         self.send(Event::Proven { as_of, by }).await;
     }
 
-    /// The greatest resourceVersion that the stream or a proof has shown. A list that is older shows that the API went back.
+    /// The greatest resourceVersion that the stream or a proof has shown. A list that is older
+    /// shows that the API went back.
     pub(super) fn seen(&self) -> u64 {
         let proven = self.newest.map_or(0, |(version, _)| version);
         self.protocol.shown.version.max(proven)
     }
 
-    /// Decides by the number of all objects whether one alone is watched from now on. All agents draw the moment of their next
-    /// list apart from each other.
+    /// Decides by the number of all objects whether one alone is watched from now on. All agents
+    /// draw the moment of their next list apart from each other.
     pub(super) fn narrows(&mut self) -> bool {
-        let Some((narrowing, count)) = self.narrowing.as_ref().zip(self.protocol.shown.objects) else {
+        let Some((narrowing, count)) = self.narrowing.as_ref().zip(self.protocol.shown.objects)
+        else {
             return false;
         };
         let narrows = count > narrowing.most;
         self.again = narrows.then(|| Instant::now() + AGAIN.mul_f64(0.5 + fastrand::f64()));
         if narrows {
-            // Where the object does not exist, no list shows as many, and a probe confirms the watch.
+            // Where the object does not exist, no list shows as many, and a probe confirms the
+            // watch.
             self.protocol.shown.objects = Some(1);
         }
         narrows
@@ -228,7 +236,10 @@ impl<O: Object> Session<O> {
         if matches!(event, Event::Rewound(_)) {
             self.newest = None;
         }
-        let message = Message { watch: self.watched, event };
+        let message = Message {
+            watch: self.watched,
+            event,
+        };
         if let Err(TrySendError::Full(message)) = self.messages.try_send(message) {
             self.behind.get_or_insert_with(Instant::now);
             // Without a receiver, the session ends by itself.
@@ -242,7 +253,13 @@ impl<O: Object> Session<O> {
 
     async fn send_dated(&mut self, rv: u64, sent: Option<Duration>, fact: Fact) {
         let received = self.behind.unwrap_or_else(Instant::now);
-        self.send(Event::Fact { received, sent, rv, fact: Box::new(fact) }).await;
+        self.send(Event::Fact {
+            received,
+            sent,
+            rv,
+            fact: Box::new(fact),
+        })
+        .await;
     }
 
     /// The object of an entry; none if it cannot be read. Sends what of it could not be.

@@ -16,18 +16,22 @@ use kube::{Client, api::WatchParams, core};
 use std::{mem::take, ops::Range, pin::pin, time::Duration};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
-/// Longest time until a stream begins: the server may keep the request in a queue for 15 s. A later one is asked for again,
-/// from where the last one ended: a server that has yet to fill its cache sends nothing before.
+/// Longest time until a stream begins: the server may keep the request in a queue for 15 s. A later
+/// one is asked for again, from where the last one ended: a server that has yet to fill its cache
+/// sends nothing before.
 const BEGUN_WITHIN: Duration = Duration::from_secs(30);
-/// Seconds after which the server ends a stream; watches draw theirs at random, apart from each other.
+/// Seconds after which the server ends a stream; watches draw theirs at random, apart from each
+/// other.
 pub(super) const LIFETIME: Range<u32> = 270..330;
-/// Longest life of a probe in seconds; the bookmark comes after one, and the server's timers may add another.
+/// Longest life of a probe in seconds; the bookmark comes after one, and the server's timers may
+/// add another.
 const PROBE: u32 = 3;
 /// Longest wait for a probe.
 const PROBED_WITHIN: Duration = Duration::from_secs(20);
 
 impl<O: Object> Session<O> {
-    /// Reads a stream of the changes after a version to its end; without one, all existing objects come first.
+    /// Reads a stream of the changes after a version to its end; without one, all existing objects
+    /// come first.
     pub(super) async fn stream(&mut self, after: Option<u64>) -> Result<End> {
         self.open = Open::new((self.clock)(), after.is_none());
         let shown = self.shown_part();
@@ -50,16 +54,22 @@ impl<O: Object> Session<O> {
 
     async fn follow(&mut self, stream: &mut (impl AsyncBufRead + Unpin)) -> Result<End> {
         let (mut lines, mut line, mut last_line) = (Lines::default(), Vec::new(), Instant::now());
-        let silent = || anyhow!("neither event nor bookmark for {} s; connecting again", SILENCE.as_secs());
+        let silent = || {
+            anyhow!(
+                "neither event nor bookmark for {} s; connecting again",
+                SILENCE.as_secs()
+            )
+        };
         if self.cut_short && self.is_following() {
-            // A restored server that is older than this watch sends nothing until it reaches our version, and omits
-            // what happened before. A list shows it at once.
+            // A restored server that is older than this watch sends nothing until it reaches our
+            // version, and omits what happened before. A list shows it at once.
             self.confirm(SILENCE);
         }
         while !self.messages.is_closed() {
             let following = self.is_following();
             let wake = self.judge().await?;
-            // Biased: what has come is read before an answer is evaluated. Lines that gather come after it, which only delays a proof.
+            // Biased: what has come is read before an answer is evaluated. Lines that gather come
+            // after it, which only delays a proof.
             tokio::select! {
                 biased;
                 read = timeout_at(last_line + SILENCE, lines.next_line(stream, &mut line, following)) => {
@@ -138,7 +148,9 @@ impl<O: Object> Session<O> {
                 self.protocol.count(None);
                 self.skipped(&format!("{}: {error:#}", O::KIND)).await;
             }
-            (Ok(Line::Object(Kind::Deleted, entry)), Some(initial)) => drop(initial.remove(&entry.name)),
+            (Ok(Line::Object(Kind::Deleted, entry)), Some(initial)) => {
+                drop(initial.remove(&entry.name))
+            }
             (Ok(Line::Object(_, entry)), Some(initial)) => {
                 initial.insert(entry.name.clone(), entry);
             }
@@ -187,7 +199,8 @@ impl<O: Object> Session<O> {
     }
 }
 
-/// Asks for the changes after a version, for so many seconds; without one, all existing objects come first.
+/// Asks for the changes after a version, for so many seconds; without one, all existing objects
+/// come first.
 async fn watch(
     client: &Client,
     collection: &Collection,
@@ -204,9 +217,13 @@ async fn watch(
     Ok(client.request_stream(http).await?)
 }
 
-/// Watches the changes after a resourceVersion, up to the bookmark that a server sends 2 s before a watch times out
-/// (`cache_watcher.go:nextBookmarkTime`).
-pub(super) async fn probe<O: Object>(client: Client, shown: Collection, after: u64) -> Result<Probe> {
+/// Watches the changes after a resourceVersion, up to the bookmark that a server sends 2 s before a
+/// watch times out (`cache_watcher.go:nextBookmarkTime`).
+pub(super) async fn probe<O: Object>(
+    client: Client,
+    shown: Collection,
+    after: u64,
+) -> Result<Probe> {
     let read = async {
         let mut lines = pin!(watch(&client, &shown, Some(after), PROBE).await?.lines());
         let mut first = None;
@@ -219,11 +236,21 @@ pub(super) async fn probe<O: Object>(client: Client, shown: Collection, after: u
                     }
                     last = last.max(entry.version);
                 }
-                Line::Bookmark { version, .. } => return Ok(Probe { first, last, through: version }),
+                Line::Bookmark { version, .. } => {
+                    return Ok(Probe {
+                        first,
+                        last,
+                        through: version,
+                    });
+                }
                 Line::Error(status) => return Err(kube::Error::Api(status).into()),
             }
         }
-        Ok(Probe { first, last, through: last })
+        Ok(Probe {
+            first,
+            last,
+            through: last,
+        })
     };
     timeout(PROBED_WITHIN, read).await?
 }

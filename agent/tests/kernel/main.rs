@@ -1,4 +1,5 @@
-//! The programs, the scanner and the process on a real kernel. As root, `cargo xtask test` runs each module in a process of its own.
+//! The programs, the scanner and the process on a real kernel. As root, `cargo xtask test` runs
+//! each module in a process of its own.
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
 mod bad_input;
@@ -9,8 +10,8 @@ mod lifecycle;
 mod packet_socket;
 mod programs;
 
-/// A kubeconfig of a cluster at a port of loopback where nothing listens. Without a CA of its own, those of the system would have to be
-/// there.
+/// A kubeconfig of a cluster at a port of loopback where nothing listens. Without a CA of its own,
+/// those of the system would have to be there.
 const UNREACHABLE: &str = concat!(
     r#"{"apiVersion": "v1", "kind": "Config", "current-context": "c",
   "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1", "certificate-authority-data": ""#,
@@ -25,7 +26,8 @@ const UNREACHABLE: &str = concat!(
   "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}]}"#,
 );
 
-/// The release of the kernel that runs: `(6, 1)` of `6.1.0-9-amd64`. Some tests expect something else of an older one.
+/// The release of the kernel that runs: `(6, 1)` of `6.1.0-9-amd64`. Some tests expect something
+/// else of an older one.
 fn series() -> (u32, u32) {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = release.split('.').map(|number| number.parse().unwrap());

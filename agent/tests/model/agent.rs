@@ -1,4 +1,5 @@
-//! The agent as its main loop drives it: real watches, state, lease and plan, over maps that outlive it.
+//! The agent as its main loop drives it: real watches, state, lease and plan, over maps that
+//! outlive it.
 //!
 //! Nothing but this file knows the agent's types.
 
@@ -128,15 +129,26 @@ impl Denied {
 impl Agent {
     pub fn start(client: &kube::Client, kernel: &Kernel, costs: Costs) -> Self {
         let (tx, messages) = channel(BACKLOG);
-        let settings = Settings { node: NODE_NAMES[0].into(), ipam: Ipam::Auto, ranges: Ranges::default() };
+        let settings = Settings {
+            node: NODE_NAMES[0].into(),
+            ipam: Ipam::Auto,
+            ranges: Ranges::default(),
+        };
         let state = State::with_numbers(settings, Numbers::after(kernel.last_service));
-        let mut state = if costs == Costs::NONE { state } else { state.with_piece(costs.piece) };
+        let mut state = if costs == Costs::NONE {
+            state
+        } else {
+            state.with_piece(costs.piece)
+        };
         for (namespace, name) in &kernel.convicted {
             state.demote(boot(), &(namespace.as_str().into(), name.as_str().into()));
         }
         state.know_names(kernel.names.clone());
         state.restore(kernel.installed.clone());
-        state.apply(boot(), Fact::LocalAddresses(vec![Addr::v4([192, 168, 250, 11])]));
+        state.apply(
+            boot(),
+            Fact::LocalAddresses(vec![Addr::v4([192, 168, 250, 11])]),
+        );
         let view = Freshness::new(&Watched::ALWAYS, MAX_VIEW_AGE, fastrand::f64);
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -201,10 +213,17 @@ impl Agent {
         self.waiting.longest() > Some(UNREAD)
     }
 
-    /// Whether a namespace may have used up its share of second lists: the next ones come one by one.
+    /// Whether a namespace may have used up its share of second lists: the next ones come one by
+    /// one.
     pub fn has_used_a_share(&self) -> bool {
         let mut all = self.requested.values();
-        all.any(|requested| requested.iter().filter(|at| at.elapsed() < SHARE_RETURNS).count() >= SHARE)
+        all.any(|requested| {
+            requested
+                .iter()
+                .filter(|at| at.elapsed() < SHARE_RETURNS)
+                .count()
+                >= SHARE
+        })
     }
 
     /// How many turns have ended.
@@ -223,7 +242,10 @@ impl Agent {
 
     /// Begins a turn, as `act`. `routes` is what netlink would show.
     pub fn begin(&mut self, kernel: &mut Kernel, input: Input, routes: Option<Vec<Ip>>) {
-        for message in self.inbox.take_messages(BACKLOG.saturating_sub(self.waiting.count())) {
+        for message in self
+            .inbox
+            .take_messages(BACKLOG.saturating_sub(self.waiting.count()))
+        {
             if let Told::Skipped(what) = message.event {
                 panic!("the agent cannot read {what}");
             }
@@ -235,7 +257,11 @@ impl Agent {
             other => panic!("nothing sends {other:?}"),
         }
         let is_half_applied = self.state.is_half_applied();
-        let mut meter = Meter { costs: self.costs, spent: Duration::ZERO, is_half_applied };
+        let mut meter = Meter {
+            costs: self.costs,
+            spent: Duration::ZERO,
+            is_half_applied,
+        };
         let part = self.costs.piece;
         self.turn(part).run(&mut meter);
         self.ends = Some(Instant::now() + meter.spent);
@@ -251,7 +277,8 @@ impl Agent {
         self.write(kernel);
         let tables = self.state.tables();
         let mut orphan_ips = tables.terminated.values();
-        let denies = !tables.denied.is_empty() || orphan_ips.any(|orphan_ip| orphan_ip.lifted.is_none());
+        let denies =
+            !tables.denied.is_empty() || orphan_ips.any(|orphan_ip| orphan_ip.lifted.is_none());
         if let Some(deadline) = self.turn(0).renew(clocks(), denies) {
             kernel.deadline = deadline;
         }
@@ -272,7 +299,10 @@ impl Agent {
     fn tick(&mut self, kernel: &mut Kernel, routes: Option<Vec<Ip>>) {
         let now = boot();
         let presence = routes.map_or(Presence::Unknown, |ips| {
-            Presence::Routes(Routes::new(&Cidr::ALL, ips.iter().map(|ip| Cidr::of(addr(*ip)))))
+            Presence::Routes(Routes::new(
+                &Cidr::ALL,
+                ips.iter().map(|ip| Cidr::of(addr(*ip))),
+            ))
         });
         if self.told.as_ref() != Some(&presence) {
             self.told = Some(presence.clone());
@@ -280,17 +310,24 @@ impl Agent {
         }
         self.state.begin_tick(now);
         for opinion in self.state.take_opinions(now) {
-            if let Some(Selection::Labelled { namespace, .. } | Selection::SlicesOf { namespace, .. }) =
-                &opinion.selection
+            if let Some(
+                Selection::Labelled { namespace, .. } | Selection::SlicesOf { namespace, .. },
+            ) = &opinion.selection
             {
-                self.requested.entry(namespace.to_string()).or_default().push(Instant::now());
+                self.requested
+                    .entry(namespace.to_string())
+                    .or_default()
+                    .push(Instant::now());
             }
-            self.watches.list(opinion.kind, opinion.selection, self.state.spread());
+            self.watches
+                .list(opinion.kind, opinion.selection, self.state.spread());
         }
         for finding in self.state.take_findings() {
             match finding.cost() {
                 Some(Cost::Service(service)) => {
-                    kernel.convicted.insert((service.0.to_string(), service.1.to_string()));
+                    kernel
+                        .convicted
+                        .insert((service.0.to_string(), service.1.to_string()));
                     self.state.demote(now, service);
                 }
                 Some(Cost::Reason(reason)) => kernel.demoted.push(reason),
@@ -303,7 +340,11 @@ impl Agent {
     pub fn on_calls(&mut self, kernel: &Kernel) {
         for event in kernel.calls() {
             self.state.denied(&event);
-            let socket = Endpoint { ip: event.dst, port: event.dst_port, protocol: Protocol::Tcp };
+            let socket = Endpoint {
+                ip: event.dst,
+                port: event.dst_port,
+                protocol: Protocol::Tcp,
+            };
             self.state.hit(boot(), event.service, &socket);
         }
     }
@@ -318,9 +359,14 @@ impl Agent {
             return;
         }
         let changes = self.state.take_changes();
-        let denied = changes.denied.iter().filter_map(|key| self.state.tables().denied.get(key));
+        let denied = changes
+            .denied
+            .iter()
+            .filter_map(|key| self.state.tables().denied.get(key));
         for uid in denied.flat_map(|denial| [denial.dead_uid, denial.owner_uid]) {
-            kernel.names.extend(self.state.pod_name(uid).map(|name| (uid, name.clone())));
+            kernel
+                .names
+                .extend(self.state.pod_name(uid).map(|name| (uid, name.clone())));
         }
         for op in plan::tables(&kernel.installed, self.state.tables(), &changes) {
             op.apply(&mut kernel.installed);
@@ -334,7 +380,11 @@ impl Agent {
 
 impl Costs {
     /// Work takes no time, and all is done at once.
-    pub const NONE: Self = Self { message: Duration::ZERO, step: Duration::ZERO, piece: usize::MAX };
+    pub const NONE: Self = Self {
+        message: Duration::ZERO,
+        step: Duration::ZERO,
+        piece: usize::MAX,
+    };
 
     /// How long a turn takes at most.
     pub fn longest_turn(self) -> Duration {
@@ -344,14 +394,19 @@ impl Costs {
         TURN + self.message + self.step
     }
 
-    /// How long what waits takes at most to be read and judged, whatever it is: a flood has 60 writes.
+    /// How long what waits takes at most to be read and judged, whatever it is: a flood has 60
+    /// writes.
     pub fn backlog(self) -> Duration {
         60 * (self.message + self.step)
     }
 
     /// How long a fact may wait.
     pub fn unread(self) -> Duration {
-        if self == Self::NONE { Duration::ZERO } else { UNREAD + self.longest_turn() }
+        if self == Self::NONE {
+            Duration::ZERO
+        } else {
+            UNREAD + self.longest_turn()
+        }
     }
 
     /// Whether the agent reads as fast as anything is written.
@@ -387,7 +442,10 @@ impl Observer for Meter {
 impl Kernel {
     /// One that was started anew, where agents have convicted these Services.
     pub fn after(convicted: BTreeSet<(String, String)>) -> Self {
-        Self { convicted, ..Self::default() }
+        Self {
+            convicted,
+            ..Self::default()
+        }
     }
 
     /// What the programs report of a packet to each endpoint that is denied.
@@ -417,23 +475,29 @@ impl Kernel {
         let installed = &self.installed;
         let mut denied = Vec::new();
         for (vip, number) in installed.services.iter() {
-            let of = installed.denied.iter().filter(|(target, _)| target.service == *number);
+            let of = installed
+                .denied
+                .iter()
+                .filter(|(target, _)| target.service == *number);
             for (target, denial) in of {
                 let suspect = installed.suspects.get(&target.addr);
                 let judged = suspect.is_some_and(|suspect| suspect.flags & Suspect::DENIED != 0);
-                let enforced = denial.mode == Mode::Enforce && !self.demoted.contains(&denial.reason);
+                let enforced =
+                    denial.mode == Mode::Enforce && !self.demoted.contains(&denial.reason);
                 if judged && denial.held == 0 && enforced {
                     denied.push(Denied {
                         vip: Some(ip(vip.addr)),
                         ip: ip(target.addr),
                         reason: denial.reason.as_str(),
-                        dead: (denial.uid_state == UidState::Dead).then_some(denial.dead_uid.octets),
+                        dead: (denial.uid_state == UidState::Dead)
+                            .then_some(denial.dead_uid.octets),
                     });
                 }
             }
         }
         for (addr, vacant) in &installed.terminated {
-            let enforced = vacant.mode == Mode::Enforce && !self.demoted.contains(&Reason::Terminated);
+            let enforced =
+                vacant.mode == Mode::Enforce && !self.demoted.contains(&Reason::Terminated);
             if vacant.lifted.is_none() && enforced {
                 denied.push(Denied {
                     vip: None,
@@ -458,11 +522,18 @@ fn ip(addr: Addr) -> Ip {
 }
 
 fn addr(ip: Ip) -> Addr {
-    ip.to_string().parse::<std::net::IpAddr>().expect("an IP").into()
+    ip.to_string()
+        .parse::<std::net::IpAddr>()
+        .expect("an IP")
+        .into()
 }
 
 /// The model's clocks never jump.
 fn clocks() -> Clocks {
     let boot = boot();
-    Clocks { boot, monotonic: boot, real: boot }
+    Clocks {
+        boot,
+        monotonic: boot,
+        real: boot,
+    }
 }

@@ -43,7 +43,8 @@ pub enum Ipam {
     Node,
     /// One pool; nodes have no range.
     Cluster,
-    /// One pool, though nodes have ranges (Calico). A pod of the other node shows it from the start.
+    /// One pool, though nodes have ranges (Calico). A pod of the other node shows it from the
+    /// start.
     ClusterDespiteRanges,
 }
 
@@ -61,7 +62,10 @@ pub enum Kubelet {
 }
 
 #[derive(Clone, Debug)]
-#[allow(clippy::struct_excessive_bools, reason = "independent facts, not a state machine")]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, not a state machine"
+)]
 pub struct Pod {
     pub uid: String,
     pub namespace: &'static str,
@@ -154,7 +158,9 @@ impl Cluster {
     pub fn sandbox_up(&mut self, index: usize, pick: usize, now: u64) -> bool {
         let is_free = |ip: &Ip| {
             let mut pods = self.pods.iter();
-            !pods.any(|pod| pod.sandbox.is_some() && [pod.sandbox, pod.attached].contains(&Some(*ip)))
+            !pods.any(|pod| {
+                pod.sandbox.is_some() && [pod.sandbox, pod.attached].contains(&Some(*ip))
+            })
         };
         let mut free = self.pool(self.pods[index].node);
         free.retain(is_free);
@@ -178,8 +184,9 @@ impl Cluster {
     pub fn routes(&self, node: usize) -> Vec<Ip> {
         let pods = self.pods.iter().filter(|pod| pod.node == node);
         let held = pods.filter_map(|pod| Some((pod.sandbox?, pod.families)));
-        let mut ips: Vec<Ip> =
-            held.flat_map(|(own, families)| families.iter().map(move |six| own.of(*six))).collect();
+        let mut ips: Vec<Ip> = held
+            .flat_map(|(own, families)| families.iter().map(move |six| own.of(*six)))
+            .collect();
         ips.sort_unstable();
         ips
     }

@@ -7,7 +7,9 @@ use std::collections::VecDeque;
 /// The namespace that writes much.
 pub const CROWD: &str = "crowd";
 /// Its Services.
-const SERVICES_OF_CROWD: [&str; 6] = ["crowd-0", "crowd-1", "crowd-2", "crowd-3", "crowd-4", "crowd-5"];
+const SERVICES_OF_CROWD: [&str; 6] = [
+    "crowd-0", "crowd-1", "crowd-2", "crowd-3", "crowd-4", "crowd-5",
+];
 /// So many ports and external IPs that there is no room for the VIPs.
 const PORTS: u16 = 65;
 const ADDRESSES: u8 = 64;
@@ -60,7 +62,9 @@ impl World {
         if self.setup.crowd == 0 {
             return;
         }
-        self.api.store().put(NAMESPACES, CROWD, namespace(CROWD, None));
+        self.api
+            .store()
+            .put(NAMESPACES, CROWD, namespace(CROWD, None));
         for number in 0..4 {
             self.put_ended_pod(number, CROWD);
         }
@@ -139,7 +143,9 @@ impl World {
             3 => {
                 let mode = MODES[usize::from(time % 2 == 1)];
                 self.crowd_is_bound |= mode.is_some();
-                self.api.store().put(NAMESPACES, CROWD, namespace(CROWD, mode));
+                self.api
+                    .store()
+                    .put(NAMESPACES, CROWD, namespace(CROWD, mode));
             }
             4 => self.turn_pod_of_crowd(time),
             5 => self.put_ended_pod(time % 4, if time / 4 % 2 == 1 { "other" } else { CROWD }),
@@ -198,7 +204,9 @@ impl World {
             vip,
             publishes_unready: false,
         };
-        let external: Vec<Ip> = (0..external).map(|last| Ip::four([10, 98, 0, last])).collect();
+        let external: Vec<Ip> = (0..external)
+            .map(|last| Ip::four([10, 98, 0, last]))
+            .collect();
         let mut object = service.json(&external);
         let port = |port: u16| json!({"name": format!("p{port}"), "port": port, "targetPort": PORT, "protocol": "TCP"});
         object["spec"]["ports"] = (80..80 + ports).map(port).collect();
@@ -220,15 +228,25 @@ impl World {
         let mut endpoints: Vec<Endpoint> = ended.collect();
         if copies {
             let others = [0, 2].map(|other| self.services[other]);
-            let listed = others.iter().flat_map(|other| self.objects.slices_of(other));
-            let four =
-                listed.flat_map(|(_, slice)| slice.endpoints.clone()).filter(|endpoint| !endpoint.ip.six);
+            let listed = others
+                .iter()
+                .flat_map(|other| self.objects.slices_of(other));
+            let four = listed
+                .flat_map(|(_, slice)| slice.endpoints.clone())
+                .filter(|endpoint| !endpoint.ip.six);
             endpoints.extend(four);
         }
         let service = SERVICES_OF_CROWD[number];
-        let slice = Slice { service, six: false, zeros: false, endpoints };
+        let slice = Slice {
+            service,
+            six: false,
+            zeros: false,
+            endpoints,
+        };
         let name = format!("{service}-auto");
-        self.api.store().put(SLICES, &key(CROWD, &name), slice.json((CROWD, &name)));
+        self.api
+            .store()
+            .put(SLICES, &key(CROWD, &name), slice.json((CROWD, &name)));
     }
 }
 

@@ -3,17 +3,20 @@
 use super::*;
 use std::collections::BTreeMap;
 
-/// Within which time what is provable is denied: a second list, which is asked for after half a second and within two, and
-/// the probe that proves it, of up to four.
+/// Within which time what is provable is denied: a second list, which is asked for after half a
+/// second and within two, and the probe that proves it, of up to four.
 pub const DUE: Duration = Duration::from_secs(8);
 /// The same after a fault: the longest back-off, a list, a second one.
 pub const AFTER_FAULT: Duration = Duration::from_secs(45);
-/// The same after a compaction: no probe proves a quiet stream before its next bookmark, which comes once a minute.
+/// The same after a compaction: no probe proves a quiet stream before its next bookmark, which
+/// comes once a minute.
 pub const AFTER_COMPACTION: Duration = Duration::from_secs(75);
-/// Second lists that a namespace gets at once, and the time after which it gets as many again: one each 30 s.
+/// Second lists that a namespace gets at once, and the time after which it gets as many again: one
+/// each 30 s.
 pub const SHARE: usize = 8;
 pub const SHARE_RETURNS: Duration = Duration::from_mins(4);
-/// How long a denial may be off for the facts of its own Service: they end it until they are judged.
+/// How long a denial may be off for the facts of its own Service: they end it until they are
+/// judged.
 const LENIENCE: Duration = Duration::from_millis(500);
 
 #[derive(Default)]
@@ -27,7 +30,8 @@ struct Debt {
     since: Instant,
     seen: Instant,
     was_denied: bool,
-    /// For how long it was not denied since it is due; time in which it is denied makes up for a tenth.
+    /// For how long it was not denied since it is due; time in which it is denied makes up for a
+    /// tenth.
     unpaid: Duration,
 }
 
@@ -38,13 +42,15 @@ impl Debts {
         self.recovered = self.recovered.max(Some(Instant::now() + within));
     }
 
-    /// Something else than the crowd has changed the cluster: the agent may ask for a second list of what is there then.
+    /// Something else than the crowd has changed the cluster: the agent may ask for a second list
+    /// of what is there then.
     pub fn restart(&mut self) {
         let now = Instant::now();
         self.of.values_mut().for_each(|debt| debt.since = now);
     }
 
-    /// Looks at everything that is provable. An error says what is not denied, though nothing but time has passed for it.
+    /// Looks at everything that is provable. An error says what is not denied, though nothing but
+    /// time has passed for it.
     pub fn check(
         &mut self,
         provable: &[(Service, Ip)],
@@ -62,7 +68,12 @@ impl Debts {
         for (service, ip) in provable {
             let is_denied = denied.iter().any(|denied| denied.is_of(service, *ip));
             let key = (service.name, *ip);
-            let new = Debt { since: now, seen: now, was_denied: is_denied, unpaid: Duration::ZERO };
+            let new = Debt {
+                since: now,
+                seen: now,
+                was_denied: is_denied,
+                unpaid: Duration::ZERO,
+            };
             let mut debt = self.of.remove(&key).unwrap_or(new);
             let passed = now - debt.seen;
             if recovered && debt.seen >= debt.since + DUE + costs.backlog() {

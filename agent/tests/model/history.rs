@@ -82,7 +82,8 @@ pub struct Setup {
     pub kubelets: [Kubelet; 3],
     /// Families of each node's pods.
     pub families: [usize; 3],
-    /// The pods' second network: none, one that no object shows, one that annotations show, one among more than is read.
+    /// The pods' second network: none, one that no object shows, one that annotations show, one
+    /// among more than is read.
     pub networks: usize,
     /// Writers of slices follow each change of a pod.
     pub follow: bool,
@@ -95,7 +96,8 @@ pub struct Setup {
     pub pg: usize,
     /// A leader's slice is deleted while no pod leads.
     pub lapses: bool,
-    /// The Service that an earlier agent has bounded to `observe`, since it denied what it should not have.
+    /// The Service that an earlier agent has bounded to `observe`, since it denied what it should
+    /// not have.
     pub convicted: Option<usize>,
     /// How many Services the namespace has that writes much; none: there is no such namespace.
     pub crowd: usize,
@@ -103,7 +105,8 @@ pub struct Setup {
     pub costs: Costs,
     /// Seconds for which everything stays as it is at the end, faults included.
     pub linger: u8,
-    /// Whether the quiet after that lasts its full time, though all that is provable is denied before.
+    /// Whether the quiet after that lasts its full time, though all that is provable is denied
+    /// before.
     pub patient: bool,
     /// Whether an agent that starts at the end must come to the same maps.
     pub converge: bool,
@@ -131,8 +134,15 @@ impl History {
 
 impl Op {
     pub const fn is_fault(&self) -> bool {
-        let of_api = matches!(self, Self::Stall(_) | Self::Break(_) | Self::Compact(_) | Self::Outage(_));
-        of_api || matches!(self, Self::Lag(..) | Self::Restore(_) | Self::Restart(_) | Self::Netlink(_))
+        let of_api = matches!(
+            self,
+            Self::Stall(_) | Self::Break(_) | Self::Compact(_) | Self::Outage(_)
+        );
+        of_api
+            || matches!(
+                self,
+                Self::Lag(..) | Self::Restore(_) | Self::Restart(_) | Self::Netlink(_)
+            )
     }
 
     /// Within which time of quiet after it everything provable is denied.
@@ -174,14 +184,26 @@ fn setups() -> impl Strategy<Value = Setup> {
     let pg = prop_oneof![3 => Just(0usize), 1 => Just(1), 1 => Just(2)];
     let writers = (front, pg, prop::bool::weighted(0.3));
     let linger = prop_oneof![2 => Just(0u8), 1 => 5u8..20];
-    let ends = (linger, prop::bool::weighted(0.25), prop::bool::weighted(0.05));
-    let host_port = prop_oneof![4 => Just(None), 1 => prop::sample::select(vec![Some("web"), Some("api")])];
+    let ends = (
+        linger,
+        prop::bool::weighted(0.25),
+        prop::bool::weighted(0.05),
+    );
+    let host_port =
+        prop_oneof![4 => Just(None), 1 => prop::sample::select(vec![Some("web"), Some("api")])];
     let pods = (families, networks, 0..OWNERS.len(), host_port);
     let kubelets = (kubelet(), kubelet(), last);
     let crowd = prop_oneof![5 => Just(0usize), 1 => 1usize..7];
     let convicted = prop_oneof![9 => Just(None), 1 => (0usize..4).prop_map(Some)];
     let ends = (ends, costs(), crowd, convicted);
-    let all = (ipam, kubelets, pods, prop::bool::weighted(0.7), writers, ends);
+    let all = (
+        ipam,
+        kubelets,
+        pods,
+        prop::bool::weighted(0.7),
+        writers,
+        ends,
+    );
     all.prop_map(
         |(
             ipam,
@@ -221,7 +243,11 @@ fn costs() -> impl Strategy<Value = Costs> {
         piece,
     };
     let steps = (prop::sample::select(vec![5, 20, 60]), 1usize..4);
-    let slow = (prop::sample::select(vec![2_000, 20_000, 100_000]), 5u64..200, 1usize..4);
+    let slow = (
+        prop::sample::select(vec![2_000, 20_000, 100_000]),
+        5u64..200,
+        1usize..4,
+    );
     prop_oneof![
         6 => Just(Costs::NONE),
         2 => steps.prop_map(move |(step, piece)| costs(50, step, piece)),
@@ -283,7 +309,8 @@ fn writers() -> impl Strategy<Value = Op> {
 }
 
 fn api() -> impl Strategy<Value = Op> {
-    let kind = || prop_oneof![6 => Just(0usize), 4 => Just(1), 2 => Just(3), 1 => Just(2), 1 => Just(4)];
+    let kind =
+        || prop_oneof![6 => Just(0usize), 4 => Just(1), 2 => Just(3), 1 => Just(2), 1 => Just(4)];
     prop_oneof![
         2 => (kind(), 1u16..2_000).prop_map(|(kind, lag)| Op::Lag(kind, lag)),
         4 => kind().prop_map(Op::Stall),

@@ -10,7 +10,8 @@ impl Service {
 }
 
 impl World {
-    /// Whether a call of the Service that ends at an IP, where this pod is, has reached a pod that is meant.
+    /// Whether a call of the Service that ends at an IP, where this pod is, has reached a pod that
+    /// is meant.
     pub fn means(&self, service: &Service, pod: &Pod, ip: Ip) -> bool {
         self.writer_means(service, pod, ip) || self.hand_means(service, pod, ip)
     }
@@ -22,7 +23,8 @@ impl World {
         if object.is_terminal() {
             return false;
         }
-        // The controller lists a pod no sooner than it shows the IP: before that, nobody is sent to it.
+        // The controller lists a pod no sooner than it shows the IP: before that, nobody is sent to
+        // it.
         let is_selected =
             service.selects == Some(object.app) && id.0 == service.namespace && object.shows(ip);
         // A leader knows its members by itself.
@@ -37,11 +39,15 @@ impl World {
 
     /// The one who writes by hand means a pod, or an address, whoever is there.
     fn hand_means(&self, service: &Service, pod: &Pod, ip: Ip) -> bool {
-        let slices = self.objects.slices_of(service).filter(|(name, _)| name.contains("-custom"));
+        let slices = self
+            .objects
+            .slices_of(service)
+            .filter(|(name, _)| name.contains("-custom"));
         let mut endpoints = slices.flat_map(|(_, slice)| &slice.endpoints);
         endpoints.any(|endpoint| {
             let target = endpoint.target.as_ref();
-            let is_meant = |target: &Target| target.uid == pod.uid || target.uid == OF_ANOTHER_CLUSTER;
+            let is_meant =
+                |target: &Target| target.uid == pod.uid || target.uid == OF_ANOTHER_CLUSTER;
             endpoint.ip == ip && target.is_none_or(is_meant)
         })
     }

@@ -31,33 +31,58 @@ pub type Known = (&'static str, History, &'static [&'static str]);
 pub fn histories() -> Vec<Known> {
     let mut all = of_writers_and_nodes();
     all.extend(of_restores());
-    all.extend([of_a_conviction(), of_a_host_port(), of_a_share(), of_a_bound()]);
+    all.extend([
+        of_a_conviction(),
+        of_a_host_port(),
+        of_a_share(),
+        of_a_bound(),
+    ]);
     all
 }
 
 fn of_writers_and_nodes() -> Vec<Known> {
     use Op::{
-        Address, Bring, Create, Delete, End, Finish, Force, PodGc, Pull, Restart, RollOut, Run, Stall, Step,
+        Address, Bring, Create, Delete, End, Finish, Force, PodGc, Pull, Restart, RollOut, Run,
+        Stall, Step,
     };
-    // A writer of slices keeps the targetRef of a pod while its IP is the same; `number` is the next pod's.
+    // A writer of slices keeps the targetRef of a pod while its IP is the same; `number` is the
+    // next pod's.
     let kept_target = |setup, number| {
-        let ends = [(0, Run(PG, 0, 0, 0)), (0, Delete(0)), (0, End(0)), (0, Step(0, 0))];
+        let ends = [
+            (0, Run(PG, 0, 0, 0)),
+            (0, Delete(0)),
+            (0, End(0)),
+            (0, Step(0, 0)),
+        ];
         let comes = [(1_000, Bring(PG, 0, number, 0)), (1_000, Step(0, 0))];
         history(setup, &[&ends[..], &comes].concat())
     };
     let dead_backend = &["dead-backend"];
     vec![
-        ("a successor with the name and IP, without a selector", kept_target(SETUP, 0), dead_backend),
+        (
+            "a successor with the name and IP, without a selector",
+            kept_target(SETUP, 0),
+            dead_backend,
+        ),
         (
             "a successor, with a selector that only its controller knows",
             kept_target(Setup { pg: 1, ..SETUP }, 0),
             dead_backend,
         ),
-        ("the next replica has another name", kept_target(Setup { owner: 4, ..SETUP }, 1), dead_backend),
+        (
+            "the next replica has another name",
+            kept_target(Setup { owner: 4, ..SETUP }, 1),
+            dead_backend,
+        ),
         (
             "the next leader gets the IP after the last one's slice was deleted, and after a restart of the agent",
             history(
-                Setup { pg: 1, lapses: true, converge: false, ..SETUP },
+                Setup {
+                    pg: 1,
+                    lapses: true,
+                    converge: false,
+                    ..SETUP
+                },
                 &[
                     (0, Run(PG, 0, 0, 0)),
                     (0, Delete(0)),
@@ -72,7 +97,11 @@ fn of_writers_and_nodes() -> Vec<Known> {
         (
             "nothing happens until the last endpoint that another writer listed is forgotten",
             history(
-                Setup { ipam: Ipam::Cluster, patient: false, ..SETUP },
+                Setup {
+                    ipam: Ipam::Cluster,
+                    patient: false,
+                    ..SETUP
+                },
                 &[
                     (0, RollOut(PG, 0, 2_361)),
                     (63, RollOut(WEB, 0, 494)),
@@ -97,16 +126,31 @@ fn of_writers_and_nodes() -> Vec<Known> {
         (
             "the stream of pods lags while a pod of the Service gets the IP of a dead one, as confirmations show",
             history(
-                Setup { linger: 25, ..SETUP },
-                &[(0, Run(WEB, 0, 0, 0)), (1_000, End(0)), (3_000, Stall(PODS)), (0, Bring(WEB, 0, 1, 0))],
+                Setup {
+                    linger: 25,
+                    ..SETUP
+                },
+                &[
+                    (0, Run(WEB, 0, 0, 0)),
+                    (1_000, End(0)),
+                    (3_000, Stall(PODS)),
+                    (0, Bring(WEB, 0, 1, 0)),
+                ],
             ),
             dead_backend,
         ),
         (
             "a pod with a host port is force-deleted, and the Service that lists it has the node's address",
             history(
-                Setup { host_port: Some("web"), ..SETUP },
-                &[(0, Run(WEB, 0, 0, 0)), (0, Address(WEB, OWN_ADDRESS)), (1_000, Force(0))],
+                Setup {
+                    host_port: Some("web"),
+                    ..SETUP
+                },
+                &[
+                    (0, Run(WEB, 0, 0, 0)),
+                    (0, Address(WEB, OWN_ADDRESS)),
+                    (1_000, Force(0)),
+                ],
             ),
             &[],
         ),
@@ -121,7 +165,10 @@ fn of_restores() -> Vec<Known> {
         (
             "etcd is restored with a higher revision, and a pod that was dead runs again under its UID",
             history(
-                Setup { follow: false, ..SETUP },
+                Setup {
+                    follow: false,
+                    ..SETUP
+                },
                 &[
                     (0, Run(API, 0, 0, 0)),
                     (0, Backup),
@@ -137,7 +184,10 @@ fn of_restores() -> Vec<Known> {
         (
             "the same, but it is force-deleted before the agent has listed anew: the API never showed that it runs",
             history(
-                Setup { converge: false, ..SETUP },
+                Setup {
+                    converge: false,
+                    ..SETUP
+                },
                 &[
                     (0, Run(WEB, 0, 0, 0)),
                     (0, Backup),
@@ -227,7 +277,12 @@ fn of_a_host_port() -> Known {
     (
         "a pod with a host port is force-deleted before the stream, which stalls, has told of it",
         history(
-            Setup { host_port: Some("api"), patient: false, converge: false, ..SETUP },
+            Setup {
+                host_port: Some("api"),
+                patient: false,
+                converge: false,
+                ..SETUP
+            },
             &[
                 (0, Run(PG, 0, 0, 1)),
                 (0, Force(0)),
@@ -279,7 +334,13 @@ fn of_a_bound() -> Known {
     (
         "the Namespace of the pod that would be hit asks for no more than observe",
         history(
-            Setup { crowd: 1, linger: 5, patient: false, converge: false, ..SETUP },
+            Setup {
+                crowd: 1,
+                linger: 5,
+                patient: false,
+                converge: false,
+                ..SETUP
+            },
             &[
                 (0, Create(WEB, 0, 0)),
                 (0, End(0)),
@@ -296,5 +357,8 @@ fn of_a_bound() -> Known {
 }
 
 fn history(setup: Setup, ops: &[(u16, Op)]) -> History {
-    History { setup, ops: ops.to_vec() }
+    History {
+        setup,
+        ops: ops.to_vec(),
+    }
 }

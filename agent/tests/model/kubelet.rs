@@ -16,7 +16,9 @@ impl World {
             (Some(_), Some((id, object))) if !cut => {
                 if object.deleting || object.is_terminal() {
                     self.stop(index);
-                } else if object.ip != pod.sandbox || !matches!(object.container, Container::Running(_)) {
+                } else if object.ip != pod.sandbox
+                    || !matches!(object.container, Container::Running(_))
+                {
                     self.publish(index, id, object);
                 }
             }
@@ -72,14 +74,19 @@ impl World {
             return;
         };
         object.phase = "Failed";
-        object.phase_by = if object.kubelet == "k3s" { "k3s" } else { "kube-controller-manager" };
+        object.phase_by = if object.kubelet == "k3s" {
+            "k3s"
+        } else {
+            "kube-controller-manager"
+        };
         self.show(id, object);
     }
 
     pub fn fail_early(&mut self, index: usize) {
         let pod = &self.cluster.pods[index];
         let kubelet = self.cluster.kubelets[pod.node];
-        let early = matches!(kubelet, Kubelet::Old | Kubelet::Virtual) && !self.cluster.cut[pod.node];
+        let early =
+            matches!(kubelet, Kubelet::Old | Kubelet::Virtual) && !self.cluster.cut[pod.node];
         let Some((id, mut object)) = self.object(index).filter(|_| early) else {
             return;
         };
@@ -96,14 +103,17 @@ impl World {
     /// The kubelet goes over a pod whose image it cannot pull, and shows its sandbox's IPs.
     pub fn pull(&mut self, index: usize) {
         let pod = self.cluster.pods[index].clone();
-        let shown = self.object(index).filter(|_| pod.sandbox.is_some() && !self.cluster.cut[pod.node]);
+        let shown = self
+            .object(index)
+            .filter(|_| pod.sandbox.is_some() && !self.cluster.cut[pod.node]);
         let Some((id, mut object)) = shown else {
             return;
         };
         let Container::Waiting(why) = object.container else {
             return;
         };
-        let same = object.ip == pod.sandbox && object.sandbox.is_none_or(|(up, at)| up && at == pod.since);
+        let same =
+            object.ip == pod.sandbox && object.sandbox.is_none_or(|(up, at)| up && at == pod.since);
         object.has_been_pulled = same;
         object.ip = pod.sandbox;
         object.sandbox = object.sandbox.map(|_| (true, pod.since));
@@ -111,10 +121,13 @@ impl World {
         self.show(id, object);
     }
 
-    /// A kubelet that has restarted refuses a pod that has ended, and its status shows that alone (kubernetes#117955).
+    /// A kubelet that has restarted refuses a pod that has ended, and its status shows that alone
+    /// (kubernetes#117955).
     pub fn rewrite(&mut self, index: usize) {
         let cut = self.cluster.cut[self.cluster.pods[index].node];
-        let Some((id, mut object)) = self.object(index).filter(|(_, object)| object.is_terminal() && !cut)
+        let Some((id, mut object)) = self
+            .object(index)
+            .filter(|(_, object)| object.is_terminal() && !cut)
         else {
             return;
         };
@@ -132,7 +145,8 @@ impl World {
         let Container::Running(start) = object.container else {
             return;
         };
-        // Both times are whole seconds: a sandbox that lives shorter looks as if it had never been another one.
+        // Both times are whole seconds: a sandbox that lives shorter looks as if it had never been
+        // another one.
         let settled = start < now && object.sandbox.is_some() && !self.cluster.cut[pod.node];
         if pod.sandbox.is_none() || object.is_terminal() || object.deleting || !settled {
             return;
@@ -167,8 +181,12 @@ impl World {
         object.ip = pod.sandbox;
         let attached = pod.attached.filter(|_| self.setup.networks > 1);
         // More than an agent reads, and the last one is right.
-        let many = (0..if self.setup.networks > 2 { 40 } else { 0 }).map(|last| Ip::four([10, 250, 1, last]));
-        object.attached = attached.into_iter().flat_map(|ip| many.clone().chain([ip])).collect();
+        let many = (0..if self.setup.networks > 2 { 40 } else { 0 })
+            .map(|last| Ip::four([10, 250, 1, last]));
+        object.attached = attached
+            .into_iter()
+            .flat_map(|ip| many.clone().chain([ip]))
+            .collect();
         object.phase = "Running";
         object.phase_by = object.kubelet;
         object.ready = true;

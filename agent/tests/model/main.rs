@@ -1,12 +1,14 @@
-//! An independent, simple model of a cluster drives the agent's whole decision path on a virtual clock.
+//! An independent, simple model of a cluster drives the agent's whole decision path on a virtual
+//! clock.
 //!
 //! ```text
 //! history -> world (cluster: who holds which IP; objects: what the API stores) -> server -> the agent's watches,
 //! state, plan, lease -> maps -> checks, by the ground truth
 //! ```
 //!
-//! The model shares no type and no rule with the agent; only `agent.rs` knows the agent's types. `CASES` and `SEED` choose
-//! how many histories are played, and which. A wrong one is made small: a row for `known.rs`.
+//! The model shares no type and no rule with the agent; only `agent.rs` knows the agent's types.
+//! `CASES` and `SEED` choose how many histories are played, and which. A wrong one is made small: a
+//! row for `known.rs`.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test panics")]
 
 mod agent;
@@ -58,18 +60,31 @@ static SEEN: Mutex<BTreeMap<&str, u64>> = Mutex::new(BTreeMap::new());
 fn no_history_ends_in_a_wrong_denial() {
     let cases = number("CASES", 6_000);
     let seed = number("SEED", 1);
-    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get() as u64).min(cases);
+    let threads = std::thread::available_parallelism()
+        .map_or(1, |threads| threads.get() as u64)
+        .min(cases);
     let began = std::time::Instant::now();
     let found = std::thread::scope(|scope| {
         let searches: Vec<_> = (0..threads)
-            .map(|thread| scope.spawn(move || search(seed * 1_000 + thread, cases / threads, cases)))
+            .map(|thread| {
+                scope.spawn(move || search(seed * 1_000 + thread, cases / threads, cases))
+            })
             .collect();
-        searches.into_iter().find_map(|search| search.join().expect("no search panics"))
+        searches
+            .into_iter()
+            .find_map(|search| search.join().expect("no search panics"))
     });
-    eprintln!("{} histories in {:.0} s", PLAYED.load(Relaxed), began.elapsed().as_secs_f64());
+    eprintln!(
+        "{} histories in {:.0} s",
+        PLAYED.load(Relaxed),
+        began.elapsed().as_secs_f64()
+    );
     eprintln!("histories with: {:?}", SEEN.lock().unwrap());
     if let Some((why, history)) = found {
-        panic!("{why}\n{:?}\n{:#?}\nseed {seed}", history.setup, history.ops);
+        panic!(
+            "{why}\n{:?}\n{:#?}\nseed {seed}",
+            history.setup, history.ops
+        );
     }
 }
 
@@ -78,11 +93,13 @@ fn no_history_that_ended_in_a_wrong_denial_once_does_so_again() {
     // What a history does may depend on the moments at which lists are requested.
     let seeds = [1, 5];
     let fails = |(sentence, history, denied): known::Known| {
-        seeds.into_iter().find_map(|seed| match run::play(&history, seed) {
-            Err(why) => Some(format!("{sentence}: {why}")),
-            Ok(seen) if denied.iter().all(|reason| seen.contains(reason)) => None,
-            Ok(seen) => Some(format!("{sentence}: {seen:?}")),
-        })
+        seeds
+            .into_iter()
+            .find_map(|seed| match run::play(&history, seed) {
+                Err(why) => Some(format!("{sentence}: {why}")),
+                Ok(seen) if denied.iter().all(|reason| seen.contains(reason)) => None,
+                Ok(seen) => Some(format!("{sentence}: {seen:?}")),
+            })
     };
     let failed: Vec<String> = known::histories().into_iter().filter_map(fails).collect();
     assert!(failed.is_empty(), "{}", failed.join("\n"));
@@ -132,5 +149,8 @@ fn search(seed: u64, cases: u64, all: u64) -> Option<(String, History)> {
 }
 
 fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+    std::env::var(name)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(default)
 }

@@ -34,7 +34,10 @@ pub enum Container {
 pub const WAITING: [&str; 3] = ["ContainerCreating", "ErrImagePull", "ImagePullBackOff"];
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-#[allow(clippy::struct_excessive_bools, reason = "independent facts, not a state machine")]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, not a state machine"
+)]
 pub struct PodObject {
     pub uid: String,
     pub app: &'static str,
@@ -64,8 +67,14 @@ pub struct PodObject {
 pub type Owner = (&'static str, &'static str);
 
 /// Kinds of owners, of resources that are Kubernetes' own and others.
-pub const OWNERS: [Option<&str>; 6] =
-    [None, Some("ReplicaSet"), Some("StatefulSet"), Some("Job"), Some("CloneSet"), Some("PostgresCluster")];
+pub const OWNERS: [Option<&str>; 6] = [
+    None,
+    Some("ReplicaSet"),
+    Some("StatefulSet"),
+    Some("Job"),
+    Some("CloneSet"),
+    Some("PostgresCluster"),
+];
 
 impl PodObject {
     pub fn is_terminal(&self) -> bool {
@@ -79,7 +88,10 @@ impl PodObject {
     pub fn json(&self, (namespace, name): (&str, &str)) -> Value {
         let condition = |kind: &str, status: bool, at: u64| json!({"type": kind, "status": if status { "True" } else { "False" }, "lastTransitionTime": time(at)});
         let mut conditions = vec![condition("Ready", self.ready, 0)];
-        conditions.extend(self.sandbox.map(|(up, at)| condition("PodReadyToStartContainers", up, at)));
+        conditions.extend(
+            self.sandbox
+                .map(|(up, at)| condition("PodReadyToStartContainers", up, at)),
+        );
         let state = match self.container {
             Container::Waiting(why) => json!({"waiting": {"reason": WAITING[why]}}),
             Container::Running(start) => json!({"running": {"startedAt": time(start)}}),
@@ -107,7 +119,8 @@ impl PodObject {
             },
         });
         if let Some((kind, name)) = self.owner {
-            pod["metadata"]["ownerReferences"] = json!([{"kind": kind, "name": name, "controller": true}]);
+            pod["metadata"]["ownerReferences"] =
+                json!([{"kind": kind, "name": name, "controller": true}]);
         }
         if !self.attached.is_empty() {
             let ips: Vec<String> = self.attached.iter().map(ToString::to_string).collect();
@@ -146,7 +159,8 @@ pub struct Target {
 pub struct Slice {
     pub service: &'static str,
     pub six: bool,
-    /// Addresses have leading zeros, as old API servers took them: kube-proxy reads them as decimals.
+    /// Addresses have leading zeros, as old API servers took them: kube-proxy reads them as
+    /// decimals.
     pub zeros: bool,
     pub endpoints: Vec<Endpoint>,
 }
@@ -156,7 +170,11 @@ impl Slice {
         let shown = |ip: Ip| {
             let [a, b, c, d] = ip.last;
             let zeros = self.zeros && !ip.six;
-            if zeros { format!("{a:03}.{b:03}.{c:03}.{d:03}") } else { ip.to_string() }
+            if zeros {
+                format!("{a:03}.{b:03}.{c:03}.{d:03}")
+            } else {
+                ip.to_string()
+            }
         };
         let endpoints: Vec<Value> = self
             .endpoints
@@ -174,7 +192,8 @@ impl Slice {
             .collect();
         let mut labels = json!({"kubernetes.io/service-name": self.service});
         if name.contains("-auto") {
-            labels["endpointslice.kubernetes.io/managed-by"] = json!("endpointslice-controller.k8s.io");
+            labels["endpointslice.kubernetes.io/managed-by"] =
+                json!("endpointslice-controller.k8s.io");
         }
         json!({
             "metadata": {"namespace": namespace, "name": name, "labels": labels},
@@ -189,7 +208,8 @@ impl Slice {
 pub enum Writer {
     /// The EndpointSlice controller.
     Controller,
-    /// One pod leads: as with Patroni, the writer compares the IP alone, and keeps the targetRef while that is the same.
+    /// One pod leads: as with Patroni, the writer compares the IP alone, and keeps the targetRef
+    /// while that is the same.
     Leader,
     /// Both, a slice each.
     Both,
@@ -231,16 +251,25 @@ impl Service {
     /// The slices that its writers keep.
     pub fn slices(&self) -> impl Iterator<Item = String> {
         let suffixes = ["auto", "auto6", "leader", "leader6", "custom", "custom6"];
-        suffixes.into_iter().map(move |suffix| format!("{}-{suffix}", self.name))
+        suffixes
+            .into_iter()
+            .map(move |suffix| format!("{}-{suffix}", self.name))
     }
 }
 
 /// The Services of a history: which selector and writer `front` and `pg` have.
 pub fn services(front: usize, pg: usize) -> [Service; 4] {
-    let front = [(Some("web"), Writer::Controller), (None, Writer::Copy(0)), (None, Writer::Copy(2))][front];
+    let front = [
+        (Some("web"), Writer::Controller),
+        (None, Writer::Copy(0)),
+        (None, Writer::Copy(2)),
+    ][front];
     // The second one's selector means something to its own controller alone.
-    let selectors =
-        [(None, Writer::Leader), (Some("its-leader"), Writer::Leader), (Some("pg"), Writer::Both)];
+    let selectors = [
+        (None, Writer::Leader),
+        (Some("its-leader"), Writer::Leader),
+        (Some("pg"), Writer::Both),
+    ];
     let service = |namespace, name, (selects, writer), number, publishes_unready| Service {
         namespace,
         name,
@@ -275,7 +304,10 @@ impl Objects {
     }
 
     /// The slices of a Service, by name.
-    pub fn slices_of<'a>(&'a self, service: &'a Service) -> impl Iterator<Item = (&'a String, &'a Slice)> {
+    pub fn slices_of<'a>(
+        &'a self,
+        service: &'a Service,
+    ) -> impl Iterator<Item = (&'a String, &'a Slice)> {
         let slices = self.slices.iter().filter(|((namespace, _), slice)| {
             *namespace == service.namespace && slice.service == service.name
         });
@@ -283,8 +315,14 @@ impl Objects {
     }
 
     /// The endpoints that they list at an IP.
-    pub fn listed<'a>(&'a self, service: &'a Service, ip: Ip) -> impl Iterator<Item = &'a Endpoint> {
-        let endpoints = self.slices_of(service).flat_map(|(_, slice)| &slice.endpoints);
+    pub fn listed<'a>(
+        &'a self,
+        service: &'a Service,
+        ip: Ip,
+    ) -> impl Iterator<Item = &'a Endpoint> {
+        let endpoints = self
+            .slices_of(service)
+            .flat_map(|(_, slice)| &slice.endpoints);
         endpoints.filter(move |endpoint| endpoint.ip == ip)
     }
 }
@@ -304,13 +342,20 @@ pub fn node(cluster: &Cluster, number: usize, more: &[Ip]) -> Option<Value> {
     let [a, b, c, _] = first.last;
     let cidrs = match cluster.ipam {
         Ipam::Node | Ipam::ClusterDespiteRanges => {
-            vec![format!("{a}.{b}.{c}.0/24"), format!("{}/120", first.of(true))]
+            vec![
+                format!("{a}.{b}.{c}.0/24"),
+                format!("{}/120", first.of(true)),
+            ]
         }
         Ipam::Cluster => vec![],
     };
     let own = format!("192.168.250.{}", 11 + number);
     let addresses = more.iter().map(ToString::to_string).chain([own]);
-    let kind = if cluster.kubelets[number] == Kubelet::Virtual { "virtual-kubelet" } else { "" };
+    let kind = if cluster.kubelets[number] == Kubelet::Virtual {
+        "virtual-kubelet"
+    } else {
+        ""
+    };
     Some(json!({
         "metadata": {"name": NODE_NAMES[number], "uid": format!("node-{number}-{range}"), "labels": {"type": kind}},
         "spec": {"podCIDRs": cidrs},

@@ -1,9 +1,11 @@
-//! A restore of etcd: the API loses its later state, and kubelets and writers of slices start from the restored one.
+//! A restore of etcd: the API loses its later state, and kubelets and writers of slices start from
+//! the restored one.
 
 use super::*;
 
 impl World {
-    /// The API goes back to its backup. Pods that it does not know are stopped; kubelets write at once what runs.
+    /// The API goes back to its backup. Pods that it does not know are stopped; kubelets write at
+    /// once what runs.
     pub fn restore(&mut self, back: bool) {
         let Some(objects) = self.backup.clone() else {
             return;
@@ -16,7 +18,10 @@ impl World {
         (0..3).for_each(|number| self.write_node(number));
         for index in 0..self.cluster.pods.len() {
             let pod = self.cluster.pods[index].clone();
-            let known = self.objects.pod_of(&pod.uid).map(|(id, object)| (id.clone(), object.clone()));
+            let known = self
+                .objects
+                .pod_of(&pod.uid)
+                .map(|(id, object)| (id.clone(), object.clone()));
             match known {
                 None => {
                     self.cluster.sandbox_down(index, now);
@@ -33,7 +38,8 @@ impl World {
         }
     }
 
-    /// The kubelet starts a pod again that the restored API wants, or says that it has another sandbox than shown.
+    /// The kubelet starts a pod again that the restored API wants, or says that it has another
+    /// sandbox than shown.
     fn revive(&mut self, index: usize, id: (&'static str, String), mut object: PodObject) {
         let now = self.clock(index);
         let pod = &mut self.cluster.pods[index];

@@ -3,7 +3,8 @@
 use super::*;
 use std::collections::BTreeSet;
 
-/// Longer than the ten minutes for which an agent keeps the UIDs that slices listed, and its next check.
+/// Longer than the ten minutes for which an agent keeps the UIDs that slices listed, and its next
+/// check.
 const FORGOTTEN: Duration = Duration::from_mins(11);
 /// How often the agent's loop ticks where nothing but time happens.
 const SLOW_TICK: Duration = Duration::from_secs(5);
@@ -22,7 +23,8 @@ struct Run {
     netlink: bool,
     /// Whether an agent has ever listed everything.
     has_synced: bool,
-    /// Every (Service, IP, UID) that a slice listed: proxies and connections may still use any of them.
+    /// Every (Service, IP, UID) that a slice listed: proxies and connections may still use any of
+    /// them.
     aimed: Vec<(Service, Ip, String)>,
     seen: Seen,
 }
@@ -50,8 +52,12 @@ impl Run {
     fn new(history: &History) -> Self {
         let world = World::new(history.setup, history.is_faultless());
         let client = world.api.client();
-        let convicted = history.setup.convicted.map(|number| &world.services[number]);
-        let convicted = convicted.map(|service| (service.namespace.to_owned(), service.name.to_owned()));
+        let convicted = history
+            .setup
+            .convicted
+            .map(|number| &world.services[number]);
+        let convicted =
+            convicted.map(|service| (service.namespace.to_owned(), service.name.to_owned()));
         let kernel = Kernel::after(convicted.into_iter().collect());
         let agent = Agent::start(&client, &kernel, history.setup.costs);
         Self {
@@ -77,8 +83,11 @@ impl Run {
             match op {
                 Op::Restart(away) => {
                     let denied = self.kernel.in_force().into_iter();
-                    let dead = denied.filter_map(|denied| Some((denied.vip?, denied.ip, denied.dead?)));
-                    self.world.kept.extend(dead.filter(|_| self.agent.is_some()));
+                    let dead =
+                        denied.filter_map(|denied| Some((denied.vip?, denied.ip, denied.dead?)));
+                    self.world
+                        .kept
+                        .extend(dead.filter(|_| self.agent.is_some()));
                     self.agent = None;
                     self.blind = self.blind.or_else(|| Some(Instant::now()));
                     self.back = Some(Instant::now() + Duration::from_millis((*away).into()));
@@ -105,13 +114,22 @@ impl Run {
             }
             self.check()?;
         }
-        self.wait(Duration::from_secs(history.setup.linger.into())).await?;
+        self.wait(Duration::from_secs(history.setup.linger.into()))
+            .await?;
         self.world.agenda.clear();
         self.world.flow();
         self.world.outage(false);
         self.netlink = true;
-        let lists = if self.has_used_a_share() { SHARE_RETURNS } else { Duration::ZERO };
-        self.quiet(history.settles_within() + history.setup.costs.backlog() + lists, history.setup).await?;
+        let lists = if self.has_used_a_share() {
+            SHARE_RETURNS
+        } else {
+            Duration::ZERO
+        };
+        self.quiet(
+            history.settles_within() + history.setup.costs.backlog() + lists,
+            history.setup,
+        )
+        .await?;
         if checks::provable(&self.world, &self.aimed).next().is_some() {
             self.seen.insert("provable at the end");
         }
@@ -129,7 +147,9 @@ impl Run {
             let left = end - Instant::now();
             if setup.patient || setup.converge {
                 self.wait(left).await?;
-            } else if checks::missing(&self.world, &self.kernel, &self.aimed).is_some() || left == longest {
+            } else if checks::missing(&self.world, &self.kernel, &self.aimed).is_some()
+                || left == longest
+            {
                 self.wait(DUE.min(left)).await?;
             } else {
                 break;
@@ -152,7 +172,11 @@ impl Run {
         self.agent = None;
         self.world.kept.clear();
         self.debts.disturb(AFTER_FAULT);
-        self.agent = Some(Agent::start(&self.client, &self.kernel, self.world.setup.costs));
+        self.agent = Some(Agent::start(
+            &self.client,
+            &self.kernel,
+            self.world.setup.costs,
+        ));
         self.look();
         self.check()?;
         self.wait(AFTER_FAULT).await?;
@@ -163,7 +187,9 @@ impl Run {
         if before == after {
             return Ok(());
         }
-        Err(format!("{before:?} is denied at the end, and {after:?} by an agent that starts then"))
+        Err(format!(
+            "{before:?} is denied at the end, and {after:?} by an agent that starts then"
+        ))
     }
 
     async fn wait(&mut self, duration: Duration) -> Result<(), String> {
@@ -195,7 +221,11 @@ impl Run {
             }
             let now = Instant::now();
             if self.back.take_if(|back| *back <= now).is_some() {
-                self.agent = Some(Agent::start(&self.client, &self.kernel, self.world.setup.costs));
+                self.agent = Some(Agent::start(
+                    &self.client,
+                    &self.kernel,
+                    self.world.setup.costs,
+                ));
             }
             if now >= end {
                 return Ok(());
@@ -225,24 +255,35 @@ impl Run {
     /// Whether the agent has listed everything.
     fn look(&mut self) {
         let sees = self.agent.as_ref().is_some_and(Agent::is_synced);
-        self.blind = if sees { None } else { self.blind.or_else(|| Some(Instant::now())) };
+        self.blind = if sees {
+            None
+        } else {
+            self.blind.or_else(|| Some(Instant::now()))
+        };
     }
 
     fn check(&mut self) -> Result<(), String> {
         let in_force = self.kernel.in_force();
-        self.seen.extend(in_force.iter().map(|denied| denied.reason));
+        self.seen
+            .extend(in_force.iter().map(|denied| denied.reason));
         self.world.note_convicted(&self.kernel.convicted);
-        self.suspicions.check(&self.world, &self.kernel, self.blind, self.agent.as_ref())?;
+        self.suspicions
+            .check(&self.world, &self.kernel, self.blind, self.agent.as_ref())?;
         self.has_synced |= self.blind.is_none();
         if !self.has_synced {
             return Ok(());
         }
         let costs = self.world.setup.costs;
         let is_crowded = !costs.keep_up() && self.agent.as_ref().is_some_and(Agent::is_late);
-        let fault =
-            self.blind.is_some() || self.world.api.store().is_late() || is_crowded || self.has_used_a_share();
-        let provable: Vec<(Service, Ip)> =
-            if fault { Vec::new() } else { checks::provable(&self.world, &self.aimed).collect() };
+        let fault = self.blind.is_some()
+            || self.world.api.store().is_late()
+            || is_crowded
+            || self.has_used_a_share();
+        let provable: Vec<(Service, Ip)> = if fault {
+            Vec::new()
+        } else {
+            checks::provable(&self.world, &self.aimed).collect()
+        };
         let checked = self.debts.check(&provable, &in_force, fault, costs);
         checked.map_err(|(service, ip)| format!("for some time, {}", self.not_denied(&service, ip)))
     }
@@ -252,7 +293,11 @@ impl Run {
     }
 
     fn not_denied(&self, service: &Service, ip: Ip) -> String {
-        let view = self.agent.as_ref().map(|agent| agent.view(ip)).unwrap_or_default();
+        let view = self
+            .agent
+            .as_ref()
+            .map(|agent| agent.view(ip))
+            .unwrap_or_default();
         format!("{}'s flows to {ip} are not denied: {view}", service.name)
     }
 
@@ -260,7 +305,11 @@ impl Run {
         for service in self.world.services {
             let own = self.world.objects.slices_of(&service);
             for endpoint in own.flat_map(|(_, slice)| &slice.endpoints) {
-                let uid = endpoint.target.as_ref().map(|target| target.uid.clone()).unwrap_or_default();
+                let uid = endpoint
+                    .target
+                    .as_ref()
+                    .map(|target| target.uid.clone())
+                    .unwrap_or_default();
                 let aim = (service, endpoint.ip, uid);
                 if !self.aimed.contains(&aim) {
                     self.aimed.push(aim);

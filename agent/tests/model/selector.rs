@@ -18,7 +18,9 @@ impl Selector {
         let pairs = |text: &str| -> Vec<(String, String)> {
             let terms = text.split(',').filter(|term| !term.is_empty());
             let pairs = terms.map(|term| term.split_once('=').expect("a comparison"));
-            pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+            pairs
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .collect()
         };
         let labels = text("labelSelector");
         let labels = if let Some((key, values)) = labels.split_once(" in (") {
@@ -28,7 +30,11 @@ impl Selector {
             let pairs = pairs(&labels).into_iter();
             pairs.map(|(key, value)| (key, vec![value])).collect()
         };
-        Self { namespace, labels, fields: pairs(&text("fieldSelector")) }
+        Self {
+            namespace,
+            labels,
+            fields: pairs(&text("fieldSelector")),
+        }
     }
 
     pub fn is_all(&self) -> bool {
@@ -44,7 +50,10 @@ impl Selector {
         let namespaces = self.namespace.as_ref();
         let field = |path: &str| path.split('.').fold(&object, |value, key| &value[key]);
         namespaces.is_none_or(|namespace| meta["namespace"] == **namespace)
-            && self.fields.iter().all(|(path, value)| *field(path) == **value)
+            && self
+                .fields
+                .iter()
+                .all(|(path, value)| *field(path) == **value)
             && self
                 .labels
                 .iter()
@@ -52,14 +61,28 @@ impl Selector {
     }
 }
 
-/// A parameter of the query as it stands in the URI; none if it is absent or empty, which the API takes alike.
+/// A parameter of the query as it stands in the URI; none if it is absent or empty, which the API
+/// takes alike.
 pub fn param<'a>(uri: &'a Uri, name: &str) -> Option<&'a str> {
-    let pairs = uri.query()?.split('&').filter_map(|pair| pair.split_once('='));
-    pairs.filter(|(key, value)| *key == name && !value.is_empty()).map(|(_, value)| value).next()
+    let pairs = uri
+        .query()?
+        .split('&')
+        .filter_map(|pair| pair.split_once('='));
+    pairs
+        .filter(|(key, value)| *key == name && !value.is_empty())
+        .map(|(_, value)| value)
+        .next()
 }
 
 fn decoded(text: &str) -> String {
-    let decoded = [("+", " "), ("%3D", "="), ("%2C", ","), ("%2F", "/"), ("%28", "("), ("%29", ")")];
+    let decoded = [
+        ("+", " "),
+        ("%3D", "="),
+        ("%2C", ","),
+        ("%2F", "/"),
+        ("%28", "("),
+        ("%29", ")"),
+    ];
     let replace = |text: String, (code, plain): &(&str, &str)| text.replace(code, plain);
     decoded.iter().fold(text.to_owned(), replace)
 }

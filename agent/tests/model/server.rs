@@ -53,7 +53,10 @@ impl Api {
         let after = number("resourceVersion").unwrap_or(0);
         let compacted = self.store().compacted;
         if !initial && after < compacted {
-            return Some(text(410, r#"{"kind":"Status","status":"Failure","code":410,"reason":"Expired"}"#));
+            return Some(text(
+                410,
+                r#"{"kind":"Status","status":"Failure","code":410,"reason":"Expired"}"#,
+            ));
         }
         let (sender, body) = Channel::<Bytes, Infallible>::new(64);
         let stream = Stream {
@@ -75,7 +78,10 @@ impl Api {
         let version = store.revision;
         let kind = &mut store.kinds[kind];
         let limit = usize::try_from(limit).unwrap_or(500);
-        let all = kind.objects.values().filter(|object| selector.matches(&object.json));
+        let all = kind
+            .objects
+            .values()
+            .filter(|object| selector.matches(&object.json));
         let shown: Vec<_> = all.take(limit).cloned().collect();
         if limit >= 500 && selector.is_all() {
             let last = kind.last();
@@ -148,11 +154,17 @@ impl Stream {
         let (mut lines, version, last) = {
             let store = self.api.store();
             let kind = &store.kinds[self.kind];
-            let lines: Vec<String> =
-                kind.objects.values().map(|object| line("ADDED", &object.json)).collect();
+            let lines: Vec<String> = kind
+                .objects
+                .values()
+                .map(|object| line("ADDED", &object.json))
+                .collect();
             (lines, store.revision, kind.last())
         };
-        lines.push(bookmark(version, &json!({"k8s.io/initial-events-end": "true"})));
+        lines.push(bookmark(
+            version,
+            &json!({"k8s.io/initial-events-end": "true"}),
+        ));
         self.send(lines.concat()).await?;
         self.api.store().kinds[self.kind].deliver(last);
         Some(last)
@@ -169,9 +181,14 @@ impl Stream {
             return Some((Vec::new(), None));
         }
         let lag = if self.probe { Duration::ZERO } else { kind.lag };
-        let new = |event: &&Event| event.number > sent && event.version > version && event.change.is_some();
-        let (due, late): (Vec<&Event>, Vec<&Event>) =
-            kind.log.iter().filter(new).partition(|event| event.at + lag <= Instant::now());
+        let new = |event: &&Event| {
+            event.number > sent && event.version > version && event.change.is_some()
+        };
+        let (due, late): (Vec<&Event>, Vec<&Event>) = kind
+            .log
+            .iter()
+            .filter(new)
+            .partition(|event| event.at + lag <= Instant::now());
         let next = late.first().map(|event| event.at + lag);
         Some((due.into_iter().cloned().collect(), next))
     }
@@ -180,8 +197,13 @@ impl Stream {
         let (version, shows) = {
             let store = self.api.store();
             let kind = &store.kinds[self.kind];
-            let late = |event: &Event| event.number > sent && event.version > after && event.change.is_some();
-            (store.revision, (self.probe || !kind.stalled) && !kind.log.iter().any(late))
+            let late = |event: &Event| {
+                event.number > sent && event.version > after && event.change.is_some()
+            };
+            (
+                store.revision,
+                (self.probe || !kind.stalled) && !kind.log.iter().any(late),
+            )
         };
         if version >= after && shows {
             self.send(bookmark(version, &Value::Null)).await?;
@@ -190,9 +212,16 @@ impl Stream {
     }
 
     fn next_bookmark(&self) -> Instant {
-        let before_end = self.end.checked_sub(Duration::from_secs(2)).unwrap_or(self.end);
+        let before_end = self
+            .end
+            .checked_sub(Duration::from_secs(2))
+            .unwrap_or(self.end);
         let soon = Instant::now() + BOOKMARKS;
-        if before_end > Instant::now() { soon.min(before_end) } else { self.end }
+        if before_end > Instant::now() {
+            soon.min(before_end)
+        } else {
+            self.end
+        }
     }
 
     async fn send(&mut self, lines: String) -> Option<()> {

@@ -36,7 +36,8 @@ pub struct Kind {
     pub epoch: u64,
     /// The last change that the agent was sent, in a list or by its stream.
     pub delivered: u64,
-    /// Changes that something else has shown the agent and that its stream lacks, ascending, each since when.
+    /// Changes that something else has shown the agent and that its stream lacks, ascending, each
+    /// since when.
     pub shown_elsewhere: VecDeque<(u64, Instant)>,
 }
 
@@ -60,11 +61,19 @@ const BUMP: u64 = 1_000_000;
 impl Store {
     /// Whether anything is not shown as soon as it happens.
     pub fn is_late(&self) -> bool {
-        !self.up || self.kinds.iter().any(|kind| kind.stalled || kind.lag > Duration::ZERO)
+        !self.up
+            || self
+                .kinds
+                .iter()
+                .any(|kind| kind.stalled || kind.lag > Duration::ZERO)
     }
 
     pub fn new() -> Self {
-        Self { revision: 100, up: true, ..Self::default() }
+        Self {
+            revision: 100,
+            up: true,
+            ..Self::default()
+        }
     }
 
     pub fn changes(&self) -> watch::Receiver<u64> {
@@ -92,7 +101,9 @@ impl Store {
         let known = self.kinds[kind].objects.contains_key(key);
         let change = if known { "MODIFIED" } else { "ADDED" };
         let (number, json) = self.note(kind, change, key, object);
-        self.kinds[kind].objects.insert(key.to_owned(), Stored { number, json });
+        self.kinds[kind]
+            .objects
+            .insert(key.to_owned(), Stored { number, json });
     }
 
     /// Removes an object; this is its last state.
@@ -102,7 +113,13 @@ impl Store {
         }
     }
 
-    fn note(&mut self, kind: usize, change: &'static str, key: &str, mut object: Value) -> (u64, String) {
+    fn note(
+        &mut self,
+        kind: usize,
+        change: &'static str,
+        key: &str,
+        mut object: Value,
+    ) -> (u64, String) {
         self.revision += 1;
         self.number += 1;
         object["metadata"]["resourceVersion"] = self.revision.to_string().into();
@@ -139,13 +156,14 @@ impl Store {
         let objects = [0, 1, 2, 3, 4].map(|kind| self.kinds[kind].objects.clone());
         self.backup = Some((objects, self.revision));
         if !self.went_back {
-            // Stands for other writes before a restore, so that a revision that goes back stays behind for long.
+            // Stands for other writes before a restore, so that a revision that goes back stays
+            // behind for long.
             self.revision += BUMP / 10;
         }
     }
 
-    /// Replaces everything by the backup. The revision goes on far beyond, or back, which it does once. False without a
-    /// backup.
+    /// Replaces everything by the backup. The revision goes on far beyond, or back, which it does
+    /// once. False without a backup.
     pub fn restore(&mut self, back: bool) -> bool {
         let Some((objects, revision)) = self.backup.clone() else {
             return false;
@@ -182,14 +200,23 @@ impl Store {
     /// What the agent was not sent yet of an object of a kind; the oldest change.
     pub fn pending(&self, kind: usize, matches: impl Fn(&str) -> bool) -> Option<Instant> {
         let kind = &self.kinds[kind];
-        let unsent = kind.log.iter().filter(|event| event.number > kind.delivered);
-        unsent.filter(|event| event.change.is_none() || matches(&event.key)).map(|event| event.at).min()
+        let unsent = kind
+            .log
+            .iter()
+            .filter(|event| event.number > kind.delivered);
+        unsent
+            .filter(|event| event.change.is_none() || matches(&event.key))
+            .map(|event| event.at)
+            .min()
     }
 
     /// Since when the agent was shown something that its stream lacks.
     pub fn behind_since(&self, kind: usize) -> Option<Instant> {
         let kind = &self.kinds[kind];
-        let lacking = kind.shown_elsewhere.iter().find(|(number, _)| *number > kind.delivered);
+        let lacking = kind
+            .shown_elsewhere
+            .iter()
+            .find(|(number, _)| *number > kind.delivered);
         lacking.map(|(_, since)| *since)
     }
 }
@@ -203,7 +230,10 @@ impl Kind {
 
     /// Something else than the stream has shown a change.
     pub fn show_elsewhere(&mut self, number: u64) {
-        let newest = self.shown_elsewhere.back().map_or(self.delivered, |(newest, _)| *newest);
+        let newest = self
+            .shown_elsewhere
+            .back()
+            .map_or(self.delivered, |(newest, _)| *newest);
         if number > newest.max(self.delivered) {
             self.shown_elsewhere.push_back((number, Instant::now()));
         }

@@ -4,7 +4,12 @@ use super::*;
 use std::collections::BTreeSet;
 
 /// Namespaces and labels of pods; the last one is the crowd's.
-pub const APPS: [(&str, &str); 4] = [("shop", "web"), ("other", "api"), ("shop", "pg"), (CROWD, CROWD)];
+pub const APPS: [(&str, &str); 4] = [
+    ("shop", "web"),
+    ("other", "api"),
+    ("shop", "pg"),
+    (CROWD, CROWD),
+];
 pub const MODES: [Option<&str>; 3] = [None, Some("observe"), Some("off")];
 
 /// A pod of node-b has it, though it is in node-a's range.
@@ -30,7 +35,8 @@ pub struct World {
     pub listed_by_hand: BTreeSet<&'static str>,
     /// Services of which a denial met a packet, and was found wrong.
     pub convicted: BTreeSet<&'static str>,
-    /// The crowd's Namespace has asked for no more than `observe`, which a restore of etcd may bring back.
+    /// The crowd's Namespace has asked for no more than `observe`, which a restore of etcd may
+    /// bring back.
     pub crowd_is_bound: bool,
     /// What goes on by itself.
     pub agenda: Agenda,
@@ -64,7 +70,10 @@ impl World {
         };
         (0..3).for_each(|number| world.write_node(number));
         for name in ["shop", "other"] {
-            world.api.store().put(NAMESPACES, name, namespace(name, None));
+            world
+                .api
+                .store()
+                .put(NAMESPACES, name, namespace(name, None));
         }
         (0..4).for_each(|number| world.write_service(number));
         world.add_crowd();
@@ -121,14 +130,18 @@ impl World {
             }),
             Op::Rewrite(pod) => self.with_pod(pod, Self::rewrite),
             Op::Pull(pod) => self.with_pod(pod, Self::pull),
-            Op::Cut(node, cut) => self.cluster.cut[node] = cut || self.cluster.ranges[node].is_none(),
+            Op::Cut(node, cut) => {
+                self.cluster.cut[node] = cut || self.cluster.ranges[node].is_none()
+            }
             Op::Node(number, range) => self.turn_node(number, range),
             Op::Clock(node, wrong) => self.cluster.clocks[node] = wrong,
             Op::Address(owner, ip) => self.turn_address(owner, ip),
             Op::Flood(how, times, every) => {
                 self.flood(how, times.into(), Duration::from_millis(every.into()));
             }
-            Op::RollOut(app, node, pace) => self.roll_out(app, node, Duration::from_millis(pace.into())),
+            Op::RollOut(app, node, pace) => {
+                self.roll_out(app, node, Duration::from_millis(pace.into()))
+            }
             Op::Sync(service) => self.write_slice(self.services[service]),
             Op::Custom(service, pod, how) => {
                 self.with_pod(pod, |world, pod| {
@@ -139,7 +152,9 @@ impl World {
             }
             Op::DropCustom(service) => self.unlist_by_hand(self.services[service]),
             Op::Annotate(name, mode) => self.annotate(["shop", "other"][name], MODES[mode]),
-            Op::Lag(kind, lag) => self.api.store().kinds[kind].lag = Duration::from_millis(lag.into()),
+            Op::Lag(kind, lag) => {
+                self.api.store().kinds[kind].lag = Duration::from_millis(lag.into())
+            }
             Op::Stall(kind) => self.api.store().kinds[kind].stalled = true,
             Op::Flow => self.flow(),
             Op::Break(kind) => self.api.store().break_streams(kind),
@@ -192,13 +207,25 @@ impl World {
 
     fn write_service(&self, number: usize) {
         let service = &self.services[number];
-        let more: Vec<Ip> = self.objects.addresses.get(&number).copied().into_iter().collect();
+        let more: Vec<Ip> = self
+            .objects
+            .addresses
+            .get(&number)
+            .copied()
+            .into_iter()
+            .collect();
         let key = key(service.namespace, service.name);
         self.api.store().put(SERVICES, &key, service.json(&more));
     }
 
     pub fn write_node(&self, number: usize) {
-        let more: Vec<Ip> = self.objects.addresses.get(&(4 + number)).copied().into_iter().collect();
+        let more: Vec<Ip> = self
+            .objects
+            .addresses
+            .get(&(4 + number))
+            .copied()
+            .into_iter()
+            .collect();
         let (name, mut store) = (NODE_NAMES[number], self.api.store());
         match node(&self.cluster, number, &more) {
             Some(object) => store.put(NODES, name, object),
@@ -232,13 +259,15 @@ impl World {
         }
     }
 
-    /// A pod whose sandbox may be up, or whose object the API has, by a number; the newest ones first.
+    /// A pod whose sandbox may be up, or whose object the API has, by a number; the newest ones
+    /// first.
     fn with_pod(&mut self, number: usize, then: impl FnOnce(&mut Self, usize)) {
         let concerns = |pod: &Pod| pod.sandbox.is_some() || self.objects.pod_of(&pod.uid).is_some();
         let known: Vec<usize> = (0..self.cluster.pods.len())
             .rev()
             .filter(|index| {
-                concerns(&self.cluster.pods[*index]) && self.cluster.pods[*index].namespace != "infra"
+                concerns(&self.cluster.pods[*index])
+                    && self.cluster.pods[*index].namespace != "infra"
             })
             .collect();
         if !known.is_empty() {
@@ -329,7 +358,9 @@ impl World {
             Some(mode) => self.objects.modes.insert(name, mode),
             None => self.objects.modes.remove(name),
         };
-        self.api.store().put(NAMESPACES, name, namespace(name, mode));
+        self.api
+            .store()
+            .put(NAMESPACES, name, namespace(name, mode));
     }
 
     /// Writes a pod's object; writers of slices that keep up follow.
@@ -354,8 +385,11 @@ impl World {
     pub fn follow(&mut self, namespace: &str, app: &str) {
         if self.setup.follow {
             let concerned = |service: &Service| {
-                let of =
-                    if service.writer == Writer::Controller { service.selects } else { Some(service.name) };
+                let of = if service.writer == Writer::Controller {
+                    service.selects
+                } else {
+                    Some(service.name)
+                };
                 service.namespace == namespace && of == Some(app)
             };
             let services = self.services.into_iter().filter(concerned);

@@ -34,7 +34,9 @@ impl World {
         }
         match service.writer {
             Writer::Controller => {}
-            Writer::Leader | Writer::Both if self.setup.lapses && self.leading(&service).is_none() => {
+            Writer::Leader | Writer::Both
+                if self.setup.lapses && self.leading(&service).is_none() =>
+            {
                 self.remove_slices(&service, "leader");
             }
             Writer::Leader | Writer::Both => {
@@ -44,8 +46,9 @@ impl World {
             Writer::Copy(of) => {
                 let slices = self.objects.slices_of(&self.services[of]);
                 let slices = slices.filter(|(name, _)| name.contains("-auto"));
-                let endpoints: Vec<Endpoint> =
-                    slices.flat_map(|(_, slice)| slice.endpoints.clone()).collect();
+                let endpoints: Vec<Endpoint> = slices
+                    .flat_map(|(_, slice)| slice.endpoints.clone())
+                    .collect();
                 self.put_slice(&service, "auto", false, &endpoints);
             }
         }
@@ -54,15 +57,19 @@ impl World {
     /// As the EndpointSlice controller lists: every pod that has an IP and is not terminal.
     fn selected(&self, service: &Service, app: &str) -> Vec<Endpoint> {
         let pods = self.objects.pods.iter();
-        let selected = pods.filter(|((namespace, _), pod)| *namespace == service.namespace && pod.app == app);
-        let listed = selected.filter(|(_, pod)| !pod.is_terminal()).map(|(id, pod)| {
-            let ready = (pod.ready && !pod.deleting) || service.publishes_unready;
-            endpoints(id, pod, ready)
-        });
+        let selected =
+            pods.filter(|((namespace, _), pod)| *namespace == service.namespace && pod.app == app);
+        let listed = selected
+            .filter(|(_, pod)| !pod.is_terminal())
+            .map(|(id, pod)| {
+                let ready = (pod.ready && !pod.deleting) || service.publishes_unready;
+                endpoints(id, pod, ready)
+            });
         listed.flatten().collect()
     }
 
-    /// As Patroni does: one running member leads, and the targetRef is kept while the IP is the same. No pod: no change.
+    /// As Patroni does: one running member leads, and the targetRef is kept while the IP is the
+    /// same. No pod: no change.
     fn leader(&self, service: &Service) -> Vec<Endpoint> {
         let slices = self.objects.slices.iter();
         let own = slices.filter(|((namespace, name), _)| {
@@ -103,11 +110,18 @@ impl World {
                 name: "elsewhere".into(),
                 uid: OF_ANOTHER_CLUSTER.into(),
             }),
-            Named::Own => {
-                Some(Target { namespace: pod.namespace, name: pod.name.clone(), uid: pod.uid.clone() })
-            }
+            Named::Own => Some(Target {
+                namespace: pod.namespace,
+                name: pod.name.clone(),
+                uid: pod.uid.clone(),
+            }),
         };
-        let endpoint = Endpoint { ip, target, ready: true, terminating: false };
+        let endpoint = Endpoint {
+            ip,
+            target,
+            ready: true,
+            terminating: false,
+        };
         self.put_slice(&service, "custom", zeros, &[endpoint]);
     }
 
@@ -118,9 +132,15 @@ impl World {
     /// Removes a writer's slice of each family.
     fn remove_slices(&mut self, service: &Service, suffix: &str) {
         for name in ["", "6"].map(|family| format!("{}-{suffix}{family}", service.name)) {
-            if let Some(slice) = self.objects.slices.remove(&(service.namespace, name.clone())) {
+            if let Some(slice) = self
+                .objects
+                .slices
+                .remove(&(service.namespace, name.clone()))
+            {
                 let json = slice.json((service.namespace, &name));
-                self.api.store().remove(SLICES, &key(service.namespace, &name), json);
+                self.api
+                    .store()
+                    .remove(SLICES, &key(service.namespace, &name), json);
             }
         }
     }
@@ -129,7 +149,12 @@ impl World {
     fn put_slice(&mut self, service: &Service, suffix: &str, zeros: bool, endpoints: &[Endpoint]) {
         for six in [false, true] {
             let of = endpoints.iter().filter(|endpoint| endpoint.ip.six == six);
-            let slice = Slice { service: service.name, six, zeros, endpoints: of.cloned().collect() };
+            let slice = Slice {
+                service: service.name,
+                six,
+                zeros,
+                endpoints: of.cloned().collect(),
+            };
             let name = format!("{}-{suffix}{}", service.name, if six { "6" } else { "" });
             let id = (service.namespace, name);
             let before = self.objects.slices.get(&id);
@@ -149,10 +174,17 @@ fn endpoints(
     pod: &PodObject,
     ready: bool,
 ) -> impl Iterator<Item = Endpoint> {
-    let ips = pod.ip.into_iter().flat_map(|ip| pod.families.iter().map(move |six| ip.of(*six)));
+    let ips = pod
+        .ip
+        .into_iter()
+        .flat_map(|ip| pod.families.iter().map(move |six| ip.of(*six)));
     ips.map(move |ip| Endpoint {
         ip,
-        target: Some(Target { namespace, name: name.clone(), uid: pod.uid.clone() }),
+        target: Some(Target {
+            namespace,
+            name: name.clone(),
+            uid: pod.uid.clone(),
+        }),
         ready,
         terminating: pod.deleting,
     })

@@ -11,7 +11,9 @@ use tokio::sync::mpsc;
 const SILENT: usize = 200;
 
 async fn start(pages: Pages) -> SocketAddr {
-    let listener = bind("127.0.0.1:0".parse().unwrap(), "--test").await.unwrap();
+    let listener = bind("127.0.0.1:0".parse().unwrap(), "--test")
+        .await
+        .unwrap();
     let address = listener.local_addr().unwrap();
     let (ask, mut questions) = mpsc::channel::<Question>(1);
     tokio::spawn(serve(listener, pages, ask));
@@ -54,9 +56,15 @@ async fn silent_connections_to_either_address_keep_no_probe_and_no_reader_waitin
     let connections = (silent(metrics).await, silent(health).await);
     let mut first = TcpStream::connect(health).await.unwrap();
     assert_eq!(get(health, "/healthz").await, "HTTP/1.1 200 OK");
-    assert_eq!(get(health, "/readyz").await, "HTTP/1.1 503 Service Unavailable");
+    assert_eq!(
+        get(health, "/readyz").await,
+        "HTTP/1.1 503 Service Unavailable"
+    );
     // There are no maps to read, but the reader gets an answer.
-    assert_eq!(get(metrics, "/metrics").await, "HTTP/1.1 500 Internal Server Error");
+    assert_eq!(
+        get(metrics, "/metrics").await,
+        "HTTP/1.1 500 Internal Server Error"
+    );
     drop(connections);
     let mut answer = Vec::new();
     let _ = first.read_to_end(&mut answer).await;
@@ -76,7 +84,10 @@ async fn methods_other_than_get_and_head_are_refused_and_head_has_no_body() {
     let health = start(Pages::Health).await;
     let (status, rest) = request("HEAD", health, "/healthz").await;
     assert_eq!(status, "HTTP/1.1 200 OK");
-    assert!(rest.contains("content-length: 3") && rest.ends_with("\r\n\r\n"), "{rest}");
+    assert!(
+        rest.contains("content-length: 3") && rest.ends_with("\r\n\r\n"),
+        "{rest}"
+    );
     for method in ["POST", "PUT", "DELETE", "OPTIONS"] {
         let (status, rest) = request(method, health, "/healthz").await;
         assert_eq!(status, "HTTP/1.1 405 Method Not Allowed", "{method}");

@@ -4,8 +4,8 @@ use super::pages::{agrees, repository, table_under};
 use epguard::daemon::report::metrics::render;
 use epguard::kernel::maps::Counters;
 use epguard::shared::status::{
-    ApiFigures, Attachment, Cause, Distribution, Evicted, Figures, Fill, Gap, PendingDenials, Status,
-    Translators, Watch,
+    ApiFigures, Attachment, Cause, Distribution, Evicted, Figures, Fill, Gap, PendingDenials,
+    Status, Translators, Watch,
 };
 use epguard_common::{Count, Mode, Outcome, Reason};
 use epguard_core::facts::Watched;
@@ -70,33 +70,72 @@ epguard_propagation_seconds_bucket{le="+Inf"} 3
 const ADDED: [&str; 5] = ["instance", "job", "le", "node", "pod"];
 
 /// The headings of docs/metrics.md.
-const HEADINGS: [&str; 6] = ["Packets", "Trust", "View", "API server", "Sizes", "Durations"];
+const HEADINGS: [&str; 6] = [
+    "Packets",
+    "Trust",
+    "View",
+    "API server",
+    "Sizes",
+    "Durations",
+];
 
 fn status() -> Status {
-    let attachment = |attached| Attachment { attached, ..Attachment::default() };
-    let watch = |up, age_ms| Watch { up, age_ms, restarts: 3, skipped: 1, ..Watch::default() };
+    let attachment = |attached| Attachment {
+        attached,
+        ..Attachment::default()
+    };
+    let watch = |up, age_ms| Watch {
+        up,
+        age_ms,
+        restarts: 3,
+        skipped: 1,
+        ..Watch::default()
+    };
     Status {
         synced: true,
         mode: Some(Mode::Enforce),
-        watches: [(Watched::Nodes, watch(false, None)), (Watched::Pods, watch(true, Some(1_500)))].into(),
+        watches: [
+            (Watched::Nodes, watch(false, None)),
+            (Watched::Pods, watch(true, Some(1_500))),
+        ]
+        .into(),
         lease_ms: 14_250,
         view_age_ms: Some(2_000),
         interfaces: vec![attachment(true), attachment(true), attachment(false)],
         translators: Translators {
-            gaps: vec![Gap { cause: Cause::Ipvs, detail: String::new() }],
+            gaps: vec![Gap {
+                cause: Cause::Ipvs,
+                detail: String::new(),
+            }],
             ..Translators::default()
         },
         refused: 4,
-        breaker: vec![PendingDenials { held: 3, ..PendingDenials::default() }],
+        breaker: vec![PendingDenials {
+            held: 3,
+            ..PendingDenials::default()
+        }],
         wrong_denies: [(Reason::Reused, 1)].into(),
         demoted: vec![Reason::Reused],
         figures: Figures {
             synced_after_ms: Some(820),
             pods: [(PodState::Dead, 1), (PodState::Live, 30)].into(),
             ips: [(IpState::Denied, 2), (IpState::Owned, 29)].into(),
-            maps: [("DENIED".into(), Fill { entries: 2, capacity: 65_536 })].into(),
-            evicted: Evicted { drops: 6, review: 0 },
-            api: ApiFigures { requests: 42, throttled_us: 1_250_000 },
+            maps: [(
+                "DENIED".into(),
+                Fill {
+                    entries: 2,
+                    capacity: 65_536,
+                },
+            )]
+            .into(),
+            evicted: Evicted {
+                drops: 6,
+                review: 0,
+            },
+            api: ApiFigures {
+                requests: 42,
+                throttled_us: 1_250_000,
+            },
             propagation: Distribution {
                 sum_us: 2_600_000,
                 count: 3,
@@ -112,7 +151,11 @@ fn status() -> Status {
 }
 
 fn counters() -> Counters {
-    let count = |packets| Count { packets, bytes: packets * 100, openings: packets / 2 };
+    let count = |packets| Count {
+        packets,
+        bytes: packets * 100,
+        openings: packets / 2,
+    };
     Counters::from([
         ((Reason::Reused, Outcome::Dropped), count(7)),
         ((Reason::Reused, Outcome::Observed), count(2)),
@@ -135,16 +178,39 @@ struct Metric {
 /// Each metric by the name that it is served with, of a histogram without `_bucket`.
 fn served() -> BTreeMap<String, Metric> {
     let mut found = BTreeMap::new();
-    for family in render(&status(), counters()).unwrap().split("# HELP ").skip(1) {
+    for family in render(&status(), counters())
+        .unwrap()
+        .split("# HELP ")
+        .skip(1)
+    {
         let (head, rest) = family.split_once('\n').unwrap();
         let (name, help) = head.split_once(' ').unwrap();
-        let suffix = if rest.contains(" counter\n") { "_total" } else { "" };
+        let suffix = if rest.contains(" counter\n") {
+            "_total"
+        } else {
+            ""
+        };
         let sample = rest.lines().find(|line| !line.starts_with('#')).unwrap();
-        let labels = sample.split_once('{').map_or("", |(_, labels)| labels).split("=\"");
-        let labels =
-            labels.filter_map(|text| text.rsplit(['"', ',']).next().filter(|name| !name.starts_with('}')));
-        let labels = labels.filter(|label| !label.is_empty()).map(str::to_owned).collect();
-        found.insert(format!("{name}{suffix}"), Metric { help: help.to_owned(), labels });
+        let labels = sample
+            .split_once('{')
+            .map_or("", |(_, labels)| labels)
+            .split("=\"");
+        let labels = labels.filter_map(|text| {
+            text.rsplit(['"', ','])
+                .next()
+                .filter(|name| !name.starts_with('}'))
+        });
+        let labels = labels
+            .filter(|label| !label.is_empty())
+            .map(str::to_owned)
+            .collect();
+        found.insert(
+            format!("{name}{suffix}"),
+            Metric {
+                help: help.to_owned(),
+                labels,
+            },
+        );
     }
     found
 }
@@ -157,10 +223,15 @@ fn named(file: &str) -> BTreeSet<(String, Vec<String>)> {
     for (at, _) in text.match_indices("epguard_") {
         let rest = &text[at..];
         let (name, behind) = rest.split_at(rest.find(|c| !is_word(c)).unwrap_or(rest.len()));
-        let selector = behind.strip_prefix('{').and_then(|behind| behind.split_once('}'));
+        let selector = behind
+            .strip_prefix('{')
+            .and_then(|behind| behind.split_once('}'));
         let matchers = selector.map_or("", |(matchers, _)| matchers).split(',');
         let labels = matchers.filter_map(|matcher| Some(matcher.split_once('=')?.0.to_owned()));
-        found.insert((name.trim_end_matches("_bucket").to_owned(), labels.collect()));
+        found.insert((
+            name.trim_end_matches("_bucket").to_owned(),
+            labels.collect(),
+        ));
     }
     assert!(!found.is_empty(), "{file}");
     found
@@ -170,8 +241,9 @@ fn named(file: &str) -> BTreeSet<(String, Vec<String>)> {
 fn each_value_is_read_from_its_place_and_the_rest_is_0() {
     let text = render(&status(), counters()).unwrap();
     let samples = text.lines().filter(|line| !line.starts_with('#'));
-    let nonzero: Vec<&str> =
-        samples.filter(|line| !line.ends_with(" 0") && !line.ends_with(" 0.0")).collect();
+    let nonzero: Vec<&str> = samples
+        .filter(|line| !line.ends_with(" 0") && !line.ends_with(" 0.0"))
+        .collect();
     assert_eq!(nonzero.join("\n"), EXPECTED.trim());
     for line in [
         "epguard_denied_packets_total{reason=\"terminated\",action=\"pass\",mode=\"observe\"} 0",
@@ -198,8 +270,14 @@ fn the_page_has_a_row_for_each_metric_with_its_labels_and_its_help_and_no_other(
     for heading in HEADINGS {
         for row in table_under("docs/metrics.md", heading, "metric") {
             let name = row[0].trim_matches('`');
-            let metric = served.remove(name).unwrap_or_else(|| panic!("no metric {name}"));
-            let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
+            let metric = served
+                .remove(name)
+                .unwrap_or_else(|| panic!("no metric {name}"));
+            let labels: Vec<String> = metric
+                .labels
+                .iter()
+                .map(|label| format!("`{label}`"))
+                .collect();
             let expected = [row[0].clone(), labels.join(", "), metric.help];
             assert!(agrees(&row, &expected), "{row:?} instead of {expected:?}");
         }
@@ -210,7 +288,15 @@ fn the_page_has_a_row_for_each_metric_with_its_labels_and_its_help_and_no_other(
 #[test]
 fn pages_alerts_their_test_and_the_dashboard_name_metrics_and_labels_of_the_table() {
     let served = served();
-    let pages = ["actions", "install", "metrics", "reference", "threats", "troubleshooting", "verdicts"];
+    let pages = [
+        "actions",
+        "install",
+        "metrics",
+        "reference",
+        "threats",
+        "troubleshooting",
+        "verdicts",
+    ];
     let pages = pages.map(|page| format!("docs/{page}.md"));
     let monitoring = [
         "deploy/chart/files/alerts.yaml",
@@ -219,7 +305,9 @@ fn pages_alerts_their_test_and_the_dashboard_name_metrics_and_labels_of_the_tabl
     ];
     for file in pages.into_iter().chain(monitoring.map(str::to_owned)) {
         for (name, labels) in named(&file) {
-            let metric = served.get(&name).unwrap_or_else(|| panic!("{file}: no metric {name}"));
+            let metric = served
+                .get(&name)
+                .unwrap_or_else(|| panic!("{file}: no metric {name}"));
             for label in labels {
                 let is_known = ADDED.contains(&&*label) || metric.labels.contains(&label);
                 assert!(is_known, "{file}: {name} has no label {label}");

@@ -38,24 +38,50 @@ fn after(changes: &[(&str, Value)]) -> (UidState, Option<Doubt>) {
 fn a_pod_that_the_kubelet_has_ended_is_dead_in_k3s_and_microk8s() {
     assert_eq!(after(&[]), (UidState::Dead, None));
     let undisrupted = failed()["status"]["conditions"].as_array().unwrap()[..2].to_vec();
-    assert_eq!(after(&[("/status/conditions", json!(undisrupted))]), (UidState::Dead, None));
-    let succeeded = [("/status/phase", json!("Succeeded")), (CONTAINERS, json!("PodCompleted"))];
+    assert_eq!(
+        after(&[("/status/conditions", json!(undisrupted))]),
+        (UidState::Dead, None)
+    );
+    let succeeded = [
+        ("/status/phase", json!("Succeeded")),
+        (CONTAINERS, json!("PodCompleted")),
+    ];
     assert_eq!(after(&succeeded), (UidState::Dead, None));
-    let by_another = ("/metadata/managedFields/1/manager", json!("kube-controller-manager"));
+    let by_another = (
+        "/metadata/managedFields/1/manager",
+        json!("kube-controller-manager"),
+    );
     let restarts = (CONTAINERS, json!("ContainersNotReady"));
-    assert_eq!(after(&[by_another, restarts]), (UidState::Dead, None), "the kubelet alone has its name");
+    assert_eq!(
+        after(&[by_another, restarts]),
+        (UidState::Dead, None),
+        "the kubelet alone has its name"
+    );
     for reason in ["TerminationByKubelet", "EvictionByEvictionAPI"] {
-        assert_eq!(after(&[disrupted(reason)]), (UidState::Dead, None), "{reason} is no PodGC");
+        assert_eq!(
+            after(&[disrupted(reason)]),
+            (UidState::Dead, None),
+            "{reason} is no PodGC"
+        );
     }
 }
 
 #[test]
 fn a_phase_that_podgc_may_have_written_proves_no_death() {
     for (sentence, change) in [
-        ("the kubelet meant to start it again", (CONTAINERS, json!("ContainersNotReady"))),
-        ("the kubelet would have written Succeeded", (CONTAINERS, json!("PodCompleted"))),
+        (
+            "the kubelet meant to start it again",
+            (CONTAINERS, json!("ContainersNotReady")),
+        ),
+        (
+            "the kubelet would have written Succeeded",
+            (CONTAINERS, json!("PodCompleted")),
+        ),
         ("its node is gone", disrupted("DeletionByPodGC")),
-        ("it is terminating", ("/metadata/deletionTimestamp", json!("2026-11-21T01:17:00Z"))),
+        (
+            "it is terminating",
+            ("/metadata/deletionTimestamp", json!("2026-11-21T01:17:00Z")),
+        ),
     ] {
         assert_eq!(after(&[change]), (UidState::Retired, None), "{sentence}");
     }
@@ -66,8 +92,7 @@ fn missing_evidence_is_named_once_the_containers_have_ended() {
     let writer = Doubt::Writer("a-controller".into());
     let running = ("/status/containerStatuses/0/state", json!({"running": {}}));
     let phase = json!({"f:status": {"f:phase": {}}});
-    let sandbox =
-        json!({"manager": "k3s", "subresource": "status", "fieldsV1": {"f:status": {"f:podIPs": {}}}});
+    let sandbox = json!({"manager": "k3s", "subresource": "status", "fieldsV1": {"f:status": {"f:podIPs": {}}}});
     let by_another = vec![
         (MANAGER, json!("a-controller")),
         ("/metadata/managedFields/0/fieldsV1", phase),
@@ -75,7 +100,10 @@ fn missing_evidence_is_named_once_the_containers_have_ended() {
     ];
     for (changes, doubt) in [
         (by_another, Some(writer)),
-        (vec![("/status/conditions", json!([]))], Some(Doubt::SandboxCondition)),
+        (
+            vec![("/status/conditions", json!([]))],
+            Some(Doubt::SandboxCondition),
+        ),
         (vec![running], None),
     ] {
         assert_eq!(after(&changes), (UidState::Retired, doubt), "{changes:?}");

@@ -15,8 +15,9 @@ pub fn repository(file: &str) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// Compares the first table below a heading whose first column has this head with the program's rows. A row may have
-/// fewer cells than that of the page, and the page may say more behind its last cell: `. And more`.
+/// Compares the first table below a heading whose first column has this head with the program's
+/// rows. A row may have fewer cells than that of the page, and the page may say more behind its
+/// last cell: `. And more`.
 pub fn assert_rows(page: &str, heading: &str, first: &str, rows: &[Vec<String>]) {
     let written = table_under(page, heading, first);
     for row in rows {
@@ -26,30 +27,48 @@ pub fn assert_rows(page: &str, heading: &str, first: &str, rows: &[Vec<String>])
             row.join(" | ")
         );
     }
-    let only_there = written.iter().find(|cells| !rows.iter().any(|row| agrees(cells, row)));
-    assert_eq!(only_there, None, "{page}, {heading}: the program has no such row");
+    let only_there = written
+        .iter()
+        .find(|cells| !rows.iter().any(|row| agrees(cells, row)));
+    assert_eq!(
+        only_there, None,
+        "{page}, {heading}: the program has no such row"
+    );
 }
 
 /// Whether a row of a page agrees with one of the program, as of [`assert_rows`].
 pub fn agrees(cells: &[String], row: &[String]) -> bool {
     let last = row.len() - 1;
     let begins = cells[last].strip_prefix(&row[last]);
-    cells[..last] == row[..last] && begins.is_some_and(|more| more.is_empty() || more.starts_with(". "))
+    cells[..last] == row[..last]
+        && begins.is_some_and(|more| more.is_empty() || more.starts_with(". "))
 }
 
 /// The rows of the first table below a heading whose first column has this head, as trimmed cells.
 pub fn table_under(page: &str, heading: &str, first: &str) -> Vec<Vec<String>> {
     let text = repository(page);
-    let begin =
-        text.find(&format!("# {heading}\n")).unwrap_or_else(|| panic!("{page}: no heading {heading}"));
-    let below = text[begin..].lines().skip(1).take_while(|line| !line.starts_with("## "));
+    let begin = text
+        .find(&format!("# {heading}\n"))
+        .unwrap_or_else(|| panic!("{page}: no heading {heading}"));
+    let below = text[begin..]
+        .lines()
+        .skip(1)
+        .take_while(|line| !line.starts_with("## "));
     let head = format!("| {first} |");
     let table = below.skip_while(|line| !line.starts_with(&head)).skip(2);
     let rows: Vec<Vec<String>> = table
         .take_while(|line| line.starts_with('|'))
-        .map(|line| line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect())
+        .map(|line| {
+            line.trim_matches('|')
+                .split('|')
+                .map(|cell| cell.trim().to_owned())
+                .collect()
+        })
         .collect();
-    assert!(!rows.is_empty(), "{page}: no table of {first} below {heading}");
+    assert!(
+        !rows.is_empty(),
+        "{page}: no table of {first} below {heading}"
+    );
     rows
 }
 
@@ -66,7 +85,9 @@ fn the_page_of_lint_has_a_row_for_each_finding() {
 #[test]
 fn troubleshooting_says_what_each_state_of_the_audit_means() {
     let page = repository("docs/troubleshooting.md");
-    let (_, below) = page.split_once("## Something still leads to a dead pod").unwrap();
+    let (_, below) = page
+        .split_once("## Something still leads to a dead pod")
+        .unwrap();
     for state in State::VARIANTS {
         assert!(below.contains(&format!("`{state}`")), "{state}");
     }
@@ -75,7 +96,10 @@ fn troubleshooting_says_what_each_state_of_the_audit_means() {
 #[test]
 fn the_row_of_interfaces_has_the_number_and_name_of_each_role() {
     let page = repository("docs/reference.md");
-    let row = page.split("\n* ").find(|row| row.starts_with("`INTERFACES`:")).unwrap();
+    let row = page
+        .split("\n* ")
+        .find(|row| row.starts_with("`INTERFACES`:"))
+        .unwrap();
     for role in Role::ALL {
         let named = format!("{} `{}`", role as u32, role.as_str());
         assert!(row.contains(&named), "{named}");
@@ -86,7 +110,12 @@ fn the_row_of_interfaces_has_the_number_and_name_of_each_role() {
 fn the_table_of_ips_that_outlive_their_pods_has_each_workload_and_mark() {
     let row = |row: &StaticIp| vec![row.workload.to_owned(), row.marks()];
     let rows: Vec<_> = STATIC_IPS.iter().map(row).collect();
-    assert_rows("docs/reference.md", "IPs that outlive their pods", "workload", &rows);
+    assert_rows(
+        "docs/reference.md",
+        "IPs that outlive their pods",
+        "workload",
+        &rows,
+    );
 }
 
 #[test]
@@ -98,8 +127,13 @@ fn a_page_shows_each_verb() {
         .collect();
     for verb in Cli::command().get_subcommands() {
         let shown = format!("epguard {}", verb.get_name());
-        let mut followed = pages.match_indices(&shown).map(|(at, _)| &pages[at + shown.len()..]);
-        assert!(followed.any(|rest| !rest.starts_with(|c: char| c.is_alphanumeric())), "{shown}");
+        let mut followed = pages
+            .match_indices(&shown)
+            .map(|(at, _)| &pages[at + shown.len()..]);
+        assert!(
+            followed.any(|rest| !rest.starts_with(|c: char| c.is_alphanumeric())),
+            "{shown}"
+        );
     }
 }
 
@@ -111,7 +145,10 @@ fn code(name: impl std::fmt::Display) -> String {
 fn the_pages_list_every_reason_with_its_packets_and_its_default() {
     let verdicts = table_under("docs/verdicts.md", "Reasons", "reason");
     let readme = table_under("README.md", "What is denied", "reason");
-    assert_eq!((verdicts.len(), readme.len()), (Reason::TO_DENY.len(), Reason::TO_DENY.len()));
+    assert_eq!(
+        (verdicts.len(), readme.len()),
+        (Reason::TO_DENY.len(), Reason::TO_DENY.len())
+    );
     for ((reason, row), short) in Reason::TO_DENY.into_iter().zip(&verdicts).zip(&readme) {
         let terms = reason.terms();
         assert_eq!((&row[0], &short[0]), (&code(reason), &code(reason)));
@@ -121,19 +158,23 @@ fn the_pages_list_every_reason_with_its_packets_and_its_default() {
             Mode::Observe => ("observed", "observed only"),
             Mode::Off => panic!("{reason} is off by default"),
         };
-        assert!(row[2].starts_with(words) && short[3].starts_with(short_words), "{reason}");
+        assert!(
+            row[2].starts_with(words) && short[3].starts_with(short_words),
+            "{reason}"
+        );
     }
 }
 
 #[test]
 fn the_page_lists_every_action_with_its_outcome() {
-    let found: Vec<(String, String)> = table_under("docs/actions.md", "Actions and opt-out", "action")
-        .into_iter()
-        .map(|row| {
-            let word = |cell: &str| cell.split('`').nth(1).unwrap().to_owned();
-            (word(&row[0]), word(row.last().unwrap()))
-        })
-        .collect();
+    let found: Vec<(String, String)> =
+        table_under("docs/actions.md", "Actions and opt-out", "action")
+            .into_iter()
+            .map(|row| {
+                let word = |cell: &str| cell.split('`').nth(1).unwrap().to_owned();
+                (word(&row[0]), word(row.last().unwrap()))
+            })
+            .collect();
     let known: Vec<(String, String)> = Outcome::stopped()
         .map(|outcome| match outcome.effect() {
             Effect::Stopped(action) if action.choosers().interface => {

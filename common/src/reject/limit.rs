@@ -10,8 +10,8 @@ pub struct AnswerLimits {
     pub per_node: u32,
 }
 
-/// Until when, `CLOCK_BOOTTIME`, the answers given so far use up the rate. Written by the programs: CPUs
-/// that race for it may give an answer more.
+/// Until when, `CLOCK_BOOTTIME`, the answers given so far use up the rate. Written by the programs:
+/// CPUs that race for it may give an answer more.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Bucket {
@@ -22,19 +22,25 @@ pub struct Bucket {
 impl Bucket {
     const SECOND_NS: u64 = 1_000_000_000;
 
-    /// The bucket after one more answer, `None` if there is no room for it. As many answers as are allowed in a second
-    /// may come at once.
+    /// The bucket after one more answer, `None` if there is no room for it. As many answers as are
+    /// allowed in a second may come at once.
     #[inline(always)]
     pub const fn after(self, now_ns: u64, per_second: u32) -> Option<Self> {
         if per_second == 0 {
             return None;
         }
-        let from = if self.spent_until_ns > now_ns { self.spent_until_ns } else { now_ns };
+        let from = if self.spent_until_ns > now_ns {
+            self.spent_until_ns
+        } else {
+            now_ns
+        };
         let ahead_ns = (from - now_ns).saturating_add(Self::SECOND_NS / per_second as u64);
         if ahead_ns > Self::SECOND_NS {
             return None;
         }
-        Some(Self { spent_until_ns: now_ns + ahead_ns })
+        Some(Self {
+            spent_until_ns: now_ns + ahead_ns,
+        })
     }
 }
 
@@ -68,7 +74,10 @@ mod tests {
         for per_second in [1, 7, 100, 1000] {
             let count = admitted(per_second, 100_000);
             let most = 11 * per_second as usize;
-            assert!(count <= most && count + 1 >= most - per_second as usize / 100, "{per_second}: {count}");
+            assert!(
+                count <= most && count + 1 >= most - per_second as usize / 100,
+                "{per_second}: {count}"
+            );
         }
     }
 

@@ -1,10 +1,12 @@
-//! The answer to a rejected packet. The packet itself is rewritten in place: the kernel gives programs no other packet.
+//! The answer to a rejected packet. The packet itself is rewritten in place: the kernel gives
+//! programs no other packet.
 //!
-//! The answer has the client's terms ([`Meant`]): it comes from the address and port that the client called, and goes to the client
-//! as it was before masquerade. No translator has to translate it back.
+//! The answer has the client's terms ([`Meant`]): it comes from the address and port that the
+//! client called, and goes to the client as it was before masquerade. No translator has to
+//! translate it back.
 //!
-//! TCP gets a RST ([`mod@reset`]), UDP and SCTP an ICMP error ([`icmp`]), both behind a new IP header ([`network`])
-//! without options. The link layer is the caller's.
+//! TCP gets a RST ([`mod@reset`]), UDP and SCTP an ICMP error ([`icmp`]), both behind a new IP
+//! header ([`network`]) without options. The link layer is the caller's.
 
 mod icmp;
 mod limit;
@@ -22,22 +24,23 @@ pub use sum::Sum;
 
 use crate::{Bytes, Meant, Packet};
 
-/// A packet that can be made into another one. Offsets count as those of [`Bytes`], lengths from the same place.
+/// A packet that can be made into another one. Offsets count as those of [`Bytes`], lengths from
+/// the same place.
 ///
 /// `None` anywhere: the packet is spoilt, and can only be dropped.
 pub trait Rewrite: Bytes {
     /// Puts words at `offset`, as they lie in memory.
     fn write<const N: usize>(&mut self, offset: u32, words: [u32; N]) -> Option<()>;
 
-    /// Cuts the packet to this length, or lengthens it. It is no GSO packet afterwards, and the kernel keeps no sum of
-    /// what it received.
+    /// Cuts the packet to this length, or lengthens it. It is no GSO packet afterwards, and the
+    /// kernel keeps no sum of what it received.
     fn resize(&mut self, length: u32) -> Option<()>;
 
     /// Takes `count` octets out behind the first IP header, which has no VLAN tag before it.
     fn cut_options(&mut self, count: u32) -> Option<()>;
 
-    /// Whether the transport checksum is left to the device (`CHECKSUM_PARTIAL`). The octets at `offset`
-    /// are zero, and may be something else afterwards.
+    /// Whether the transport checksum is left to the device (`CHECKSUM_PARTIAL`). The octets at
+    /// `offset` are zero, and may be something else afterwards.
     fn is_partial(&mut self, offset: u32) -> Option<bool>;
 }
 
@@ -45,9 +48,9 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const SCTP: u8 = 132;
 
-/// Whether the packet may be answered: never a RST (RFC 9293 section 3.10.7.1), an SCTP ABORT (RFC 9260 section 8.4), an
-/// ICMP message, a fragment without ports, nor anything from or to an address that is not one host's (RFC 1122 section
-/// 3.2.2).
+/// Whether the packet may be answered: never a RST (RFC 9293 section 3.10.7.1), an SCTP ABORT (RFC
+/// 9260 section 8.4), an ICMP message, a fragment without ports, nor anything from or to an address
+/// that is not one host's (RFC 1122 section 3.2.2).
 #[inline(always)]
 pub fn is_answerable<B: Bytes>(bytes: &B, packet: &Packet) -> bool {
     if !packet.transport.has_ports() || !packet.src.is_one_host() || !packet.dst.is_one_host() {
@@ -61,7 +64,11 @@ pub fn is_answerable<B: Bytes>(bytes: &B, packet: &Packet) -> bool {
     let Some([kind]) = bytes.read(packet.transport_at + kind_at) else {
         return false;
     };
-    if packet.protocol == TCP { kind & reset::RST == 0 } else { kind != ABORT && kind != SHUTDOWN_COMPLETE }
+    if packet.protocol == TCP {
+        kind & reset::RST == 0
+    } else {
+        kind != ABORT && kind != SHUTDOWN_COMPLETE
+    }
 }
 
 /// Chunk types of RFC 9260.

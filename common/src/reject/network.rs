@@ -19,24 +19,30 @@ pub const fn options_length(packet: &Packet) -> u32 {
 #[inline(always)]
 pub fn length<R: Rewrite>(frame: &R, packet: &Packet) -> Option<u32> {
     if packet.dst.is_v4() {
-        frame.read(packet.network_at + 2).map(|length| u16::from_be_bytes(length).into())
+        frame
+            .read(packet.network_at + 2)
+            .map(|length| u16::from_be_bytes(length).into())
     } else {
         let payload = u16::from_be_bytes(frame.read(packet.network_at + 4)?);
         Some(u32::from(payload) + 40)
     }
 }
 
-/// The sum of the pseudo-header of the answer (RFC 9293 section 3.1, RFC 8200 section 8.1). It does not matter which
-/// address is the source.
+/// The sum of the pseudo-header of the answer (RFC 9293 section 3.1, RFC 8200 section 8.1). It does
+/// not matter which address is the source.
 #[inline(always)]
 pub const fn pseudo_header(meant: &Meant, protocol: u8, length: u32) -> Sum {
     let sum = Sum::new().with([length.to_be(), (protocol as u32).to_be()]);
     let (called, client) = (meant.vip.addr.words(), meant.client.words());
-    if meant.client.is_v4() { sum.with([called[3], client[3]]) } else { sum.with(called).with(client) }
+    if meant.client.is_v4() {
+        sum.with([called[3], client[3]])
+    } else {
+        sum.with(called).with(client)
+    }
 }
 
-/// Gives the packet back the addresses and ports that its client wrote, for the quote. Its transport checksum stays: no receiver
-/// of an error compares it.
+/// Gives the packet back the addresses and ports that its client wrote, for the quote. Its
+/// transport checksum stays: no receiver of an error compares it.
 #[inline(always)]
 pub fn restore<R: Rewrite>(frame: &mut R, packet: &Packet, meant: &Meant) -> Option<()> {
     let ports = u32::from(meant.client_port) << 16 | u32::from(meant.vip.port);
@@ -52,11 +58,18 @@ pub fn restore<R: Rewrite>(frame: &mut R, packet: &Packet, meant: &Meant) -> Opt
     // RFC 1624: the complement of the old checksum, less what was there, with what is there now.
     let changed = Sum::new().with([u32::from(!checksum), !src, !dst, client[3], called[3]]);
     let [low, high] = changed.checksum().to_ne_bytes();
-    frame
-        .write(packet.network_at + 8, [u32::from_ne_bytes([hops, protocol, low, high]), client[3], called[3]])
+    frame.write(
+        packet.network_at + 8,
+        [
+            u32::from_ne_bytes([hops, protocol, low, high]),
+            client[3],
+            called[3],
+        ],
+    )
 }
 
-/// Writes the header of the answer: `length` octets follow it. It is never fragmented, so it needs no id (RFC 6864).
+/// Writes the header of the answer: `length` octets follow it. It is never fragmented, so it needs
+/// no id (RFC 6864).
 #[inline(always)]
 pub fn write<R: Rewrite>(
     frame: &mut R,
@@ -78,7 +91,10 @@ pub fn write<R: Rewrite>(
         header[2] |= u32::from_ne_bytes([0, 0, low, high]);
         frame.write(packet.network_at, header)
     } else {
-        let (first, second) = (0x6000_0000_u32, length << 16 | u32::from(protocol) << 8 | HOPS);
+        let (first, second) = (
+            0x6000_0000_u32,
+            length << 16 | u32::from(protocol) << 8 | HOPS,
+        );
         frame.write(packet.network_at, [first.to_be(), second.to_be()])?;
         frame.write(packet.network_at + 8, src)?;
         frame.write(packet.network_at + 24, dst)

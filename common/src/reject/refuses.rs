@@ -2,11 +2,15 @@
 
 use crate::{Bytes, Packet};
 
-/// Whether a packet only refuses another one: a TCP RST, or an ICMP destination unreachable without IP options. epguard sends such
-/// answers in the name of an address that no pod holds.
+/// Whether a packet only refuses another one: a TCP RST, or an ICMP destination unreachable without
+/// IP options. epguard sends such answers in the name of an address that no pod holds.
 #[inline(always)]
 pub fn refuses<B: Bytes>(bytes: &B, packet: &Packet) -> bool {
-    let has = |offset, bits, value| bytes.read::<1>(offset).is_some_and(|[octet]| octet & bits == value);
+    let has = |offset, bits, value| {
+        bytes
+            .read::<1>(offset)
+            .is_some_and(|[octet]| octet & bits == value)
+    };
     match packet.protocol {
         TCP => packet.transport.has_ports() && has(packet.transport_at + 13, RST, RST),
         ICMP => has(packet.network_at + 20, u8::MAX, UNREACHABLE),
@@ -32,7 +36,9 @@ mod tests {
     #[test]
     fn a_reset_and_an_unreachable_destination_refuse_and_other_packets_do_not() {
         let v4 = |protocol: u8, rest: &[u8]| {
-            let mut frame = vec![0x45, 0, 0, 60, 0, 0, 0, 0, 64, protocol, 0, 0, 10, 0, 0, 7, 10, 0, 0, 1];
+            let mut frame = vec![
+                0x45, 0, 0, 60, 0, 0, 0, 0, 64, protocol, 0, 0, 10, 0, 0, 7, 10, 0, 0, 1,
+            ];
             frame.extend(rest);
             frame.extend([0; 40]);
             let packet = parse(&frame, 0x0800).unwrap();

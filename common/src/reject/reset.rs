@@ -1,5 +1,5 @@
-//! A TCP RST (RFC 9293 section 3.10.7.1) that a client in any state takes: its numbers are those that it expects
-//! exactly, as RFC 5961 section 3.2 demands.
+//! A TCP RST (RFC 9293 section 3.10.7.1) that a client in any state takes: its numbers are those
+//! that it expects exactly, as RFC 5961 section 3.2 demands.
 
 use super::{Rewrite, TCP, network};
 use crate::{Meant, Packet};
@@ -33,7 +33,11 @@ pub fn write<R: Rewrite>(frame: &mut R, packet: &Packet, meant: &Meant) -> Optio
     ];
     frame.write(at, header)?;
     let pseudo = network::pseudo_header(meant, TCP, HEADER);
-    let checksum = if frame.is_partial(at + 16)? { pseudo.folded() } else { pseudo.with(header).checksum() };
+    let checksum = if frame.is_partial(at + 16)? {
+        pseudo.folded()
+    } else {
+        pseudo.with(header).checksum()
+    };
     let [low, high] = checksum.to_ne_bytes();
     header[4] = u32::from_ne_bytes([low, high, 0, 0]);
     frame.write(at + 16, [header[4]])?;
@@ -46,7 +50,8 @@ struct Segment {
     acknowledged: u32,
     /// Data offset, flags, window.
     control: u32,
-    /// Octets with the TCP header, by the IP header's length field; 0 for a packet too long for that field.
+    /// Octets with the TCP header, by the IP header's length field; 0 for a packet too long for
+    /// that field.
     length: u32,
 }
 
@@ -63,7 +68,11 @@ impl Segment {
     fn numbers(&self) -> Option<Numbers> {
         let flags = self.control.to_be_bytes()[1];
         if flags & ACK != 0 {
-            return Some(Numbers { sequence: self.acknowledged, acknowledged: 0, flags: RST });
+            return Some(Numbers {
+                sequence: self.acknowledged,
+                acknowledged: 0,
+                flags: RST,
+            });
         }
         let header = (self.control >> 28) * 4;
         let payload = self.length.checked_sub(header)?;

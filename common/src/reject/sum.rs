@@ -1,5 +1,5 @@
-//! The checksum of IP, TCP, UDP and ICMP (RFC 1071). Words are taken as they lie in memory: the sum has the byte order
-//! of what was summed.
+//! The checksum of IP, TCP, UDP and ICMP (RFC 1071). Words are taken as they lie in memory: the sum
+//! has the byte order of what was summed.
 
 /// A running sum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

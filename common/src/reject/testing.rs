@@ -6,7 +6,8 @@ use crate::{Addr, Vip, parse};
 use std::vec;
 use std::vec::Vec;
 
-/// A packet from the network header on; `partial`: where a checksum is left to the device, and its offset from there.
+/// A packet from the network header on; `partial`: where a checksum is left to the device, and its
+/// offset from there.
 pub struct Frame {
     pub octets: Vec<u8>,
     pub partial: Option<(usize, usize)>,
@@ -25,7 +26,9 @@ impl Bytes for Frame {
 impl Rewrite for Frame {
     fn write<const N: usize>(&mut self, offset: u32, words: [u32; N]) -> Option<()> {
         for (word, at) in words.iter().zip((offset as usize..).step_by(4)) {
-            self.octets.get_mut(at..at + 4)?.copy_from_slice(&word.to_ne_bytes());
+            self.octets
+                .get_mut(at..at + 4)?
+                .copy_from_slice(&word.to_ne_bytes());
         }
         Some(())
     }
@@ -38,7 +41,9 @@ impl Rewrite for Frame {
     fn cut_options(&mut self, count: u32) -> Option<()> {
         let base = if self.octets[0] >> 4 == 4 { 20 } else { 40 };
         self.octets.drain(base..base + count as usize);
-        self.partial = self.partial.map(|(start, offset)| (start - count as usize, offset));
+        self.partial = self
+            .partial
+            .map(|(start, offset)| (start - count as usize, offset));
         Some(())
     }
 
@@ -71,25 +76,55 @@ pub fn translated(v6: bool) -> Meant {
     let (client, called) = if v6 {
         let mut client = SRC_V6;
         client[15] = 9;
-        (Addr::v6(client), Addr::v6([0xfd, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]))
+        (
+            Addr::v6(client),
+            Addr::v6([0xfd, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]),
+        )
     } else {
         (Addr::v4([10, 244, 3, 9]), Addr::v4([10, 96, 0, 1]))
     };
-    let vip = Vip { addr: called, port: 443, protocol: 0, reserved: 0 };
-    Meant { vip, client, client_port: 50_001, endpoint_port: 0x1f90 }
+    let vip = Vip {
+        addr: called,
+        port: 443,
+        protocol: 0,
+        reserved: 0,
+    };
+    Meant {
+        vip,
+        client,
+        client_port: 50_001,
+        endpoint_port: 0x1f90,
+    }
 }
 
 /// What a client asked for whose packets were not translated.
 pub fn untranslated(v6: bool) -> Meant {
-    let (src, dst) =
-        if v6 { (Addr::v6(SRC_V6), Addr::v6(DST_V6)) } else { (Addr::v4(SRC_V4), Addr::v4(DST_V4)) };
-    let vip = Vip { addr: dst, port: 0x1f90, protocol: 0, reserved: 0 };
-    Meant { vip, client: src, client_port: 0x9c40, endpoint_port: 0x1f90 }
+    let (src, dst) = if v6 {
+        (Addr::v6(SRC_V6), Addr::v6(DST_V6))
+    } else {
+        (Addr::v4(SRC_V4), Addr::v4(DST_V4))
+    };
+    let vip = Vip {
+        addr: dst,
+        port: 0x1f90,
+        protocol: 0,
+        reserved: 0,
+    };
+    Meant {
+        vip,
+        client: src,
+        client_port: 0x9c40,
+        endpoint_port: 0x1f90,
+    }
 }
 
 /// The octets of an address on the wire.
 pub fn wire(addr: &Addr) -> &[u8] {
-    if addr.is_v4() { &addr.octets[12..] } else { &addr.octets }
+    if addr.is_v4() {
+        &addr.octets[12..]
+    } else {
+        &addr.octets
+    }
 }
 
 pub const SYN: u8 = 2;
@@ -167,7 +202,10 @@ pub fn answer_of(octets: &[u8], partial: Option<(usize, usize)>) -> Frame {
 /// The answer in the terms of the client.
 pub fn answer_to(octets: &[u8], partial: Option<(usize, usize)>, meant: &Meant) -> Frame {
     let ether_type = if octets[0] >> 4 == 6 { 0x86dd } else { 0x0800 };
-    let mut frame = Frame { octets: octets.to_vec(), partial };
+    let mut frame = Frame {
+        octets: octets.to_vec(),
+        partial,
+    };
     let packet = parse(&frame, ether_type).unwrap();
     assert!(is_answerable(&frame, &packet));
     answer(&mut frame, &packet, meant).unwrap();
@@ -185,20 +223,30 @@ pub fn opened_by<'a>(octets: &'a [u8], meant: &Meant) -> (u8, &'a [u8]) {
     if octets[0] == 0x45 {
         let (header, body) = octets.split_at(20);
         assert_eq!(sum_of(header), 0xffff, "IP header checksum");
-        assert_eq!(usize::from(u16::from_be_bytes([header[2], header[3]])), octets.len());
+        assert_eq!(
+            usize::from(u16::from_be_bytes([header[2], header[3]])),
+            octets.len()
+        );
         assert_eq!((&header[12..16], &header[16..20]), ends);
         return (header[9], body);
     }
     let (header, body) = octets.split_at(40);
     assert_eq!(header[..4], [0x60, 0, 0, 0]);
-    assert_eq!(usize::from(u16::from_be_bytes([header[4], header[5]])), body.len());
+    assert_eq!(
+        usize::from(u16::from_be_bytes([header[4], header[5]])),
+        body.len()
+    );
     assert_eq!((&header[8..24], &header[24..40]), ends);
     (header[6], body)
 }
 
 /// The sum of a body with its pseudo-header: 0xffff if the checksum is right.
 pub fn covered(octets: &[u8], protocol: u8, body: &[u8]) -> u16 {
-    let addresses = if octets[0] == 0x45 { &octets[12..20] } else { &octets[8..40] };
+    let addresses = if octets[0] == 0x45 {
+        &octets[12..20]
+    } else {
+        &octets[8..40]
+    };
     let length = u32::try_from(body.len()).unwrap().to_be_bytes();
     sum_of(&[addresses, &length, &[0, 0, 0, protocol], body].concat())
 }

@@ -9,15 +9,28 @@ use std::vec::Vec;
 
 fn families() -> [(bool, Vec<u8>); 4] {
     let options = vec![1, 1, 1, 1, 0x94, 4, 0, 0];
-    [(false, vec![]), (false, options), (true, vec![]), (true, extension(TCP).to_vec())]
+    [
+        (false, vec![]),
+        (false, options),
+        (true, vec![]),
+        (true, extension(TCP).to_vec()),
+    ]
 }
 
 #[test]
 fn a_connection_is_reset_with_the_numbers_that_the_client_waits_for() {
     for (v6, options) in families() {
         for (name, segment, numbers) in [
-            ("a SYN", tcp(u32::MAX, 5, SYN, &[]), [0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0x14, 0, 0]),
-            ("a SYN with data", tcp(u32::MAX, 5, SYN, &[7; 99]), [0, 0, 0, 0, 0, 0, 0, 99, 0x50, 0x14, 0, 0]),
+            (
+                "a SYN",
+                tcp(u32::MAX, 5, SYN, &[]),
+                [0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0x14, 0, 0],
+            ),
+            (
+                "a SYN with data",
+                tcp(u32::MAX, 5, SYN, &[7; 99]),
+                [0, 0, 0, 0, 0, 0, 0, 99, 0x50, 0x14, 0, 0],
+            ),
             (
                 "an established one",
                 tcp(77, 0xdead_beef, PSH_ACK, &[1; 1400]),
@@ -27,7 +40,11 @@ fn a_connection_is_reset_with_the_numbers_that_the_client_waits_for() {
             let frame = answer_of(&ip(v6, &options, TCP, &segment), None);
             let (protocol, body) = opened(&frame.octets);
             assert_eq!((protocol, body.len()), (TCP, 20), "{name}");
-            assert_eq!((&body[..4], &body[4..16]), (&[0x1f, 0x90, 0x9c, 0x40][..], &numbers[..]), "{name}");
+            assert_eq!(
+                (&body[..4], &body[4..16]),
+                (&[0x1f, 0x90, 0x9c, 0x40][..], &numbers[..]),
+                "{name}"
+            );
             assert_eq!(covered(&frame.octets, TCP, body), 0xffff, "{name}");
         }
     }
@@ -43,7 +60,11 @@ fn an_offloaded_checksum_is_correct_once_the_device_completes_it() {
         let (_, body) = opened(&frame.octets);
         assert_eq!(covered(&frame.octets, TCP, body), 0xffff);
 
-        let options = if v6 && start > 40 { extension(UDP).to_vec() } else { options };
+        let options = if v6 && start > 40 {
+            extension(UDP).to_vec()
+        } else {
+            options
+        };
         let datagram = ip(v6, &options, UDP, &udp(b"a question"));
         let mut frame = answer_of(&datagram, Some((start, 6)));
         let complete = |frame: &Frame| match opened(&frame.octets) {
@@ -111,7 +132,12 @@ fn a_client_whose_packets_are_translated_gets_a_reset_from_the_address_that_it_c
 #[test]
 fn the_quote_has_the_addresses_and_ports_that_the_client_wrote() {
     let extended = (true, extension(UDP).to_vec());
-    for (v6, options) in [(false, vec![]), (false, vec![1; 8]), (true, vec![]), extended] {
+    for (v6, options) in [
+        (false, vec![]),
+        (false, vec![1; 8]),
+        (true, vec![]),
+        extended,
+    ] {
         let meant = translated(v6);
         // As the client sent it.
         let mut datagram = ip(v6, &options, UDP, &udp(&[0x5a; 200]));
@@ -137,7 +163,11 @@ fn the_quote_has_the_addresses_and_ports_that_the_client_wrote() {
         let frame = answer_to(&translated, None, &meant);
         let (protocol, body) = opened_by(&frame.octets, &meant);
         assert_eq!(body[8..], datagram[..MAX_QUOTE as usize]);
-        let sum = if v6 { covered(&frame.octets, protocol, body) } else { sum_of(body) };
+        let sum = if v6 {
+            covered(&frame.octets, protocol, body)
+        } else {
+            sum_of(body)
+        };
         assert_eq!(sum, 0xffff);
     }
 }
@@ -150,7 +180,10 @@ fn an_sctp_init_is_quoted_with_its_tag() {
     let packet = ip(false, &[], SCTP, &init);
     let frame = answer_of(&packet, None);
     let (protocol, body) = opened(&frame.octets);
-    assert_eq!((protocol, &body[..2], &body[8..]), (1, &[3, 3][..], &packet[..]));
+    assert_eq!(
+        (protocol, &body[..2], &body[8..]),
+        (1, &[3, 3][..], &packet[..])
+    );
 }
 
 #[test]
@@ -168,11 +201,19 @@ fn rst_icmp_and_later_fragments_are_never_rejected() {
     for (name, packet, answered) in [
         ("SYN", ip(false, &[], TCP, &tcp(0, 0, SYN, &[])), true),
         ("RST", ip(false, &[], TCP, &tcp(0, 0, RST, &[])), false),
-        ("RST, ACK", ip(true, &[], TCP, &tcp(0, 0, RST | 0x10, &[])), false),
+        (
+            "RST, ACK",
+            ip(true, &[], TCP, &tcp(0, 0, RST | 0x10, &[])),
+            false,
+        ),
         ("UDP", ip(true, &[], UDP, &udp(&[])), true),
         ("SCTP INIT", ip(false, &[], SCTP, &sctp(1)), true),
         ("SCTP ABORT", ip(false, &[], SCTP, &sctp(6)), false),
-        ("SCTP SHUTDOWN COMPLETE", ip(false, &[], SCTP, &sctp(14)), false),
+        (
+            "SCTP SHUTDOWN COMPLETE",
+            ip(false, &[], SCTP, &sctp(14)),
+            false,
+        ),
         ("ICMP echo", ip(false, &[], 1, &[8; 8]), false),
         ("ICMP error", ip(false, &[], 1, &[3; 36]), false),
         ("ICMPv6 error", ip(true, &[], 58, &[1; 56]), false),
@@ -191,7 +232,10 @@ fn rst_icmp_and_later_fragments_are_never_rejected() {
 fn a_packet_whose_headers_leave_no_room_for_a_quote_is_not_answered() {
     let long = [&[UDP, 15, 1, 4][..], &[0; 124]].concat();
     let datagram = ip(true, &long, UDP, &udp(&[]));
-    let mut frame = Frame { octets: datagram.clone(), partial: None };
+    let mut frame = Frame {
+        octets: datagram.clone(),
+        partial: None,
+    };
     let packet = parse(&frame, 0x86dd).unwrap();
     assert_eq!(answer(&mut frame, &packet, &untranslated(true)), None);
     assert_eq!(frame.octets, datagram);

@@ -1,4 +1,5 @@
-//! CALL and CONNECTIONS: calls on their way through a socket load balancer, and where sockets are connected.
+//! CALL and CONNECTIONS: calls on their way through a socket load balancer, and where sockets are
+//! connected.
 
 use aya_ebpf::bindings::{__sk_buff, BPF_SK_STORAGE_GET_F_CREATE};
 use aya_ebpf::btf_maps::{PerCpuArray, SkStorage};
@@ -12,8 +13,8 @@ use epguard_common::{Call, Connection};
 /// Written here.
 #[btf_map]
 static CALL: PerCpuArray<Call, 1> = PerCpuArray::new();
-/// Written here. The memory belongs to each socket: it is charged to the socket and freed with it, so no socket takes
-/// another's room, and a reused cookie finds nothing.
+/// Written here. The memory belongs to each socket: it is charged to the socket and freed with it,
+/// so no socket takes another's room, and a reused cookie finds nothing.
 #[btf_map]
 static CONNECTIONS: SkStorage<Connection> = SkStorage::new();
 
@@ -29,8 +30,8 @@ pub fn connect(ctx: &SockAddrContext, connection: &Connection) -> bool {
     let Some(entry) = of_call(ctx, BPF_SK_STORAGE_GET_F_CREATE.into()) else {
         return false;
     };
-    // SAFETY: memory of the socket, which the call holds. A reader on another CPU sees the connection as unsettled until all
-    // of it is written.
+    // SAFETY: memory of the socket, which the call holds. A reader on another CPU sees the
+    // connection as unsettled until all of it is written.
     unsafe {
         addr_of_mut!((*entry).settled_ns).write_volatile(u64::MAX);
         addr_of_mut!((*entry).vip).write_volatile(connection.vip);
@@ -62,7 +63,8 @@ pub fn disconnect(entry: *mut Connection) {
     unsafe { addr_of_mut!((*entry).settled_ns).write_volatile(u64::MAX) };
 }
 
-/// From now on nothing that was recorded about the socket shows the Service of its packets. A socket without room stays as it is.
+/// From now on nothing that was recorded about the socket shows the Service of its packets. A
+/// socket without room stays as it is.
 #[inline(always)]
 pub fn hide(ctx: &SockAddrContext) {
     if let Some(entry) = of_call(ctx, BPF_SK_STORAGE_GET_F_CREATE.into()) {
@@ -70,7 +72,8 @@ pub fn hide(ctx: &SockAddrContext) {
     }
 }
 
-/// Copies where the socket that sent a packet is connected; false if that is not known, as for a call of the IP itself.
+/// Copies where the socket that sent a packet is connected; false if that is not known, as for a
+/// call of the IP itself.
 ///
 /// Errors: no socket of this machine sent the packet.
 #[inline(always)]
@@ -83,8 +86,9 @@ pub fn read_connection(context: *mut __sk_buff, into: *mut Connection) -> Result
     let Some(entry) = get(socket.cast(), 0) else {
         return Ok(false);
     };
-    // SAFETY: memory of the socket, which the packet holds; the caller has room for a Connection, of which every bit pattern is
-    // one. Unchanged before and after: no other CPU has written the rest in between. Else no packet belongs to it.
+    // SAFETY: memory of the socket, which the packet holds; the caller has room for a Connection,
+    // of which every bit pattern is one. Unchanged before and after: no other CPU has written the
+    // rest in between. Else no packet belongs to it.
     unsafe {
         let settled_ns = addr_of!((*entry).settled_ns).read_volatile();
         let words = size_of::<Connection>() / 8;
@@ -93,7 +97,11 @@ pub fn read_connection(context: *mut __sk_buff, into: *mut Connection) -> Result
             to.write_volatile(from.read_volatile());
         }
         let unchanged = addr_of!((*entry).settled_ns).read_volatile() == settled_ns;
-        addr_of_mut!((*into).settled_ns).write_volatile(if unchanged { settled_ns } else { u64::MAX });
+        addr_of_mut!((*into).settled_ns).write_volatile(if unchanged {
+            settled_ns
+        } else {
+            u64::MAX
+        });
         Ok(true)
     }
 }
@@ -112,7 +120,8 @@ fn of_call(ctx: &SockAddrContext, flags: u64) -> Option<*mut Connection> {
 #[inline(always)]
 fn get(socket: *mut c_void, flags: u64) -> Option<*mut Connection> {
     let map = addr_of!(CONNECTIONS).cast_mut().cast();
-    // SAFETY: a map of the right type, and a socket of the program's own context, which was compared with null.
+    // SAFETY: a map of the right type, and a socket of the program's own context, which was
+    // compared with null.
     let entry = unsafe { bpf_sk_storage_get(map, socket, null_mut(), flags) }.cast::<Connection>();
     (!entry.is_null()).then_some(entry)
 }

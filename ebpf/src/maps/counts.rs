@@ -4,10 +4,12 @@ use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
 use aya_ebpf::btf_maps::{PerCpuArray, PerCpuHashMap};
 use aya_ebpf::macros::btf_map;
 use core::arch::asm;
-use epguard_common::{Count, DenialCount, DenialKey, Outcome, Reason, capacity, counted_outcome, counter};
+use epguard_common::{
+    Count, DenialCount, DenialKey, Outcome, Reason, capacity, counted_outcome, counter,
+};
 
-/// Written here, by [`counter`]. With the next one, the only memory of a processor that cgroup hooks share with the programs that
-/// interrupt them: all of these only add.
+/// Written here, by [`counter`]. With the next one, the only memory of a processor that cgroup
+/// hooks share with the programs that interrupt them: all of these only add.
 #[btf_map]
 static COUNTERS: PerCpuArray<Count, { capacity::COUNTERS }> = PerCpuArray::new();
 /// The agent adds the keys; the programs count the values.
@@ -31,10 +33,15 @@ pub fn count_call(reason: Reason, outcome: Outcome) {
     count_packet::<true>(reason, outcome, 0, false);
 }
 
-/// Counts one packet, which may open a connection. `INTERRUPTED`: see [`Origin`](crate::frame::Origin). Not inlined, for each copy
-/// would take its part of the stack.
+/// Counts one packet, which may open a connection. `INTERRUPTED`: see
+/// [`Origin`](crate::frame::Origin). Not inlined, for each copy would take its part of the stack.
 #[inline(never)]
-pub fn count_packet<const INTERRUPTED: bool>(reason: Reason, outcome: Outcome, bytes: u32, opens: bool) {
+pub fn count_packet<const INTERRUPTED: bool>(
+    reason: Reason,
+    outcome: Outcome,
+    bytes: u32,
+    opens: bool,
+) {
     add_at::<INTERRUPTED>(counter(reason, outcome), Count::one(bytes, opens));
 }
 
@@ -49,7 +56,8 @@ pub fn count_denied<const INTERRUPTED: bool>(
 ) {
     let one = Count::one(bytes, opens);
     add_at::<INTERRUPTED>(counter, one);
-    let (Some(outcome), Some(counts)) = (counted_outcome(counter), DENIAL_COUNTS.get_ptr_mut(key)) else {
+    let (Some(outcome), Some(counts)) = (counted_outcome(counter), DENIAL_COUNTS.get_ptr_mut(key))
+    else {
         return;
     };
     // SAFETY: fields of this CPU's own value, which stays writable for the run of the program.
@@ -89,7 +97,8 @@ fn add<const INTERRUPTED: bool>(count: *mut Count, more: Count) {
     }
 }
 
-/// One instruction: other programs interrupt a cgroup hook only before or after it. `core` has no such addition for this target.
+/// One instruction: other programs interrupt a cgroup hook only before or after it. `core` has no
+/// such addition for this target.
 #[inline(always)]
 fn add_at_once(field: *mut u64, more: u64) {
     // SAFETY: a field of a map value, aligned to 8 octets; clobbers nothing.

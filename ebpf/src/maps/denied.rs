@@ -1,4 +1,5 @@
-//! DENIED and BACKENDS: denied endpoints of Services, and the live endpoints that their flows may go to.
+//! DENIED and BACKENDS: denied endpoints of Services, and the live endpoints that their flows may
+//! go to.
 
 use super::{KeyedMap, of_key};
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
@@ -6,17 +7,22 @@ use aya_ebpf::btf_maps::HashMap;
 use aya_ebpf::macros::btf_map;
 use core::ptr::{addr_of, copy_nonoverlapping};
 use epguard_common::{
-    Action, Backend, Backends, DenialKey, Keyed, Mode, Packet, Proof, RawDenial, Reason, Uid, UidState,
-    capacity,
+    Action, Backend, Backends, DenialKey, Keyed, Mode, Packet, Proof, RawDenial, Reason, Uid,
+    UidState, capacity,
 };
 
 #[btf_map]
 static DENIED: KeyedMap<DenialKey, RawDenial, { capacity::DENIED }> = HashMap::new();
 #[btf_map]
-static BACKENDS: KeyedMap<DenialKey, Backends, { capacity::BACKENDS }, { BPF_F_NO_PREALLOC as usize }> =
-    HashMap::new();
+static BACKENDS: KeyedMap<
+    DenialKey,
+    Backends,
+    { capacity::BACKENDS },
+    { BPF_F_NO_PREALLOC as usize },
+> = HashMap::new();
 
-/// A denial as it was found. Numbers only: the kernel refuses the BTF of an `Option` that hides in an enum further inside.
+/// A denial as it was found. Numbers only: the kernel refuses the BTF of an `Option` that hides in
+/// an enum further inside.
 #[derive(Clone, Copy)]
 pub struct Denied {
     entry: *const Keyed<DenialKey, RawDenial>,
@@ -39,7 +45,8 @@ impl Denied {
         }
     }
 
-    /// Writes the pods that the denial means and hits; none if the entry now belongs to another key.
+    /// Writes the pods that the denial means and hits; none if the entry now belongs to another
+    /// key.
     #[inline(always)]
     pub fn write_uids(&self, target: &DenialKey, dead: *mut Uid, owner: *mut Uid) {
         // SAFETY: as in `of_key`; the caller has room for two.
@@ -82,8 +89,8 @@ pub fn denial(target: &DenialKey) -> Option<Denied> {
     Some(denied)
 }
 
-/// Finds the live endpoint for a flow that opens towards a denied one; false if there is none. Not inlined: the stack is
-/// short.
+/// Finds the live endpoint for a flow that opens towards a denied one; false if there is none. Not
+/// inlined: the stack is short.
 #[inline(never)]
 pub fn choose(packet: &Packet, target: &DenialKey, chosen: &mut Backend) -> bool {
     let Some(entry) = BACKENDS.get_ptr(target) else {
@@ -91,12 +98,17 @@ pub fn choose(packet: &Packet, target: &DenialKey, chosen: &mut Backend) -> bool
     };
     // SAFETY: as in `of_key`; `choice` is below the length of `live`.
     let found = of_key(entry, target, |backends| unsafe {
-        let (count, sticky) =
-            (addr_of!((*backends).count).read_volatile(), addr_of!((*backends).sticky).read_volatile());
+        let (count, sticky) = (
+            addr_of!((*backends).count).read_volatile(),
+            addr_of!((*backends).sticky).read_volatile(),
+        );
         let Some(number) = Backends::choice(count, sticky, packet) else {
             return false;
         };
-        *chosen = addr_of!((*backends).live).cast::<Backend>().add(number).read();
+        *chosen = addr_of!((*backends).live)
+            .cast::<Backend>()
+            .add(number)
+            .read();
         true
     });
     found == Some(true)

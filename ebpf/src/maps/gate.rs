@@ -18,7 +18,8 @@ pub struct Buckets {
     second: Option<*const u8>,
 }
 
-/// The buckets of GATE; `None`: they do not show all addresses. `with_flows`: those of redirected flows are wanted too.
+/// The buckets of GATE; `None`: they do not show all addresses. `with_flows`: those of redirected
+/// flows are wanted too.
 #[inline(always)]
 pub fn buckets(with_flows: bool) -> Option<Buckets> {
     let gate = GATE.get_ptr(0)?;
@@ -26,7 +27,10 @@ pub fn buckets(with_flows: bool) -> Option<Buckets> {
     if !is_valid(gate, wanted) {
         return None;
     }
-    Some(Buckets { first: buckets_of(gate), second: None })
+    Some(Buckets {
+        first: buckets_of(gate),
+        second: None,
+    })
 }
 
 /// The same of both tables; of GATE alone while the second does not show all addresses.
@@ -36,7 +40,10 @@ pub fn both_buckets(with_flows: bool) -> Option<Buckets> {
     if !is_valid(GATE.get_ptr(0)?, Gate::HAS_SECOND) {
         return Some(first);
     }
-    Some(Buckets { second: SECOND_GATE.get_ptr(0).map(buckets_of), ..first })
+    Some(Buckets {
+        second: SECOND_GATE.get_ptr(0).map(buckets_of),
+        ..first
+    })
 }
 
 impl Buckets {
@@ -47,7 +54,9 @@ impl Buckets {
         // SAFETY: an element of an array map is never freed, and has so many buckets.
         unsafe {
             let flags = self.first.add(hash.first()).read_volatile();
-            self.second.map_or(flags, |second| flags & second.add(hash.second()).read_volatile())
+            self.second.map_or(flags, |second| {
+                flags & second.add(hash.second()).read_volatile()
+            })
         }
     }
 }

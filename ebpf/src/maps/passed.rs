@@ -1,5 +1,6 @@
-//! PASSED: packets that this CPU's ingress hook let pass lately, as their sockets' Services do. The kernel forwards them on the same CPU, one
-//! after another or a list at a time, but where they have to wait, as for a neighbour's address.
+//! PASSED: packets that this CPU's ingress hook let pass lately, as their sockets' Services do. The
+//! kernel forwards them on the same CPU, one after another or a list at a time, but where they have
+//! to wait, as for a neighbour's address.
 
 use crate::clock::Clock;
 use aya_ebpf::btf_maps::PerCpuArray;
@@ -28,9 +29,15 @@ struct Passed {
 /// Notes the packet.
 #[inline(always)]
 pub fn note_passed(packet: &Packet) {
-    let Some(entry) = PASSED.get_ptr_mut(place(packet)) else { return };
-    let passed =
-        Passed { src: packet.src, dst: packet.dst, ports: ports(packet), at_ns: Clock::default().now_ns() };
+    let Some(entry) = PASSED.get_ptr_mut(place(packet)) else {
+        return;
+    };
+    let passed = Passed {
+        src: packet.src,
+        dst: packet.dst,
+        ports: ports(packet),
+        at_ns: Clock::default().now_ns(),
+    };
     // SAFETY: this CPU's own element.
     unsafe { entry.write_volatile(passed) };
 }
@@ -42,7 +49,12 @@ pub fn has_passed(packet: &Packet, now_ns: u64) -> bool {
         return false;
     };
     // SAFETY: as in `note_passed`; every bit pattern is a Passed.
-    let Passed { src, dst, ports: noted, at_ns } = unsafe { entry.read_volatile() };
+    let Passed {
+        src,
+        dst,
+        ports: noted,
+        at_ns,
+    } = unsafe { entry.read_volatile() };
     differs(&src, &packet.src) | differs(&dst, &packet.dst) == 0
         && noted == ports(packet)
         && now_ns.saturating_sub(at_ns) < FORWARDED_NS

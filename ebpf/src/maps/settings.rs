@@ -23,7 +23,8 @@ pub fn active() -> Option<View> {
     view().filter(|view| !view.is_idle())
 }
 
-/// The operator's settings, and the mode. Enums are read as numbers: a person may have written anything with bpftool.
+/// The operator's settings, and the mode. Enums are read as numbers: a person may have written
+/// anything with bpftool.
 #[inline(always)]
 pub fn config() -> Option<(*const RawConfig, Mode)> {
     let config = CONFIG.get_ptr(0)?;
@@ -65,9 +66,9 @@ pub fn action_of(config: *const RawConfig, reason: Reason) -> Action {
     })
 }
 
-/// The place of a reason's number in a `PerReason`. The number is read back from memory, so that the compiler keeps the mask:
-/// without it the verifier of Linux 6.1 refuses the address ("unbounded memory access"), as it loses the bounds of a spilled
-/// enum.
+/// The place of a reason's number in a `PerReason`. The number is read back from memory, so that
+/// the compiler keeps the mask: without it the verifier of Linux 6.1 refuses the address
+/// ("unbounded memory access"), as it loses the bounds of a spilled enum.
 #[inline(always)]
 fn place(reason: Reason) -> usize {
     let number = reason as u32;
@@ -87,5 +88,7 @@ pub fn limits(config: *const RawConfig) -> AnswerLimits {
 #[inline(always)]
 pub fn capture() -> u32 {
     // SAFETY: as in `config`.
-    CONFIG.get_ptr(0).map_or(0, |config| unsafe { addr_of!((*config).capture).read_volatile() })
+    CONFIG.get_ptr(0).map_or(0, |config| unsafe {
+        addr_of!((*config).capture).read_volatile()
+    })
 }

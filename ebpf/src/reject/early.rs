@@ -13,7 +13,8 @@ const ETHERNET: u32 = 14;
 /// The shortest Ethernet frame without its checksum. Not every device pads a shorter one.
 const SHORTEST: u32 = 60;
 
-/// Makes the frame its own answer, and sends it out of the device that it entered by. A global function, see `send_answer`.
+/// Makes the frame its own answer, and sends it out of the device that it entered by. A global
+/// function, see `send_answer`.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn turn_round_early(context: *mut xdp_md) -> u32 {
@@ -41,9 +42,11 @@ impl Turned<'_> {
     #[inline(always)]
     fn store<T: Copy>(&mut self, offset: u32, value: T) -> Option<()> {
         let from = (&raw const value).cast_mut().cast();
-        // SAFETY: as many octets as T has, which are only read; the context is the program's own. Linux 5.18.
-        let failed =
-            unsafe { bpf_xdp_store_bytes(self.0.as_ptr().cast(), offset, from, size_of::<T>() as u32) };
+        // SAFETY: as many octets as T has, which are only read; the context is the program's own.
+        // Linux 5.18.
+        let failed = unsafe {
+            bpf_xdp_store_bytes(self.0.as_ptr().cast(), offset, from, size_of::<T>() as u32)
+        };
         (failed == 0).then_some(())
     }
 }
@@ -71,8 +74,12 @@ impl Rewrite for Turned<'_> {
         let before = self.0.length();
         let after = (ETHERNET + length).max(before.min(SHORTEST));
         // SAFETY: takes the program's own context and a number.
-        let failed =
-            unsafe { bpf_xdp_adjust_tail(self.0.as_ptr().cast(), after.wrapping_sub(before).cast_signed()) };
+        let failed = unsafe {
+            bpf_xdp_adjust_tail(
+                self.0.as_ptr().cast(),
+                after.wrapping_sub(before).cast_signed(),
+            )
+        };
         (failed == 0).then_some(())
     }
 

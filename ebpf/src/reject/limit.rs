@@ -26,9 +26,16 @@ pub fn take_of_node(config: *const RawConfig) -> bool {
 /// Whether both buckets have room for an answer.
 #[inline(always)]
 pub fn has_room<E: Evidence>(config: *const RawConfig, evidence: &E, now_ns: u64) -> bool {
-    let AnswerLimits { per_suspect, per_node } = maps::limits(config);
+    let AnswerLimits {
+        per_suspect,
+        per_node,
+    } = maps::limits(config);
     // SAFETY: an entry that stays there for the run of the program; every bit pattern is a Bucket.
-    let has = |bucket: *mut Bucket, rate| unsafe { bucket.read_volatile() }.after(now_ns, rate).is_some();
+    let has = |bucket: *mut Bucket, rate| {
+        unsafe { bucket.read_volatile() }
+            .after(now_ns, rate)
+            .is_some()
+    };
     let suspect = bucket(evidence).is_some_and(|bucket| has(bucket, per_suspect));
     suspect && maps::answers().is_some_and(|bucket| has(bucket, per_node))
 }
@@ -36,13 +43,16 @@ pub fn has_room<E: Evidence>(config: *const RawConfig, evidence: &E, now_ns: u64
 #[inline(always)]
 fn bucket<E: Evidence>(evidence: &E) -> Option<*mut Bucket> {
     // SAFETY: a field of an entry that stays there for the run of the program.
-    evidence.rate().map(|rate| unsafe { &raw mut (*rate).answers })
+    evidence
+        .rate()
+        .map(|rate| unsafe { &raw mut (*rate).answers })
 }
 
 /// Two CPUs that race may both answer: the compiler for BPF has no atomic exchange.
 #[inline(always)]
 fn take_from(bucket: *mut Bucket, now_ns: u64, per_second: u32) -> bool {
-    // SAFETY: an entry that stays there, and writable, for the run of the program; every bit pattern is a Bucket.
+    // SAFETY: an entry that stays there, and writable, for the run of the program; every bit
+    // pattern is a Bucket.
     unsafe {
         let after = bucket.read_volatile().after(now_ns, per_second);
         if let Some(after) = after {

@@ -1,9 +1,10 @@
 //! How a decision is carried out, and how a packet becomes its own answer.
 //!
-//! From the egress hook the answer leaves by the interface by which the client's packet came in, in the client's terms. One to a
-//! process of this node enters the stack in the name of the endpoint, and conntrack undoes the DNAT; see [`way`]. From the
-//! ingress hook it goes straight back to the sender, before DNAT. All carry [`ANSWER`](epguard_common::ANSWER), so that the hooks
-//! that they pass do not judge them. An answer from XDP passes no hook.
+//! From the egress hook the answer leaves by the interface by which the client's packet came in, in
+//! the client's terms. One to a process of this node enters the stack in the name of the endpoint,
+//! and conntrack undoes the DNAT; see [`way`]. From the ingress hook it goes straight back to the
+//! sender, before DNAT. All carry [`ANSWER`](epguard_common::ANSWER), so that the hooks that they
+//! pass do not judge them. An answer from XDP passes no hook.
 
 mod early;
 pub mod limit;
@@ -35,7 +36,8 @@ pub enum Hook {
     Egress,
 }
 
-/// Carries a decision out. `TC_ACT_UNSPEC` continues the chain (`TCX_NEXT`): our pass never overrules another program.
+/// Carries a decision out. `TC_ACT_UNSPEC` continues the chain (`TCX_NEXT`): our pass never
+/// overrules another program.
 #[inline(always)]
 pub fn carry_out(ctx: &TcContext, decision: Decision, hook: Hook) -> i32 {
     match (decision, hook) {
@@ -50,8 +52,9 @@ pub fn carry_out(ctx: &TcContext, decision: Decision, hook: Hook) -> i32 {
     }
 }
 
-/// Sends a packet out of the capture interface. Where there is no such interface it is dropped. Beside a socket load balancer a
-/// copy goes there: it has no socket, by which the ingress hook at the other end of a veth pair would judge it again.
+/// Sends a packet out of the capture interface. Where there is no such interface it is dropped.
+/// Beside a socket load balancer a copy goes there: it has no socket, by which the ingress hook at
+/// the other end of a veth pair would judge it again.
 #[inline(always)]
 fn capture(context: *mut __sk_buff) -> i32 {
     if maps::view().is_none_or(|view| view.socket_lb == 0) {
@@ -89,7 +92,8 @@ fn follow(context: *mut __sk_buff) -> i32 {
     redirect::forth(context)
 }
 
-/// Counts a packet that may not be redirected, and returns whether it is rejected instead; 0 if not.
+/// Counts a packet that may not be redirected, and returns whether it is rejected instead; 0 if
+/// not.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn is_refusable(context: *mut __sk_buff) -> u32 {
@@ -109,8 +113,8 @@ fn send_back(context: *mut __sk_buff) -> i32 {
     send_answer(context)
 }
 
-/// Makes the packet its own answer, and sends it by the way that was found. A global function: it has a stack of its own, and the
-/// verifier checks it once for all callers. Linux 5.6.
+/// Makes the packet its own answer, and sends it by the way that was found. A global function: it
+/// has a stack of its own, and the verifier checks it once for all callers. Linux 5.6.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn send_answer(context: *mut __sk_buff) -> i32 {

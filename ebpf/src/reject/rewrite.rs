@@ -8,7 +8,8 @@ use aya_ebpf::helpers::generated::{
 };
 use epguard_common::{Bytes, Rewrite};
 
-/// An skb that becomes its own answer. The kernel's checksums do not follow, see [`Rewrite::resize`].
+/// An skb that becomes its own answer. The kernel's checksums do not follow, see
+/// [`Rewrite::resize`].
 pub struct Turned<'a>(Link<'a>);
 
 impl<'a> Turned<'a> {
@@ -25,7 +26,8 @@ impl<'a> Turned<'a> {
         self.0.set_ethernet([s0, s1, s2, d0, d1, d2])
     }
 
-    /// As the Ethernet header of a packet that enters at the interface with this address, see [`Link::entering`].
+    /// As the Ethernet header of a packet that enters at the interface with this address, see
+    /// [`Link::entering`].
     #[inline(always)]
     pub fn set_ends(&mut self, station: [u16; 3]) -> Option<()> {
         let ends = self.0.entering(station)?;
@@ -62,7 +64,8 @@ impl Rewrite for Turned<'_> {
         self.0.store(self.0.length + offset, words)
     }
 
-    /// In two steps, as a frame that has the length already keeps its GSO and its `CHECKSUM_COMPLETE`.
+    /// In two steps, as a frame that has the length already keeps its GSO and its
+    /// `CHECKSUM_COMPLETE`.
     #[inline(always)]
     fn resize(&mut self, length: u32) -> Option<()> {
         let length = self.0.length + length;
@@ -79,18 +82,21 @@ impl Rewrite for Turned<'_> {
         const BEHIND_NETWORK_HEADER: u32 = 0;
         let change = 0i32.wrapping_sub_unsigned(count);
         // SAFETY: takes the program's own context and numbers.
-        let failed =
-            unsafe { bpf_skb_adjust_room(self.0.skb.as_ptr().cast(), change, BEHIND_NETWORK_HEADER, 0) };
+        let failed = unsafe {
+            bpf_skb_adjust_room(self.0.skb.as_ptr().cast(), change, BEHIND_NETWORK_HEADER, 0)
+        };
         (failed == 0).then_some(())
     }
 
-    /// The kernel adjusts a transport checksum for changes outside of the pseudo-header only if it is complete.
+    /// The kernel adjusts a transport checksum for changes outside of the pseudo-header only if it
+    /// is complete.
     #[inline(always)]
     fn is_partial(&mut self, offset: u32) -> Option<bool> {
         const TWO_OCTETS: u64 = 2;
         let at = self.0.length + offset;
         // SAFETY: takes the program's own context and numbers.
-        let failed = unsafe { bpf_l4_csum_replace(self.0.skb.as_ptr().cast(), at, 0, 1, TWO_OCTETS) };
+        let failed =
+            unsafe { bpf_l4_csum_replace(self.0.skb.as_ptr().cast(), at, 0, 1, TWO_OCTETS) };
         if failed != 0 {
             return None;
         }

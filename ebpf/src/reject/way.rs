@@ -1,4 +1,5 @@
-//! Finds the way of an answer, and of the replies of a redirected flow: `epguard_common` decides, the node's routes answer.
+//! Finds the way of an answer, and of the replies of a redirected flow: `epguard_common` decides,
+//! the node's routes answer.
 
 use crate::frame::Origin as _;
 use crate::maps;
@@ -15,7 +16,8 @@ pub enum Seeker {
     BeforeDnat = 0,
     /// An answer after DNAT, in the client's terms.
     AfterDnat = 1,
-    /// An answer to a socket that a load balancer has connected: it knows the endpoint, as the packet does.
+    /// An answer to a socket that a load balancer has connected: it knows the endpoint, as the
+    /// packet does.
     Socket = 2,
     /// Replies of a redirected flow: conntrack has to translate them back.
     Replies = 3,
@@ -45,23 +47,35 @@ pub struct FoundWay {
     pub kind: u32,
     /// Not 0: the answer has the packet's terms, and not the client's.
     pub has_own_terms: u32,
-    /// For [`Kind::In`]: the link-layer address of the interface. Zero where it has none, or it is not known.
+    /// For [`Kind::In`]: the link-layer address of the interface. Zero where it has none, or it is
+    /// not known.
     pub station: [u16; 3],
     reserved: u16,
 }
 
 impl FoundWay {
     /// No way.
-    pub const NONE: Self = Self { ifindex: 0, kind: 0, has_own_terms: 0, station: [0; 3], reserved: 0 };
+    pub const NONE: Self = Self {
+        ifindex: 0,
+        kind: 0,
+        has_own_terms: 0,
+        station: [0; 3],
+        reserved: 0,
+    };
 
     #[inline(always)]
     const fn new(ifindex: u32, kind: Kind) -> Self {
-        Self { ifindex, kind: kind as u32, ..Self::NONE }
+        Self {
+            ifindex,
+            kind: kind as u32,
+            ..Self::NONE
+        }
     }
 }
 
-/// Keeps in the scratch map how the answer to the packet there leaves, or replies of its flow enter; 0 if they don't. `seeker`: a
-/// [`Seeker`]. Global: it has the stack for itself, and the verifier checks it once.
+/// Keeps in the scratch map how the answer to the packet there leaves, or replies of its flow
+/// enter; 0 if they don't. `seeker`: a [`Seeker`]. Global: it has the stack for itself, and the
+/// verifier checks it once.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn find_way(context: *mut __sk_buff, seeker: u32) -> u32 {
@@ -70,7 +84,10 @@ pub extern "C" fn find_way(context: *mut __sk_buff, seeker: u32) -> u32 {
         return 0;
     };
     let found = if seeker == Seeker::BeforeDnat as u32 {
-        Some(FoundWay { has_own_terms: 1, ..FoundWay::new(skb.ifindex(), Kind::Back) })
+        Some(FoundWay {
+            has_own_terms: 1,
+            ..FoundWay::new(skb.ifindex(), Kind::Back)
+        })
     } else {
         after_dnat(&skb, seeker)
     };
@@ -84,7 +101,11 @@ fn after_dnat(skb: &Skb, seeker: u32) -> Option<FoundWay> {
     let (packet, meant) = (skb.packet()?, maps::meant()?);
     let came_in_at = skb.came_in_at();
     let enters = came_in_at == 0 || seeker == Seeker::Replies as u32;
-    let answer = if enters { *packet } else { answer_to(packet, meant) };
+    let answer = if enters {
+        *packet
+    } else {
+        answer_to(packet, meant)
+    };
     let Exit { ifindex, station } = exit(skb, &answer)?;
     let (at, there) = (skb.ifindex(), maps::place(ifindex));
     // Only tags beside the frame can be taken off.
@@ -92,7 +113,11 @@ fn after_dnat(skb: &Skb, seeker: u32) -> Option<FoundWay> {
         return None;
     }
     if enters {
-        let entrance = FoundWay { has_own_terms: 1, station, ..FoundWay::new(ifindex, Kind::In) };
+        let entrance = FoundWay {
+            has_own_terms: 1,
+            station,
+            ..FoundWay::new(ifindex, Kind::In)
+        };
         return may_enter(at, there).then_some(entrance);
     }
     let mut found = match way_out(maps::place(came_in_at), there)? {

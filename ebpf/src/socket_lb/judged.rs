@@ -14,14 +14,19 @@ use aya_ebpf::programs::SockAddrContext;
 use core::cell::{Cell, RefCell};
 use core::ffi::c_void;
 use epguard_common::{
-    Action, Backend, CallDecision, CallModel, DenialKey, Meant, Mode, Outcome, Packet, Reason, Verdict, View,
-    Vip, decide_call, judge, packet_from, packet_of,
+    Action, Backend, CallDecision, CallModel, DenialKey, Meant, Mode, Outcome, Packet, Reason,
+    Verdict, View, Vip, decide_call, judge, packet_from, packet_of,
 };
 
-/// Judges a call. `backend` becomes the live endpoint of a call that is redirected. Not inlined: its stack is free again before
-/// the socket is written.
+/// Judges a call. `backend` becomes the live endpoint of a call that is redirected. Not inlined:
+/// its stack is free again before the socket is written.
 #[inline(never)]
-pub fn judge_call(ctx: &SockAddrContext, ends: &Ends, kind: Kind, backend: &mut Backend) -> CallDecision {
+pub fn judge_call(
+    ctx: &SockAddrContext,
+    ends: &Ends,
+    kind: Kind,
+    backend: &mut Backend,
+) -> CallDecision {
     let Some(view) = maps::view().filter(|view| view.suspects != 0) else {
         return CallDecision::Pass;
     };
@@ -35,10 +40,21 @@ pub fn judge_call(ctx: &SockAddrContext, ends: &Ends, kind: Kind, backend: &mut 
     if mode == Mode::Off {
         return CallDecision::Pass;
     }
-    let Vip { addr, port, protocol, .. } = ends.endpoint;
-    let (packet, key) = (packet_of(&ends.endpoint), DenialKey::new(addr, service, port, protocol));
+    let Vip {
+        addr,
+        port,
+        protocol,
+        ..
+    } = ends.endpoint;
+    let (packet, key) = (
+        packet_of(&ends.endpoint),
+        DenialKey::new(addr, service, port, protocol),
+    );
     let meant = Meant::default();
-    let origin = Call { ctx, clock: Clock::default() };
+    let origin = Call {
+        ctx,
+        clock: Clock::default(),
+    };
     let call = Judged {
         lookup: Lookup {
             frame: &origin,
@@ -65,7 +81,14 @@ pub fn judge_call(ctx: &SockAddrContext, ends: &Ends, kind: Kind, backend: &mut 
         maps::count_call(Reason::Nothing, Outcome::RefusedUnseen);
     }
     if let Some(as_of_packet) = decision.as_of_packet() {
-        telemetry::report(&origin, &packet, verdict, as_of_packet, &call.lookup, maps::is_logged(config));
+        telemetry::report(
+            &origin,
+            &packet,
+            verdict,
+            as_of_packet,
+            &call.lookup,
+            maps::is_logged(config),
+        );
     }
     decision
 }
@@ -129,7 +152,12 @@ impl CallModel for Judged<'_> {
     #[inline(always)]
     fn has_backend(&self, _: &Packet) -> bool {
         let Lookup { key, frame, .. } = self.lookup;
-        let endpoint = Vip { addr: key.addr, port: key.port, protocol: key.protocol, reserved: 0 };
+        let endpoint = Vip {
+            addr: key.addr,
+            port: key.port,
+            protocol: key.protocol,
+            reserved: 0,
+        };
         // SAFETY: takes the program's own context.
         let netns = unsafe { bpf_get_netns_cookie(frame.as_ptr()) };
         let packet = packet_from(&endpoint, netns, cookie(frame.ctx));

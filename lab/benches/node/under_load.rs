@@ -1,4 +1,5 @@
-//! What the traffic of a node loses while its interfaces are hooked: requests of a pod to another one of the same node, one each 500 µs.
+//! What the traffic of a node loses while its interfaces are hooked: requests of a pod to another
+//! one of the same node, one each 500 µs.
 
 use super::{attach_empty, hook, load_all, make_interfaces};
 use crate::programs::kernel;
@@ -21,26 +22,45 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// What happens to the interfaces of a node.
 type Step = fn(&[(u32, String)]);
 
-/// Lost requests, and the longest time without an answer, for each thing that a node does meanwhile.
+/// Lost requests, and the longest time without an answer, for each thing that a node does
+/// meanwhile.
 pub(super) fn table(rounds: usize) -> Table {
     let mut table = Table::new("Requests between two pods (2,000 a second) meanwhile");
     let steps: [(&str, Step); 3] = [
         ("nothing for 5 s", |_| sleep(Duration::from_secs(5))),
-        ("an empty TC program, attached to both hooks of 254 interfaces", attach_empty),
-        ("epguard: loaded, and attached to both hooks of 254 interfaces", |interfaces| {
-            drop(hook(load_all(), interfaces));
-        }),
+        (
+            "an empty TC program, attached to both hooks of 254 interfaces",
+            attach_empty,
+        ),
+        (
+            "epguard: loaded, and attached to both hooks of 254 interfaces",
+            |interfaces| {
+                drop(hook(load_all(), interfaces));
+            },
+        ),
     ];
     for (name, step) in steps {
-        let measured: Vec<[f64; 2]> = (0..rounds).map(|_| super::alone(|| measure(step))).collect();
-        let [lost, gaps] = [0, 1].map(|at| measured.iter().map(|figures| figures[at]).collect::<Vec<_>>());
-        table.rows.push(Row::new(format!("lost: {name}"), "requests", lost));
-        table.rows.push(Row::new(format!("longest gap: {name}"), "ms", gaps));
+        let measured: Vec<[f64; 2]> = (0..rounds)
+            .map(|_| super::alone(|| measure(step)))
+            .collect();
+        let [lost, gaps] = [0, 1].map(|at| {
+            measured
+                .iter()
+                .map(|figures| figures[at])
+                .collect::<Vec<_>>()
+        });
+        table
+            .rows
+            .push(Row::new(format!("lost: {name}"), "requests", lost));
+        table
+            .rows
+            .push(Row::new(format!("longest gap: {name}"), "ms", gaps));
     }
     table
 }
 
-/// Of requests that were sent during the step: how many were lost, and the longest time between two answers in milliseconds.
+/// Of requests that were sent during the step: how many were lost, and the longest time between two
+/// answers in milliseconds.
 fn measure(step: Step) -> [f64; 2] {
     let mut lab = Topology::new(TopologyOptions::default()).unwrap();
     for (name, ip) in [("shop/client", CLIENT), ("shop/server", *SERVER.ip())] {
@@ -49,10 +69,17 @@ fn measure(step: Step) -> [f64; 2] {
     let node = lab.netns("node-a").unwrap().clone();
     node.enter().unwrap();
     kernel::fresh_bpffs();
-    let pods = ["shop/client", "shop/server"].map(|name| lab.pod(name).unwrap().host_ifname.clone());
+    let pods =
+        ["shop/client", "shop/server"].map(|name| lab.pod(name).unwrap().host_ifname.clone());
     let mut interfaces = make_interfaces(&node);
-    interfaces.extend(pods.into_iter().map(|name| (if_nametoindex(&*name).unwrap(), name)));
-    let traffic = Traffic::start(lab.netns("shop/client").unwrap(), lab.netns("shop/server").unwrap());
+    interfaces.extend(
+        pods.into_iter()
+            .map(|name| (if_nametoindex(&*name).unwrap(), name)),
+    );
+    let traffic = Traffic::start(
+        lab.netns("shop/client").unwrap(),
+        lab.netns("shop/server").unwrap(),
+    );
     sleep(Duration::from_millis(200));
     step(&interfaces);
     traffic.end()
@@ -71,7 +98,10 @@ impl Traffic {
         let answers = Arc::new(Mutex::new(Vec::new()));
         let bound = server.run(|| UdpSocket::bind(SERVER)).unwrap().unwrap();
         thread::spawn(move || echo(&bound));
-        let socket = client.run(|| UdpSocket::bind((CLIENT, 0))).unwrap().unwrap();
+        let socket = client
+            .run(|| UdpSocket::bind((CLIENT, 0)))
+            .unwrap()
+            .unwrap();
         socket.connect(SERVER).unwrap();
         let received = socket.try_clone().unwrap();
         received.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -93,7 +123,11 @@ impl Traffic {
             }
             sent
         });
-        Self { ends, answers, client }
+        Self {
+            ends,
+            answers,
+            client,
+        }
     }
 
     fn end(self) -> [f64; 2] {
@@ -102,14 +136,18 @@ impl Traffic {
         sleep(PATIENCE);
         let answers = self.answers.lock().unwrap();
         let lost = sent - u32::try_from(answers.len()).unwrap();
-        let gaps = answers.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64() * 1e3);
+        let gaps = answers
+            .windows(2)
+            .map(|pair| (pair[1] - pair[0]).as_secs_f64() * 1e3);
         [f64::from(lost), gaps.fold(0.0, f64::max)]
     }
 }
 
 /// Answers until nothing has come for long.
 fn echo(socket: &UdpSocket) {
-    socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
     let mut number = [0; 4];
     while let Ok((_, from)) = socket.recv_from(&mut number) {
         let _ = socket.send_to(&number, from);

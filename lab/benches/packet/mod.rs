@@ -1,8 +1,9 @@
-//! Nanoseconds of a packet in each program, by program test runs, beside empty programs and xdp-filter.
+//! Nanoseconds of a packet in each program, by program test runs, beside empty programs and
+//! xdp-filter.
 //!
-//! A sample is the least of a few test runs. 1,000 suspects, Services and denials of each IP version; where named, as many orphan
-//! IPs. A test run has no conntrack entry: that of the rows with both hooks lies in a map. The contradictory one is read from the
-//! kernel's memory.
+//! A sample is the least of a few test runs. 1,000 suspects, Services and denials of each IP
+//! version; where named, as many orphan IPs. A test run has no conntrack entry: that of the rows
+//! with both hooks lies in a map. The contradictory one is read from the kernel's memory.
 
 mod node;
 
@@ -83,7 +84,14 @@ const CASES: [Case; 22] = [
 ];
 
 const fn empty(name: &'static str, subject: Subject) -> Case {
-    Case { name, subject, to: Other, end: End::Pass, peer: name, at_most: None }
+    Case {
+        name,
+        subject,
+        to: Other,
+        end: End::Pass,
+        peer: name,
+        at_most: None,
+    }
 }
 
 const fn tc(
@@ -93,15 +101,43 @@ const fn tc(
     to: Destination,
     at_most: Option<f64>,
 ) -> Case {
-    Case { name, to, peer: EMPTY_TC, at_most, ..empty(name, Subject::Program(state, program)) }
+    Case {
+        name,
+        to,
+        peer: EMPTY_TC,
+        at_most,
+        ..empty(name, Subject::Program(state, program))
+    }
 }
 
-const fn both(name: &'static str, state: State, to: Destination, end: End, at_most: Option<f64>) -> Case {
-    Case { end, peer: TWO_EMPTY_TC, ..tc(name, state, BOTH, to, at_most) }
+const fn both(
+    name: &'static str,
+    state: State,
+    to: Destination,
+    end: End,
+    at_most: Option<f64>,
+) -> Case {
+    Case {
+        end,
+        peer: TWO_EMPTY_TC,
+        ..tc(name, state, BOTH, to, at_most)
+    }
 }
 
-const fn xdp(name: &'static str, subject: Subject, to: Destination, end: End, at_most: Option<f64>) -> Case {
-    Case { to, end, peer: EMPTY_XDP, at_most, ..empty(name, subject) }
+const fn xdp(
+    name: &'static str,
+    subject: Subject,
+    to: Destination,
+    end: End,
+    at_most: Option<f64>,
+) -> Case {
+    Case {
+        to,
+        end,
+        peer: EMPTY_XDP,
+        at_most,
+        ..empty(name, subject)
+    }
 }
 
 impl Case {
@@ -121,16 +157,25 @@ pub(crate) fn tables(quick: bool) -> Vec<Table> {
     let (rounds, runs) = if quick { (3, 3) } else { (21, 5) };
     node::enter();
     let mut bench = Bench::new(runs);
-    let cases: Vec<&Case> = CASES.iter().filter(|case| bench.program(case.subject).is_some()).collect();
+    let cases: Vec<&Case> = CASES
+        .iter()
+        .filter(|case| bench.program(case.subject).is_some())
+        .collect();
     let table = |family: Family| {
-        let frames: Vec<Vec<u8>> =
-            cases.iter().map(|case| node::frame_to(&bench.gates, case.to, family)).collect();
-        let samples = in_turns(rounds, cases.len(), |row| [bench.sample(cases[row], family, &frames[row])]);
+        let frames: Vec<Vec<u8>> = cases
+            .iter()
+            .map(|case| node::frame_to(&bench.gates, case.to, family))
+            .collect();
+        let samples = in_turns(rounds, cases.len(), |row| {
+            [bench.sample(cases[row], family, &frames[row])]
+        });
         let mut table = Table::new(format!("A packet, {family:?}"));
         let rows = cases.iter().zip(samples);
         table.rows = rows
             .map(|(case, [samples])| {
-                Row::new(case.name, "ns", samples).beside(case.peer).at_most(case.at_most)
+                Row::new(case.name, "ns", samples)
+                    .beside(case.peer)
+                    .at_most(case.at_most)
             })
             .collect();
         table
@@ -156,9 +201,21 @@ impl Bench {
         let states = [Idle, Observe, Enforce, Orphans, Contradicted];
         let rigs: Vec<_> = states.map(|state| (state, node::rig(state))).into();
         let filter = node::xdp_filter();
-        let gates = rigs.iter().find(|(state, _)| *state == Orphans).unwrap().1.gates();
+        let gates = rigs
+            .iter()
+            .find(|(state, _)| *state == Orphans)
+            .unwrap()
+            .1
+            .gates();
         let [empty_tc, empty_xdp] = [Kind::Tc, Kind::Xdp].map(bpf::empty);
-        Self { rigs, empty_tc, empty_xdp, filter, gates, runs }
+        Self {
+            rigs,
+            empty_tc,
+            empty_xdp,
+            filter,
+            gates,
+            runs,
+        }
     }
 
     /// Nanoseconds of a packet.
@@ -173,11 +230,15 @@ impl Bench {
         let packets = 5_000_000 / self.run(case, frame, 1_000).kernel_ns.max(1);
         let runs = (0..self.runs).map(|_| self.run(case, frame, packets).each_ns);
         let least = runs.fold(f64::INFINITY, f64::min);
-        if case.subject == Subject::TwoEmpty { 2.0 * least } else { least }
+        if case.subject == Subject::TwoEmpty {
+            2.0 * least
+        } else {
+            least
+        }
     }
 
-    /// Mean of a few short runs in which the agent gets an event for each packet. By the kernel's clock: it leaves out the call
-    /// around the run.
+    /// Mean of a few short runs in which the agent gets an event for each packet. By the kernel's
+    /// clock: it leaves out the call around the run.
     fn reported(&mut self, case: &Case, family: Family, frame: &[u8]) -> f64 {
         /// Fewer than a suspect may report in a second, [`epguard_common::Rate`].
         const PACKETS: u32 = 90;
@@ -189,7 +250,12 @@ impl Bench {
             node::renew_suspect(rig, Stale.address(family, 0));
             rig.events();
             sum += f64::from(self.run(case, frame, PACKETS).kernel_ns);
-            assert_eq!(self.rig(Enforce).events().len(), PACKETS as usize, "{}", case.name);
+            assert_eq!(
+                self.rig(Enforce).events().len(),
+                PACKETS as usize,
+                "{}",
+                case.name
+            );
         }
         sum / f64::from(RUNS)
     }

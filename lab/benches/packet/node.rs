@@ -1,4 +1,5 @@
-//! The node that packets meet: epguard's programs with maps filled for each state that is measured, and xdp-filter.
+//! The node that packets meet: epguard's programs with maps filled for each state that is measured,
+//! and xdp-filter.
 
 use crate::programs::frames::{SYN, TCP, frame, packet, tcp};
 use crate::programs::kernel;
@@ -6,7 +7,9 @@ use crate::programs::rig::Rig;
 use crate::programs::world::{DEAD_UID, ENFORCE, FRESH, PORT, SHOP, denial, suspect, target, vip};
 use aya::maps::{Map, MapData, PerCpuHashMap};
 use aya::programs::ProgramInfo;
-use epguard_common::{Addr, Config, Gates, Hash, Mac, Mode, Reason, Suspect, Terminated, UidState, View};
+use epguard_common::{
+    Addr, Config, Gates, Hash, Mac, Mode, Reason, Suspect, Terminated, UidState, View,
+};
 use epguard_lab::process::output;
 use nix::sched::{CloneFlags, unshare};
 use std::net::IpAddr;
@@ -91,9 +94,11 @@ pub(crate) fn enter() {
     for family in ["ipv4", "ipv6"] {
         std::fs::write(format!("/proc/sys/net/{family}/conf/all/forwarding"), "1").unwrap();
     }
-    for arguments in
-        ["link set lo up", "route add blackhole 10.240.0.0/12", "-6 route add blackhole fd00::/16"]
-    {
+    for arguments in [
+        "link set lo up",
+        "route add blackhole 10.240.0.0/12",
+        "-6 route add blackhole fd00::/16",
+    ] {
         run("ip", arguments);
     }
 }
@@ -106,7 +111,10 @@ pub(crate) fn rig(state: State) -> Rig {
     };
     if state == State::Idle {
         rig.set_gates(&Gates::EMPTY);
-        rig.write_view(View { suspects: 0, ..FRESH });
+        rig.write_view(View {
+            suspects: 0,
+            ..FRESH
+        });
         return rig;
     }
     let entries = 2 * u32::from(STALE);
@@ -115,8 +123,11 @@ pub(crate) fn rig(state: State) -> Rig {
         let reused = denial(Reason::Reused, UidState::Dead);
         rig.deny(&target(addr, TCP), reused);
         if state == State::Orphans {
-            let orphan =
-                Terminated { dead_uid: DEAD_UID, mode: Mode::Enforce as u32, ..Terminated::default() };
+            let orphan = Terminated {
+                dead_uid: DEAD_UID,
+                mode: Mode::Enforce as u32,
+                ..Terminated::default()
+            };
             rig.put_keyed("TERMINATED", &addr, orphan);
         }
         renew_suspect(&mut rig, addr);
@@ -126,10 +137,17 @@ pub(crate) fn rig(state: State) -> Rig {
         rig.affect(&vip(addr, PORT, TCP), SHOP);
         renew_suspect(&mut rig, addr);
     }
-    let mac = Mac { sends: 1, ..Mac::default() };
+    let mac = Mac {
+        sends: 1,
+        ..Mac::default()
+    };
     rig.put("MACS", &LOOPBACK, mac);
     rig.configure(Config {
-        mode: if state == State::Observe { Mode::Observe } else { Mode::Enforce },
+        mode: if state == State::Observe {
+            Mode::Observe
+        } else {
+            Mode::Enforce
+        },
         ..ENFORCE
     });
     rig.write_view(View {
@@ -163,20 +181,24 @@ pub(crate) fn frame_to(gates: &Gates, to: Destination, family: Family) -> Vec<u8
     frame
 }
 
-/// xdp-filter of xdp-tools, loaded by its own command and with entries in its own maps: it drops packets to the stale addresses.
-/// None if it is not installed.
+/// xdp-filter of xdp-tools, loaded by its own command and with entries in its own maps: it drops
+/// packets to the stale addresses. None if it is not installed.
 pub(crate) fn xdp_filter() -> Option<OwnedFd> {
     Command::new("xdp-filter").arg("help").output().ok()?;
     kernel::fresh_bpffs();
     run("ip", "link add filtered type veth");
-    run("xdp-filter", "load --mode skb --features ipv4,ipv6 --policy allow filtered");
+    run(
+        "xdp-filter",
+        "load --mode skb --features ipv4,ipv6 --policy allow filtered",
+    );
     let octets = |addr: Addr| match addr.ip() {
         IpAddr::V4(v4) => v4.octets(),
         IpAddr::V6(_) => unreachable!("of IPv4"),
     };
     fill("filter_ipv4", Family::V4, octets);
     fill("filter_ipv6", Family::V6, |addr| addr.octets);
-    let program = ProgramInfo::from_pin("/sys/fs/bpf/xdp-filter/programs/filtered/xdpfilt_alw_ip").unwrap();
+    let program =
+        ProgramInfo::from_pin("/sys/fs/bpf/xdp-filter/programs/filtered/xdpfilt_alw_ip").unwrap();
     Some(program.fd().unwrap().as_fd().try_clone_to_owned().unwrap())
 }
 
@@ -189,7 +211,8 @@ fn fill<K: aya::Pod>(map: &str, family: Family, key: impl Fn(Addr) -> K) {
     let mut map: PerCpuHashMap<_, K, u64> = Map::PerCpuHashMap(data).try_into().unwrap();
     let values = map.get(&key(first), 0).unwrap();
     for other in addresses {
-        map.insert(key(other), values.to_vec().try_into().unwrap(), 0).unwrap();
+        map.insert(key(other), values.to_vec().try_into().unwrap(), 0)
+            .unwrap();
     }
 }
 

@@ -1,10 +1,11 @@
-//! A Deployment whose pods are replaced all the time, Jobs of another namespace that get the IPs that are free, and the agent's state.
+//! A Deployment whose pods are replaced all the time, Jobs of another namespace that get the IPs
+//! that are free, and the agent's state.
 
 use super::Rollout;
 use epguard_common::{Addr, Mode, Uid, UidState};
 use epguard_core::facts::{
-    Change, Cidr, Fact, Namespace, Node, NodeSeen, Part, Pod, PortName, Presence, Protocol, Routes, Sandbox,
-    Selection, Service, ServicePort, Slice, SliceEndpoint, SlicePort, Text, Watched,
+    Change, Cidr, Fact, Namespace, Node, NodeSeen, Part, Pod, PortName, Presence, Protocol, Routes,
+    Sandbox, Selection, Service, ServicePort, Slice, SliceEndpoint, SlicePort, Text, Watched,
 };
 use epguard_core::state::{Settings, State};
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,7 +69,10 @@ pub(super) struct Cluster {
 impl Cluster {
     /// On so many nodes; with ranges of theirs, or one pool.
     pub(super) fn new(settings: &Rollout, nodes: u8, has_ranges: bool) -> Self {
-        let own = Settings { node: "n0".into(), ..Settings::default() };
+        let own = Settings {
+            node: "n0".into(),
+            ..Settings::default()
+        };
         let mut cluster = Self {
             state: State::new(own),
             now: Duration::ZERO,
@@ -85,7 +89,10 @@ impl Cluster {
             dead: Share::default(),
         };
         let nodes = (0..nodes).map(|number| cluster.node(number)).collect();
-        let namespaces = ["shop", "jobs"].map(|name| Namespace { name: name.into(), bound: Mode::Enforce });
+        let namespaces = ["shop", "jobs"].map(|name| Namespace {
+            name: name.into(),
+            bound: Mode::Enforce,
+        });
         for fact in [
             Fact::Namespace(Change::Reset(namespaces.into())),
             Fact::Node(Change::Reset(nodes)),
@@ -118,7 +125,8 @@ impl Cluster {
             self.state.tick(now);
             let opinions = self.state.take_opinions(now).into_iter();
             let due = now + Duration::from_millis(200);
-            self.asked.extend(opinions.map(|opinion| (due, opinion.kind, opinion.selection)));
+            self.asked
+                .extend(opinions.map(|opinion| (due, opinion.kind, opinion.selection)));
         }
         self.look();
     }
@@ -127,18 +135,28 @@ impl Cluster {
     fn run_kubelets(&mut self) {
         let now = self.now;
         let wait = |life: &Life| {
-            Duration::from_secs(if life.pod.name.0 == *"jobs" { 2 } else { self.settings.seconds_to_ip })
+            Duration::from_secs(if life.pod.name.0 == *"jobs" {
+                2
+            } else {
+                self.settings.seconds_to_ip
+            })
         };
-        let is_stuck = |uid: &Uid| self.settings.is_one_stuck && number(uid) == self.settings.pods as u64 + 1;
+        let is_stuck =
+            |uid: &Uid| self.settings.is_one_stuck && number(uid) == self.settings.pods as u64 + 1;
         let ready: Vec<Uid> = (self.pods.iter())
-            .filter(|(uid, life)| life.shown.is_none() && now >= life.bound + wait(life) && !is_stuck(uid))
+            .filter(|(uid, life)| {
+                life.shown.is_none() && now >= life.bound + wait(life) && !is_stuck(uid)
+            })
             .map(|(uid, _)| *uid)
             .collect();
         for uid in ready {
             self.show(uid);
         }
         let ended: Vec<Uid> = (self.pods.iter())
-            .filter(|(_, life)| life.deleted.is_some_and(|at| now >= at + Duration::from_secs(1)))
+            .filter(|(_, life)| {
+                life.deleted
+                    .is_some_and(|at| now >= at + Duration::from_secs(1))
+            })
             .map(|(uid, _)| *uid)
             .collect();
         for uid in ended {
@@ -151,13 +169,20 @@ impl Cluster {
         let is_own = |life: &&Life| life.pod.name.0 == *"shop" && life.deleted.is_none();
         let is_new = |life: &&Life| number(&life.pod.uid) > self.generation;
         let own = || self.pods.values().filter(is_own);
-        let (all, ready) = (own().count(), own().filter(|life| life.shown.is_some()).count());
+        let (all, ready) = (
+            own().count(),
+            own().filter(|life| life.shown.is_some()).count(),
+        );
         let stuck = usize::from(self.settings.is_one_stuck);
-        let old = own().find(|life| life.shown.is_some() && !is_new(life)).map(|life| life.pod.uid);
+        let old = own()
+            .find(|life| life.shown.is_some() && !is_new(life))
+            .map(|life| life.pod.uid);
         match old {
             None => self.generation = self.made,
             Some(old) if ready > self.settings.pods => self.delete(old),
-            Some(_) if all - stuck < self.settings.pods + self.settings.surge => drop(self.bind("shop")),
+            Some(_) if all - stuck < self.settings.pods + self.settings.surge => {
+                drop(self.bind("shop"))
+            }
             Some(_) => {}
         }
     }
@@ -170,27 +195,43 @@ impl Cluster {
                 && life.deleted.is_none()
                 && life.shown.is_some_and(|at| now >= at + JOB)
         };
-        let over: Vec<Uid> = self.pods.values().filter(is_over).map(|life| life.pod.uid).collect();
+        let over: Vec<Uid> = self
+            .pods
+            .values()
+            .filter(is_over)
+            .map(|life| life.pod.uid)
+            .collect();
         for uid in over {
             self.delete(uid);
         }
         let is_due = |ip: &Addr, at: &Duration| self.died.contains_key(ip) && now >= *at + FREE;
-        let due = self.free.iter().filter(|(ip, at)| is_due(ip, at)).map(|(ip, _)| *ip).next();
+        let due = self
+            .free
+            .iter()
+            .filter(|(ip, at)| is_due(ip, at))
+            .map(|(ip, _)| *ip)
+            .next();
         if let Some(ip) = due {
             self.bind_at("jobs", ip);
         }
     }
 
-    /// A pod is created and bound, and its sandbox has an IP: one that was never used, or else the one that is free for longest.
+    /// A pod is created and bound, and its sandbox has an IP: one that was never used, or else the
+    /// one that is free for longest.
     fn bind(&mut self, namespace: &str) -> Uid {
         let node = u8::try_from(self.made % u64::from(self.nodes)).unwrap();
         let of_node = |ip: &Addr| !self.has_ranges || ip.octets[14] == node;
-        let used = |ip: &Addr| self.pods.values().any(|life| life.ip == *ip) || self.free.contains_key(ip);
+        let used =
+            |ip: &Addr| self.pods.values().any(|life| life.ip == *ip) || self.free.contains_key(ip);
         let pool = (10..40 + self.settings.pods / 2)
             .map(|host| Addr::v4([10, 244, node, u8::try_from(host).unwrap()]));
         let fresh = pool.into_iter().find(|ip| !used(ip));
-        let oldest =
-            self.free.iter().filter(|(ip, _)| of_node(ip)).min_by_key(|(_, at)| **at).map(|(ip, _)| *ip);
+        let oldest = self
+            .free
+            .iter()
+            .filter(|(ip, _)| of_node(ip))
+            .min_by_key(|(_, at)| **at)
+            .map(|(ip, _)| *ip);
         self.bind_at(namespace, fresh.or(oldest).unwrap())
     }
 
@@ -211,7 +252,10 @@ impl Cluster {
         uid.octets[0] = 1;
         let pod = Pod {
             uid,
-            name: (namespace.into(), format!("pod-{}", self.made).as_str().into()),
+            name: (
+                namespace.into(),
+                format!("pod-{}", self.made).as_str().into(),
+            ),
             node: Some(format!("n{node}").as_str().into()),
             labels: [("app", namespace)].into_iter().collect(),
             bound: Mode::Enforce,
@@ -219,13 +263,24 @@ impl Cluster {
             ..Pod::default()
         };
         self.tell(Fact::Pod(Change::Applied(pod.clone())));
-        self.pods.insert(uid, Life { pod, ip, bound: self.now, shown: None, deleted: None });
+        self.pods.insert(
+            uid,
+            Life {
+                pod,
+                ip,
+                bound: self.now,
+                shown: None,
+                deleted: None,
+            },
+        );
         uid
     }
 
     fn show(&mut self, uid: Uid) {
         let now = self.now;
-        let Some(life) = self.pods.get_mut(&uid) else { return };
+        let Some(life) = self.pods.get_mut(&uid) else {
+            return;
+        };
         life.shown = Some(now);
         life.pod.ips = vec![life.ip].into();
         life.pod.sandbox = Sandbox::Published;
@@ -236,7 +291,9 @@ impl Cluster {
 
     fn delete(&mut self, uid: Uid) {
         let now = self.now;
-        let Some(life) = self.pods.get_mut(&uid) else { return };
+        let Some(life) = self.pods.get_mut(&uid) else {
+            return;
+        };
         life.deleted = Some(now);
         life.pod.deleting = true;
         let pod = life.pod.clone();
@@ -244,7 +301,9 @@ impl Cluster {
     }
 
     fn end(&mut self, uid: Uid) {
-        let Some(mut life) = self.pods.remove(&uid) else { return };
+        let Some(mut life) = self.pods.remove(&uid) else {
+            return;
+        };
         life.pod.uid_state = UidState::Dead;
         life.pod.sandbox = Sandbox::Unsettled;
         self.tell(Fact::Pod(Change::Applied(life.pod.clone())));
@@ -267,7 +326,11 @@ impl Cluster {
         while let Some((name, _)) = self.state.take_node_check(self.now) {
             let number: u8 = name[1..].parse().unwrap();
             let uid = self.node(number).uid;
-            self.tell(Fact::NodeSeen(NodeSeen { name, uid, at: self.now }));
+            self.tell(Fact::NodeSeen(NodeSeen {
+                name,
+                uid,
+                at: self.now,
+            }));
         }
         let now = self.now;
         for (due, kind, selection) in std::mem::take(&mut self.asked) {
@@ -283,7 +346,9 @@ impl Cluster {
                     Fact::Pod(Change::Part(part(now, selection, objects)))
                 }
                 (_, None) => Fact::Slice(Change::Reset(vec![self.slice()])),
-                (_, Some(selection)) => Fact::Slice(Change::Part(part(now, selection, vec![self.slice()]))),
+                (_, Some(selection)) => {
+                    Fact::Slice(Change::Part(part(now, selection, vec![self.slice()])))
+                }
             };
             self.tell(fact);
         }
@@ -295,8 +360,10 @@ impl Cluster {
         self.died.retain(|_, at| now < *at + USED);
         let tables = self.state.tables();
         for ip in self.died.keys() {
-            let mut denials =
-                tables.denied.iter().filter(|(key, denial)| key.addr == *ip && denial.held == 0);
+            let mut denials = tables
+                .denied
+                .iter()
+                .filter(|(key, denial)| key.addr == *ip && denial.held == 0);
             let is_denied = denials.next().is_some() && !tables.services.is_empty();
             let holder = self.pods.values().find(|life| life.ip == *ip);
             match holder {
@@ -309,7 +376,10 @@ impl Cluster {
     }
 
     fn slice(&self) -> Slice {
-        let listed = self.pods.values().filter(|life| life.pod.name.0 == *"shop" && life.shown.is_some());
+        let listed = self
+            .pods
+            .values()
+            .filter(|life| life.pod.name.0 == *"shop" && life.shown.is_some());
         let endpoints = listed.map(|life| SliceEndpoint {
             ip: life.ip,
             target: Some(life.pod.uid),
@@ -320,7 +390,11 @@ impl Cluster {
             service: Some(("shop".into(), "web".into())),
             namespaces: [Text::from("shop")].into(),
             endpoints: endpoints.collect(),
-            ports: vec![SlicePort { name: PortName::new("http"), port: 8080, protocol: Protocol::Tcp }],
+            ports: vec![SlicePort {
+                name: PortName::new("http"),
+                port: 8080,
+                protocol: Protocol::Tcp,
+            }],
             partial: false,
             foreign: false,
             triggered: None,
@@ -353,7 +427,11 @@ fn service() -> Service {
         uid: Uid { octets: [7; 16] },
         name: ("shop".into(), "web".into()),
         vips: vec![Addr::v4([10, 96, 0, 1])],
-        ports: vec![ServicePort { port: 80, node_port: 0, protocol: Protocol::Tcp }],
+        ports: vec![ServicePort {
+            port: 80,
+            node_port: 0,
+            protocol: Protocol::Tcp,
+        }],
         selector: Some([("app", "shop")].into_iter().collect()),
         bound: Mode::Enforce,
         ..Service::default()
@@ -361,7 +439,12 @@ fn service() -> Service {
 }
 
 fn part<T>(sent: Duration, selection: Selection, objects: Vec<T>) -> Part<T> {
-    Part { selection, sent, objects, later: BTreeSet::new() }
+    Part {
+        selection,
+        sent,
+        objects,
+        later: BTreeSet::new(),
+    }
 }
 
 /// The number of a pod, by its UID.

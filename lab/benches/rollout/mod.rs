@@ -1,5 +1,5 @@
-//! `cargo xtask bench rollout`: for which part of the time an endpoint that nobody of the Service has is denied while the Service's pods
-//! are replaced, one rollout after the other.
+//! `cargo xtask bench rollout`: for which part of the time an endpoint that nobody of the Service
+//! has is denied while the Service's pods are replaced, one rollout after the other.
 //!
 //! The cluster is simulated, second by second: no time of this machine is measured.
 
@@ -81,11 +81,14 @@ pub(crate) fn tables(quick: bool) -> Vec<Table> {
             }
             let ipam = if has_ranges { "ranges" } else { "one pool" };
             let name = format!("{nodes} nodes, {ipam}: {}", rollout.name);
-            reused.rows.push(Row::new(name.clone(), "%", [cluster.reused.percent()]).at_least(99.0));
+            reused
+                .rows
+                .push(Row::new(name.clone(), "%", [cluster.reused.percent()]).at_least(99.0));
             // A pod that starts on the node of the dead one may have its IP.
             let few_start_there = has_ranges && rollout.surge * 20 <= usize::from(nodes);
             let limit = few_start_there.then_some(95.0);
-            dead.rows.push(Row::new(name, "%", [cluster.dead.percent()]).at_least(limit));
+            dead.rows
+                .push(Row::new(name, "%", [cluster.dead.percent()]).at_least(limit));
         }
     }
     vec![reused, dead]

@@ -1,4 +1,5 @@
-//! The agent's process: what it uses, how far it is, and a memory cgroup of its own, which counts the agent's maps, too.
+//! The agent's process: what it uses, how far it is, and a memory cgroup of its own, which counts
+//! the agent's maps, too.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -32,7 +33,11 @@ struct Maps {
 
 impl Agent {
     pub(crate) fn of(world: &World) -> Self {
-        Self { pid: world.pid(), run_dir: world.dir.clone(), maps: None }
+        Self {
+            pid: world.pid(),
+            run_dir: world.dir.clone(),
+            maps: None,
+        }
     }
 
     /// The status without names, whose cost grows with the cluster. None before the agent answers.
@@ -41,11 +46,20 @@ impl Agent {
     }
 
     /// Waits until the figures are as wanted, and asks every `pause`.
-    pub(crate) fn until(&self, pause: Duration, description: &str, wanted: impl Fn(&Status) -> bool) {
+    pub(crate) fn until(
+        &self,
+        pause: Duration,
+        description: &str,
+        wanted: impl Fn(&Status) -> bool,
+    ) {
         let begun = Instant::now();
         while !self.figures().is_some_and(|status| wanted(&status)) {
             let log = || fs::read_to_string(self.run_dir.join("agent.log")).unwrap_or_default();
-            assert!(begun.elapsed() < PATIENCE, "the agent is not {description}: {}", log());
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "the agent is not {description}: {}",
+                log()
+            );
             assert!(self.is_alive(), "the agent ended: {}", log());
             sleep(pause);
         }
@@ -58,7 +72,9 @@ impl Agent {
     /// A line of `/proc/PID/status`, in octets. None if the process has ended.
     pub(crate) fn memory(&self, field: &str) -> Option<f64> {
         let text = fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
-        let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
         let kibibytes: f64 = line.split_whitespace().next()?.parse().ok()?;
         Some(kibibytes * 1024.0)
     }
@@ -93,7 +109,10 @@ impl Agent {
 
 impl Maps {
     fn open(pins: &Path) -> Self {
-        Self { suspects: maps::open(pins, "SUSPECTS").unwrap(), denied: maps::open(pins, "DENIED").unwrap() }
+        Self {
+            suspects: maps::open(pins, "SUSPECTS").unwrap(),
+            denied: maps::open(pins, "DENIED").unwrap(),
+        }
     }
 
     /// Whether all these IPs are in both maps. The first one is asked first, as that is quick.
@@ -108,18 +127,32 @@ impl Maps {
     }
 }
 
-/// The upper end, in milliseconds, of the bucket in which the quantile of what came between two records lies.
+/// The upper end, in milliseconds, of the bucket in which the quantile of what came between two
+/// records lies.
 pub(crate) fn quantile(before: &Distribution, after: &Distribution, percent: u64) -> f64 {
     let buckets = after.buckets.iter().zip(&before.buckets);
-    let buckets = buckets.map(|((bound, after), (_, before))| (*bound, after - before)).collect();
-    let between = Distribution { count: after.count - before.count, buckets, sum_us: 0 };
+    let buckets = buckets
+        .map(|((bound, after), (_, before))| (*bound, after - before))
+        .collect();
+    let between = Distribution {
+        count: after.count - before.count,
+        buckets,
+        sum_us: 0,
+    };
     let bound = between.percentile(percent);
-    bound.map_or(f64::INFINITY, |bound| Duration::from_micros(bound).as_secs_f64() * 1e3)
+    bound.map_or(f64::INFINITY, |bound| {
+        Duration::from_micros(bound).as_secs_f64() * 1e3
+    })
 }
 
-/// Of cgroup v1, then v2: the directory that cgroups are made in, the file of the current octets, and that of the most.
+/// Of cgroup v1, then v2: the directory that cgroups are made in, the file of the current octets,
+/// and that of the most.
 const VERSIONS: [[&str; 3]; 2] = [
-    ["/sys/fs/cgroup/memory", "memory.usage_in_bytes", "memory.max_usage_in_bytes"],
+    [
+        "/sys/fs/cgroup/memory",
+        "memory.usage_in_bytes",
+        "memory.max_usage_in_bytes",
+    ],
     ["/sys/fs/cgroup", "memory.current", "memory.peak"],
 ];
 
@@ -143,8 +176,12 @@ impl Cgroup {
 
     /// Has the command's process start in it.
     pub(crate) fn hold(&self, command: &mut Command) {
-        let processes = File::options().write(true).open(self.path.join("cgroup.procs")).unwrap();
-        // SAFETY: the closure makes the system call write alone, on an open file; it allocates nothing.
+        let processes = File::options()
+            .write(true)
+            .open(self.path.join("cgroup.procs"))
+            .unwrap();
+        // SAFETY: the closure makes the system call write alone, on an open file; it allocates
+        // nothing.
         unsafe {
             command.pre_exec(move || io::Write::write_all(&mut &processes, b"0"));
         }
@@ -161,7 +198,11 @@ impl Cgroup {
     }
 
     fn read(&self, file: &str) -> Option<f64> {
-        fs::read_to_string(self.path.join(file)).ok()?.trim().parse().ok()
+        fs::read_to_string(self.path.join(file))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
     }
 }
 

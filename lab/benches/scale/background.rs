@@ -1,4 +1,5 @@
-//! Threads beside the measured agent: one changes objects at a rate, one measures how long the agent's loop lets others wait.
+//! Threads beside the measured agent: one changes objects at a rate, one measures how long the
+//! agent's loop lets others wait.
 
 use epguard_lab::net::NetNs;
 use epguard_lab::process;
@@ -32,7 +33,11 @@ impl Changes {
             }
             thread::sleep(PAUSE);
         };
-        Self { made, begun, thread: Repeated::start(|| turn) }
+        Self {
+            made,
+            begun,
+            thread: Repeated::start(|| turn),
+        }
     }
 
     /// Ends them, and returns how many came in a second.
@@ -43,8 +48,9 @@ impl Changes {
     }
 }
 
-/// Asks for /healthz all the time. The agent's loop serves the lease, the kubelet's probes and netlink before all else, in this
-/// order, and each of them waits while it handles anything else. So a probe's wait shows all three.
+/// Asks for /healthz all the time. The agent's loop serves the lease, the kubelet's probes and
+/// netlink before all else, in this order, and each of them waits while it handles anything else.
+/// So a probe's wait shows all three.
 pub(crate) struct Waits {
     /// Nanoseconds.
     longest: Arc<AtomicU64>,
@@ -61,11 +67,17 @@ impl Waits {
             move || {
                 let begun = Instant::now();
                 let took = probe().map_or(Duration::MAX, |()| begun.elapsed());
-                seen.fetch_max(took.as_nanos().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
+                seen.fetch_max(
+                    took.as_nanos().try_into().unwrap_or(u64::MAX),
+                    Ordering::Relaxed,
+                );
                 thread::sleep(PAUSE);
             }
         });
-        Self { longest, _thread: thread }
+        Self {
+            longest,
+            _thread: thread,
+        }
     }
 
     /// The longest wait since the last call, in milliseconds; centuries if a probe failed.
@@ -77,12 +89,17 @@ impl Waits {
 
 /// None without a good answer.
 fn probe() -> Option<()> {
-    process::get(HEALTH, "/healthz").ok().filter(|(code, _)| *code == 200).map(drop)
+    process::get(HEALTH, "/healthz")
+        .ok()
+        .filter(|(code, _)| *code == 200)
+        .map(drop)
 }
 
-/// Has this thread run before all others that are ready, so that it measures the agent and not its own waits.
+/// Has this thread run before all others that are ready, so that it measures the agent and not its
+/// own waits.
 fn go_first() {
     let first = libc::sched_param { sched_priority: 1 };
-    // SAFETY: the parameter outlives the call, which changes this thread alone. Without the right to it nothing changes.
+    // SAFETY: the parameter outlives the call, which changes this thread alone. Without the right
+    // to it nothing changes.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const first) };
 }

@@ -36,7 +36,8 @@ pub(crate) struct Used {
     /// Seconds of a processor.
     pub(crate) processor: f64,
     pub(crate) requests: f64,
-    /// Kilobytes of all answers, and of those with slices and Services, which kube-proxy reads as well.
+    /// Kilobytes of all answers, and of those with slices and Services, which kube-proxy reads as
+    /// well.
     pub(crate) kilobytes: f64,
     pub(crate) shown: f64,
 }
@@ -59,8 +60,17 @@ impl Cluster {
         let agent = Agent::of(&world);
         agent.until(LOOK, "synced", |status| status.synced);
         let time = begun.elapsed().as_secs_f64();
-        let cluster = Self { agent, world, cgroup, size, objects };
-        let used = Used { time, ..cluster.total() };
+        let cluster = Self {
+            agent,
+            world,
+            cgroup,
+            size,
+            objects,
+        };
+        let used = Used {
+            time,
+            ..cluster.total()
+        };
         (cluster, used)
     }
 
@@ -85,7 +95,9 @@ impl Cluster {
     /// What it has used so far, in no time.
     fn total(&self) -> Used {
         let asked = requests::asked(&self.world.server.api.audit);
-        let shown = asked.iter().filter(|asked| ["endpointslices", "services"].contains(&asked.resource));
+        let shown = asked
+            .iter()
+            .filter(|asked| ["endpointslices", "services"].contains(&asked.resource));
         Used {
             time: 0.0,
             processor: self.agent.processor(),
@@ -106,13 +118,15 @@ impl Cluster {
         self.store().remove(&target).unwrap();
     }
 
-    /// Changes pods that nothing depends on, this many times a second: a condition of a pod changes its time.
+    /// Changes pods that nothing depends on, this many times a second: a condition of a pod changes
+    /// its time.
     pub(crate) fn change(&self, per_second: u32) -> Changes {
         // The last pods: others die in other rows.
         let last = (1..=CHANGING).map(|back| self.size.pods - back);
         let pods = last.filter(|number| *number >= BIG);
-        let mut pods: Vec<Value> =
-            pods.map(|pod| self.objects.pod(self.objects.own(pod), State::Running)).collect();
+        let mut pods: Vec<Value> = pods
+            .map(|pod| self.objects.pod(self.objects.own(pod), State::Running))
+            .collect();
         let store = self.store().clone();
         Changes::start(per_second, move |made| {
             let index = usize::try_from(made).unwrap() % pods.len();
@@ -130,17 +144,24 @@ impl Cluster {
 
     /// Waits until the agent has all changes so far in its maps.
     pub(crate) fn until_applied(&self) {
-        for (kind, watched) in [(Kind::Pod, Watched::Pods), (Kind::EndpointSlice, Watched::EndpointSlices)] {
+        for (kind, watched) in [
+            (Kind::Pod, Watched::Pods),
+            (Kind::EndpointSlice, Watched::EndpointSlices),
+        ] {
             let version = self.store().resource_version(kind);
             let wanted = |status: &epguard::shared::status::Status| {
-                status.applied.get(&watched).is_some_and(|applied| *applied >= version)
+                status
+                    .applied
+                    .get(&watched)
+                    .is_some_and(|applied| *applied >= version)
             };
             self.agent.until(LOOK, "up to date", wanted);
         }
     }
 }
 
-/// Undoes the low priority of this process: the agent competes with an API server on this machine, and not on a node.
+/// Undoes the low priority of this process: the agent competes with an API server on this machine,
+/// and not on a node.
 fn at_own_priority(command: &mut std::process::Command) {
     use std::os::unix::process::CommandExt as _;
     // SAFETY: the closure makes one system call without pointers, and allocates nothing.
@@ -165,12 +186,18 @@ fn fill(store: &Store, objects: &Objects, size: Size) {
         for pod in &pods {
             apply(objects.pod(*pod, State::Running));
         }
-        let listed: Vec<_> = pods.iter().map(|pod| (pod.number, State::Running)).collect();
+        let listed: Vec<_> = pods
+            .iter()
+            .map(|pod| (pod.number, State::Running))
+            .collect();
         apply(objects.slice(pods[0].service, 0, &listed));
     }
 }
 
 /// A pod of a Service of Jobs. Their numbers follow those of the pods that a rolling update makes.
 fn job(size: Size, round: u32, pod: u32) -> Pod {
-    Pod { number: size.pods + BIG + round * JOB_PODS + pod, service: size.services + round }
+    Pod {
+        number: size.pods + BIG + round * JOB_PODS + pod,
+        service: size.services + round,
+    }
 }

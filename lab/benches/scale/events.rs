@@ -42,7 +42,10 @@ pub(crate) fn finish(table: &mut Table, cluster: &mut Cluster) {
     let mut shown: Vec<String> = Vec::new();
     for round in 0..JOBS {
         let pods: Vec<_> = (1..JOB_PODS).map(|pod| cluster.job(round, pod)).collect();
-        let ips: Vec<Ipv4Addr> = pods.iter().map(|pod| cluster.size.ip_of(pod.number)).collect();
+        let ips: Vec<Ipv4Addr> = pods
+            .iter()
+            .map(|pod| cluster.size.ip_of(pod.number))
+            .collect();
         let begun = Instant::now();
         for pod in &pods {
             cluster.pod(*pod, State::Ended);
@@ -53,10 +56,15 @@ pub(crate) fn finish(table: &mut Table, cluster: &mut Cluster) {
         let asked = requests::opinions(&cluster.world.server.api.audit, begun, &namespace);
         counts.push(requests::as_f64(asked.len() as u64));
         octets.push(requests::octets(&asked) / 1e3);
-        shown = asked.iter().map(|asked| format!("{} {}?{}", asked.verb, asked.path, asked.query)).collect();
+        shown = asked
+            .iter()
+            .map(|asked| format!("{} {}?{}", asked.verb, asked.path, asked.query))
+            .collect();
     }
     let name = "for a second opinion on 3 of 4 Jobs of a Service";
-    table.rows.push(Row::new(name, "requests", counts).at_most(4.0));
+    table
+        .rows
+        .push(Row::new(name, "requests", counts).at_most(4.0));
     table.rows.push(Row::new(name, "KB", octets).at_most(100.0));
     let name = "until 3 of 4 finished Jobs of a Service are denied";
     table.rows.push(Row::new(name, "s", took));
@@ -70,7 +78,9 @@ pub(crate) fn die(cluster: &mut Cluster, services: Range<u32>) -> Vec<f64> {
         // Not in step with the agent's timers.
         sleep(Duration::from_millis(20 + fastrand::u64(0..80)));
         let number = cluster.size.pods_of(service)[0];
-        let dead = cluster.objects.pod(cluster.objects.own(number), State::Ended);
+        let dead = cluster
+            .objects
+            .pod(cluster.objects.own(number), State::Ended);
         let begun = Instant::now();
         cluster.store().apply(dead).unwrap();
         let ip = cluster.size.ip_of(number);
@@ -92,12 +102,20 @@ pub(crate) fn deaths(table: &mut Table, cluster: &mut Cluster, effort: &Effort) 
     let busy = (busy, quantile(&begun, &cluster.agent.receipts(), 99));
     let per_second = changes.stop();
     eprintln!("the changes came at {per_second:.0} a second");
-    for (load, (samples, receipt), budget) in [("idle", idle, 2.0), ("1,000 changes a second", busy, 20.0)] {
+    for (load, (samples, receipt), budget) in
+        [("idle", idle, 2.0), ("1,000 changes a second", busy, 20.0)]
+    {
         let name = format!("from receipt to map, p99 at most, {load}");
-        table.rows.push(Row::new(name, "ms", [receipt]).at_most(budget));
+        table
+            .rows
+            .push(Row::new(name, "ms", [receipt]).at_most(budget));
         for percent in [50, 99] {
             let name = format!("from the change at the API server to the map, p{percent}, {load}");
-            table.rows.push(Row::new(name, "ms", [percentile(&samples, percent).unwrap()]));
+            table.rows.push(Row::new(
+                name,
+                "ms",
+                [percentile(&samples, percent).unwrap()],
+            ));
         }
     }
     second
@@ -107,18 +125,29 @@ pub(crate) fn roll(table: &mut Table, cluster: &Cluster, effort: &Effort) {
     let used = cluster.used(|| replace(cluster, effort.watched..effort.watched + effort.replaced));
     let whole = f64::from(BIG) / f64::from(effort.replaced);
     let name = "rolling update of 5,000 pods";
-    table.rows.push(Row::new(format!("processor time, {name}"), "s", [used.processor * whole]).at_most(2.0));
-    table.rows.push(Row::new(name, "KB", [used.kilobytes * whole]));
+    table.rows.push(
+        Row::new(
+            format!("processor time, {name}"),
+            "s",
+            [used.processor * whole],
+        )
+        .at_most(2.0),
+    );
+    table
+        .rows
+        .push(Row::new(name, "KB", [used.kilobytes * whole]));
     let name = format!("{name}, of these slices and Services");
     table.rows.push(Row::new(name, "KB", [used.shown * whole]));
 }
 
-/// Pods that are replaced before the driver waits for the agent. The API server keeps the last 20,000 changes of a kind.
+/// Pods that are replaced before the driver waits for the agent. The API server keeps the last
+/// 20,000 changes of a kind.
 const AT_ONCE: u32 = 250;
 
-/// Replaces these pods of the first Service one by one, as kubelets and controllers do: the new pod is bound and runs, the slice
-/// shows it and the old one as terminating; the old pod ends, the slice loses it, and it is removed. All pods before them were
-/// replaced already. Returns when the agent has it all in its maps.
+/// Replaces these pods of the first Service one by one, as kubelets and controllers do: the new pod
+/// is bound and runs, the slice shows it and the old one as terminating; the old pod ends, the
+/// slice loses it, and it is removed. All pods before them were replaced already. Returns when the
+/// agent has it all in its maps.
 pub(crate) fn replace(cluster: &Cluster, pods: Range<u32>) {
     let slices = cluster.size.slices_of(0);
     for number in pods {
@@ -135,7 +164,10 @@ pub(crate) fn replace(cluster: &Cluster, pods: Range<u32>) {
             });
             let others = listed.filter(|(pod, _)| *pod != number);
             let old = old_too.then_some((number, State::Terminating));
-            let listed: Vec<_> = others.chain([(new.number, State::Running)]).chain(old).collect();
+            let listed: Vec<_> = others
+                .chain([(new.number, State::Running)])
+                .chain(old)
+                .collect();
             let slice = cluster.objects.slice(0, index, &listed);
             cluster.store().apply(slice).unwrap();
         };
@@ -152,5 +184,8 @@ pub(crate) fn replace(cluster: &Cluster, pods: Range<u32>) {
 
 /// The pod that replaces one: on the same node, with another IP.
 fn successor(cluster: &Cluster, number: u32) -> Pod {
-    Pod { number: cluster.size.pods + number, service: 0 }
+    Pod {
+        number: cluster.size.pods + number,
+        service: 0,
+    }
 }

@@ -1,7 +1,8 @@
 //! What an agent costs in a cluster of 10,000 and of 100,000 pods, beside its budgets.
 //!
-//! The real agent beside the lab's API server, which counts requests and octets. Pods are as large as a recorded kubelet's. The
-//! API server runs at a low priority: on a node it would be on another machine. `SCALE=10,000` takes one size alone.
+//! The real agent beside the lab's API server, which counts requests and octets. Pods are as large
+//! as a recorded kubelet's. The API server runs at a low priority: on a node it would be on another
+//! machine. `SCALE=10,000` takes one size alone.
 
 mod agent;
 mod background;
@@ -31,7 +32,9 @@ pub(crate) fn tables(quick: bool) -> Vec<Table> {
     let _context = runtime.enter();
     let wanted = env::var("SCALE").unwrap_or_default();
     let effort = if quick { Effort::QUICK } else { Effort::FULL };
-    let sizes = [SMALL, LARGE].into_iter().filter(|size| size.name.starts_with(&wanted));
+    let sizes = [SMALL, LARGE]
+        .into_iter()
+        .filter(|size| size.name.starts_with(&wanted));
     sizes.map(|size| measure(size, &effort)).collect()
 }
 
@@ -49,17 +52,28 @@ struct Effort {
     deaths: u32,
     /// Nodes that join.
     nodes: u32,
-    /// Pods of the rolling update that are replaced while waits are measured, before those whose cost is measured.
+    /// Pods of the rolling update that are replaced while waits are measured, before those whose
+    /// cost is measured.
     watched: u32,
     /// Pods of the rolling update whose cost is measured.
     replaced: u32,
 }
 
 impl Effort {
-    const FULL: Self =
-        Self { period: Duration::from_mins(1), deaths: 100, nodes: 4, watched: 500, replaced: BIG - 500 };
-    const QUICK: Self =
-        Self { period: Duration::from_secs(5), deaths: 5, nodes: 1, watched: 20, replaced: 50 };
+    const FULL: Self = Self {
+        period: Duration::from_mins(1),
+        deaths: 100,
+        nodes: 4,
+        watched: 500,
+        replaced: BIG - 500,
+    };
+    const QUICK: Self = Self {
+        period: Duration::from_secs(5),
+        deaths: 5,
+        nodes: 1,
+        watched: 20,
+        replaced: 50,
+    };
 }
 
 fn measure(size: Size, effort: &Effort) -> Table {
@@ -86,33 +100,67 @@ fn measure(size: Size, effort: &Effort) -> Table {
     begin("pods die");
     let alive = deaths(table, &mut cluster, effort);
     begin("rolling update");
-    longest.push(while_busy(&mut cluster, alive..alive + effort.deaths, effort));
+    longest.push(while_busy(
+        &mut cluster,
+        alive..alive + effort.deaths,
+        effort,
+    ));
     roll(table, &cluster, effort);
     let longest = longest.into_iter().fold(0.0, f64::max);
     let name = "longest wait of the lease, netlink or /healthz";
-    table.rows.push(Row::new(name, "ms", [longest]).at_most(10.0));
+    table
+        .rows
+        .push(Row::new(name, "ms", [longest]).at_most(10.0));
     memory(table, &cluster);
     table.clone()
 }
 
 fn start(table: &mut Table, used: &Used) {
-    table.rows.push(Row::new("synced after", "s", [used.time]).at_most(5.0));
-    table.rows.push(Row::new("processor time until synced", "s", [used.processor]));
-    table.rows.push(Row::new("until synced", "requests", [used.requests]));
-    table.rows.push(Row::new("until synced", "KB", [used.kilobytes]));
-    table.rows.push(Row::new("until synced, of these slices and Services", "KB", [used.shown]));
+    table
+        .rows
+        .push(Row::new("synced after", "s", [used.time]).at_most(5.0));
+    table.rows.push(Row::new(
+        "processor time until synced",
+        "s",
+        [used.processor],
+    ));
+    table
+        .rows
+        .push(Row::new("until synced", "requests", [used.requests]));
+    table
+        .rows
+        .push(Row::new("until synced", "KB", [used.kilobytes]));
+    table.rows.push(Row::new(
+        "until synced, of these slices and Services",
+        "KB",
+        [used.shown],
+    ));
 }
 
 fn at_rest(table: &mut Table, cluster: &Cluster, effort: &Effort) {
     sleep(Duration::from_secs(5));
     let used = cluster.used(|| sleep(effort.period));
     let requests = used.requests / used.time * 60.0;
-    table.rows.push(Row::new("a minute, without denials", "requests", [requests]));
+    table.rows.push(Row::new(
+        "a minute, without denials",
+        "requests",
+        [requests],
+    ));
     let resident = cluster.agent.memory("VmRSS").unwrap() / 1e6;
-    let budget = if cluster.size.pods > 10_000 { 100.0 } else { 30.0 };
-    table.rows.push(Row::new("resident, steady", "MB", [resident]).at_most(budget));
+    let budget = if cluster.size.pods > 10_000 {
+        100.0
+    } else {
+        30.0
+    };
+    table
+        .rows
+        .push(Row::new("resident, steady", "MB", [resident]).at_most(budget));
     let in_cgroup = cluster.cgroup.as_ref().and_then(Cgroup::now);
-    table.rows.push(Row::new("cgroup, steady, with maps", "MB", megabytes(in_cgroup)));
+    table.rows.push(Row::new(
+        "cgroup, steady, with maps",
+        "MB",
+        megabytes(in_cgroup),
+    ));
 }
 
 fn busy(table: &mut Table, cluster: &Cluster, effort: &Effort) {
@@ -121,13 +169,18 @@ fn busy(table: &mut Table, cluster: &Cluster, effort: &Effort) {
     let used = cluster.used(|| sleep(effort.period));
     let share = used.processor / used.time * 100.0 * (100.0 / changes.stop());
     let name = "processor time at 100 pod changes a second";
-    table.rows.push(Row::new(name, "% of a core", [share]).at_most(2.0));
+    table
+        .rows
+        .push(Row::new(name, "% of a core", [share]).at_most(2.0));
     let name = "a second, at 100 pod changes a second";
-    table.rows.push(Row::new(name, "KB", [used.kilobytes / used.time]));
+    table
+        .rows
+        .push(Row::new(name, "KB", [used.kilobytes / used.time]));
 }
 
-/// The longest wait while pods of these Services die and others change 1,000 times a second, and during a rolling update. Delays
-/// are measured without the probes, which take an agent some tenths of each millisecond.
+/// The longest wait while pods of these Services die and others change 1,000 times a second, and
+/// during a rolling update. Delays are measured without the probes, which take an agent some tenths
+/// of each millisecond.
 fn while_busy(cluster: &mut Cluster, services: Range<u32>, effort: &Effort) -> f64 {
     let waits = Waits::start(&cluster.world.netns);
     let changes = cluster.change(1_000);
@@ -140,15 +193,25 @@ fn while_busy(cluster: &mut Cluster, services: Range<u32>, effort: &Effort) -> f
 fn with_denials(table: &mut Table, cluster: &Cluster, effort: &Effort) {
     let used = cluster.used(|| sleep(effort.period));
     let (name, minutes) = ("a minute, with denials", used.time / 60.0);
-    table.rows.push(Row::new(name, "requests", [used.requests / minutes]).at_most(12.0));
-    table.rows.push(Row::new(name, "KB", [used.kilobytes / minutes]));
+    table
+        .rows
+        .push(Row::new(name, "requests", [used.requests / minutes]).at_most(12.0));
+    table
+        .rows
+        .push(Row::new(name, "KB", [used.kilobytes / minutes]));
 }
 
 fn memory(table: &mut Table, cluster: &Cluster) {
     let peak = cluster.agent.memory("VmHWM").unwrap() / 1e6;
-    table.rows.push(Row::new("resident, peak of all rows", "MB", [peak]).at_most(180.0));
+    table
+        .rows
+        .push(Row::new("resident, peak of all rows", "MB", [peak]).at_most(180.0));
     let in_cgroup = cluster.cgroup.as_ref().and_then(Cgroup::most);
-    table.rows.push(Row::new("cgroup, peak of all rows, with maps", "MB", megabytes(in_cgroup)));
+    table.rows.push(Row::new(
+        "cgroup, peak of all rows, with maps",
+        "MB",
+        megabytes(in_cgroup),
+    ));
 }
 
 /// No sample where the kernel has no memory cgroup.

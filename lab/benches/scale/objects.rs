@@ -1,4 +1,5 @@
-//! The objects of the API, made from those of a recorded cluster, so that they are as large as a kubelet's.
+//! The objects of the API, made from those of a recorded cluster, so that they are as large as a
+//! kubelet's.
 
 use super::size::{self, Size};
 use epguard_lab::api::set_dead_status;
@@ -58,12 +59,16 @@ impl Objects {
     /// Their slices.
     pub(crate) fn slices(&self) -> impl Iterator<Item = Value> {
         let of = |service| {
-            (0..).zip(self.size.slices_of(service)).map(move |(index, pods)| (service, index, pods))
+            (0..)
+                .zip(self.size.slices_of(service))
+                .map(move |(index, pods)| (service, index, pods))
         };
-        (0..self.size.services).flat_map(of).map(|(service, index, pods)| {
-            let pods: Vec<_> = pods.into_iter().map(|pod| (pod, State::Running)).collect();
-            self.slice(service, index, &pods)
-        })
+        (0..self.size.services)
+            .flat_map(of)
+            .map(|(service, index, pods)| {
+                let pods: Vec<_> = pods.into_iter().map(|pod| (pod, State::Running)).collect();
+                self.slice(service, index, &pods)
+            })
     }
 
     /// All pods of the beginning, which run.
@@ -73,14 +78,23 @@ impl Objects {
 
     /// A pod of the beginning.
     pub(crate) fn own(&self, number: u32) -> Pod {
-        Pod { number, service: self.size.service_of(number) }
+        Pod {
+            number,
+            service: self.size.service_of(number),
+        }
     }
 
     pub(crate) fn pod(&self, pod: Pod, state: State) -> Value {
         let Pod { number, service } = pod;
         let ip = self.size.ip_of(number).to_string();
         let app = size::app(service);
-        let own = [name(pod), uid(1, number), ip, "192.168.0.1".into(), format!("{app}-5d9")];
+        let own = [
+            name(pod),
+            uid(1, number),
+            ip,
+            "192.168.0.1".into(),
+            format!("{app}-5d9"),
+        ];
         let replaced = POD.iter().zip(own);
         let text = replaced.fold(self.pod.clone(), |text, (from, to)| text.replace(from, &to));
         let mut pod: Value = serde_json::from_str(&text).unwrap();
@@ -134,7 +148,10 @@ impl Objects {
         meta["ownerReferences"][0]["name"] = app.into();
         meta["ownerReferences"][0]["uid"] = uid(4, service).into();
         let endpoints = pods.iter().map(|(number, state)| {
-            let pod = Pod { number: *number, service };
+            let pod = Pod {
+                number: *number,
+                service,
+            };
             self.endpoint(pod, *state)
         });
         object["endpoints"] = endpoints.collect();
@@ -175,11 +192,14 @@ fn set(pod: &mut Value, state: State) {
     }
 }
 
-/// The API server keeps the field managers of an object that shows others than it has; else its writer would own the phase, which
-/// proves no death.
+/// The API server keeps the field managers of an object that shows others than it has; else its
+/// writer would own the phase, which proves no death.
 fn written_by_the_kubelet(pod: &mut Value) {
     let managers = pod["metadata"]["managedFields"].as_array_mut().unwrap();
-    let kubelet = managers.iter_mut().find(|entry| entry["manager"] == "kubelet").unwrap();
+    let kubelet = managers
+        .iter_mut()
+        .find(|entry| entry["manager"] == "kubelet")
+        .unwrap();
     kubelet["time"] = "2026-11-21T02:00:00Z".into();
 }
 
@@ -191,11 +211,15 @@ fn uid(kind: u32, number: u32) -> String {
 fn recorded(stream: &str, name: &str) -> Value {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("traces/t-drain/{stream}.jsonl"));
     let text = fs::read_to_string(file).unwrap();
-    let events = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let events = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
     let mut objects = events.map(|mut line| line["event"]["object"].take());
     let fits = |object: &Value| {
         let meta = &object["metadata"];
-        let is_named = meta["name"].as_str().is_some_and(|own| own.starts_with(name));
+        let is_named = meta["name"]
+            .as_str()
+            .is_some_and(|own| own.starts_with(name));
         let runs = object["kind"] != "Pod"
             || !object["status"]["containerStatuses"][0]["state"]["running"].is_null();
         is_named && runs && meta["deletionTimestamp"].is_null()

@@ -28,11 +28,14 @@ pub(crate) fn octets<'a>(requests: impl IntoIterator<Item = &'a Request>) -> f64
     as_f64(requests.into_iter().map(Request::octets).sum())
 }
 
-/// True if the request only shows whether a watch is up to date: it reads outside of this namespace, and few objects, a named
-/// one, or a watch of seconds.
+/// True if the request only shows whether a watch is up to date: it reads outside of this
+/// namespace, and few objects, a named one, or a watch of seconds.
 fn confirms(request: &Request, namespace: &str) -> bool {
     let number = |name: &str| {
-        let mut pairs = request.query.split('&').filter_map(|pair| pair.split_once('='));
+        let mut pairs = request
+            .query
+            .split('&')
+            .filter_map(|pair| pair.split_once('='));
         pairs.find(|(own, _)| *own == name)?.1.parse::<u32>().ok()
     };
     let is_small = number("limit").is_some_and(|limit| limit <= 51);

@@ -18,9 +18,19 @@ pub(crate) struct Size {
     pub(crate) nodes: u32,
 }
 
-pub(crate) const SMALL: Size = Size { name: "10,000 pods", pods: 10_000, services: 1_000, nodes: 100 };
+pub(crate) const SMALL: Size = Size {
+    name: "10,000 pods",
+    pods: 10_000,
+    services: 1_000,
+    nodes: 100,
+};
 
-pub(crate) const LARGE: Size = Size { name: "100,000 pods", pods: 100_000, services: 10_000, nodes: 1_000 };
+pub(crate) const LARGE: Size = Size {
+    name: "100,000 pods",
+    pods: 100_000,
+    services: 10_000,
+    nodes: 1_000,
+};
 
 impl Size {
     /// The Service of a pod of the beginning.
@@ -37,10 +47,13 @@ impl Size {
             return (0..BIG).collect();
         }
         let first = BIG + service - 1;
-        (first..self.pods).step_by((self.services - 1) as usize).collect()
+        (first..self.pods)
+            .step_by((self.services - 1) as usize)
+            .collect()
     }
 
-    /// The pods of each slice of a Service. Small Services have two slices, so that there are twice as many slices.
+    /// The pods of each slice of a Service. Small Services have two slices, so that there are twice
+    /// as many slices.
     pub(crate) fn slices_of(self, service: u32) -> Vec<Vec<u32>> {
         let pods = self.pods_of(service);
         let most = SLICE.min(pods.len().div_ceil(2)).max(1);

@@ -1,6 +1,7 @@
 //! Stale packets that a processor absorbs while the good traffic on it keeps 95 % of its rate.
 //!
-//! One thread makes requests to the live Service, and sends stale packets between them at rising rates.
+//! One thread makes requests to the live Service, and sends stale packets between them at rising
+//! rates.
 
 use super::bed::{Bed, STALE_SERVICE};
 use super::filters::{Filter, orphan};
@@ -52,7 +53,13 @@ pub(super) fn tables(stage: &mut Stage, rounds: u32) -> [Table; 2] {
     let to_service = Generator::new(&stage.bed, [STALE_SERVICE]);
     [
         table(stage, rounds, "orphan IPs", &TO_ORPHANS, to_orphans),
-        table(stage, rounds, "a Service with a reused IP", &TO_SERVICE, to_service),
+        table(
+            stage,
+            rounds,
+            "a Service with a reused IP",
+            &TO_SERVICE,
+            to_service,
+        ),
     ]
 }
 
@@ -63,17 +70,24 @@ fn table(
     contenders: &[Contender],
     mut generator: Generator,
 ) -> Table {
-    let samples =
-        in_turns(rounds, contenders.len(), |row| [absorbed(stage, contenders[row].1, &mut generator)]);
-    let mut table = Table::new(format!("Stale packets to {to} that cost the good traffic 5 % of its rate"));
+    let samples = in_turns(rounds, contenders.len(), |row| {
+        [absorbed(stage, contenders[row].1, &mut generator)]
+    });
+    let mut table = Table::new(format!(
+        "Stale packets to {to} that cost the good traffic 5 % of its rate"
+    ));
     for ((name, _, peer), [samples]) in contenders.iter().zip(samples) {
         let row = Row::new(*name, "1/s", samples);
-        table.rows.push(peer.iter().fold(row, |row, peer| row.beside(peer).at_least(1.0)));
+        table.rows.push(
+            peer.iter()
+                .fold(row, |row, peer| row.beside(peer).at_least(1.0)),
+        );
     }
     table
 }
 
-/// The rate at which the good traffic loses [`LOSS`]: its loss grows with the rate, by the processor time of each packet.
+/// The rate at which the good traffic loses [`LOSS`]: its loss grows with the rate, by the
+/// processor time of each packet.
 fn absorbed(stage: &mut Stage, setup: Setup, generator: &mut Generator) -> f64 {
     stage.set(setup);
     let mut request = requests(&stage.bed);
@@ -106,7 +120,10 @@ fn absorbed(stage: &mut Stage, setup: Setup, generator: &mut Generator) -> f64 {
     let dropped = stage.dropped() - before;
     let ours = matches!(setup, Setup::Active(_) | Setup::Xdp);
     // Packets of a new flow that come together may lose the race for their entry in conntrack.
-    assert!(!ours || dropped * 100 > sent * 99, "{setup:?}: {dropped} of {sent} dropped");
+    assert!(
+        !ours || dropped * 100 > sent * 99,
+        "{setup:?}: {dropped} of {sent} dropped"
+    );
     LOSS * squares / products
 }
 
@@ -119,26 +136,41 @@ struct Generator {
 }
 
 impl Generator {
-    /// UDP packets to these destinations, in turns. The calling thread is in the node's network namespace.
+    /// UDP packets to these destinations, in turns. The calling thread is in the node's network
+    /// namespace.
     fn new(bed: &Bed, to: impl IntoIterator<Item = SocketAddrV4>) -> Self {
         let mac = bed.node().mac("eth0").unwrap();
         let frames = to.into_iter().map(|to| frame(mac, to)).collect();
-        Self { frames, next: 0, passing: bpf::empty(Kind::Xdp) }
+        Self {
+            frames,
+            next: 0,
+            passing: bpf::empty(Kind::Xdp),
+        }
     }
 
     /// Sends this many packets to the next destination.
     fn send(&mut self, stage: &Stage, packets: u32) {
-        let program = if stage.now == Setup::Xdp { stage.xdp() } else { self.passing.as_fd() };
+        let program = if stage.now == Setup::Xdp {
+            stage.xdp()
+        } else {
+            self.passing.as_fd()
+        };
         let (uplink, _) = stage.epguard.uplink();
         // The kernel uses a frame again as the node has left it: with a lower TTL, or after DNAT.
         for begun in (0..packets).step_by(bpf::FRAMES as usize) {
-            bpf::receive(program, uplink, &self.frames[self.next], bpf::FRAMES.min(packets - begun));
+            bpf::receive(
+                program,
+                uplink,
+                &self.frames[self.next],
+                bpf::FRAMES.min(packets - begun),
+            );
         }
         self.next = (self.next + 1) % self.frames.len();
     }
 }
 
-/// A frame of the least length without padding, with a UDP datagram without a checksum from a pod of another node.
+/// A frame of the least length without padding, with a UDP datagram without a checksum from a pod
+/// of another node.
 fn frame(mac: [u8; 6], to: SocketAddrV4) -> Vec<u8> {
     let to_ip = Addr::v4(to.ip().octets());
     let mut datagram = frames::udp(to.port());
@@ -146,7 +178,9 @@ fn frame(mac: [u8; 6], to: SocketAddrV4) -> Vec<u8> {
     datagram[5] = 26;
     let mut frame = frames::frame(&frames::packet(to_ip, frames::UDP, &datagram));
     let header = frame[14..34].chunks(2);
-    let sum: u32 = header.map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+    let sum: u32 = header
+        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
+        .sum();
     let folded = u16::try_from((sum & 0xffff) + (sum >> 16)).unwrap();
     frame[24..26].copy_from_slice(&(!folded).to_be_bytes());
     frame[..6].copy_from_slice(&mac);

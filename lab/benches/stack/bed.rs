@@ -11,11 +11,15 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 /// The live Service's IP and the server's.
 const VIP: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 244, 1, 3);
-/// A Service that still lists a dead pod, and the dead pod's IP and port, which a live pod of another application has now.
+/// A Service that still lists a dead pod, and the dead pod's IP and port, which a live pod of
+/// another application has now.
 pub(crate) const STALE_SERVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 96, 0, 2), 80);
 pub(crate) const REUSED: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 244, 1, 5), 8080);
-const PODS: [(&str, Ipv4Addr); 3] =
-    [("shop/client", Ipv4Addr::new(10, 244, 1, 2)), ("shop/server", SERVER), ("bank/owner", *REUSED.ip())];
+const PODS: [(&str, Ipv4Addr); 3] = [
+    ("shop/client", Ipv4Addr::new(10, 244, 1, 2)),
+    ("shop/server", SERVER),
+    ("bank/owner", *REUSED.ip()),
+];
 /// Ports of the live Service, one for each load.
 const PORTS: std::ops::Range<u16> = 5001..5005;
 

@@ -1,5 +1,6 @@
-//! The stale IPs: 1,000 orphan IPs, and 1,000 suspects behind 20 Services. The measured traffic uses none of them. And what people use
-//! without epguard: packet filters with the same addresses, each at the earliest place that it has.
+//! The stale IPs: 1,000 orphan IPs, and 1,000 suspects behind 20 Services. The measured traffic
+//! uses none of them. And what people use without epguard: packet filters with the same addresses,
+//! each at the earliest place that it has.
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -21,7 +22,8 @@ pub(crate) enum Filter {
     NftablesNetdev,
     /// iptables, an ipset in prerouting, before conntrack.
     Ipset,
-    /// nftables, a set behind DNAT, where a Service's endpoint can be seen. It drops the packets of all Services.
+    /// nftables, a set behind DNAT, where a Service's endpoint can be seen. It drops the packets of
+    /// all Services.
     NftablesForward,
 }
 
@@ -44,7 +46,10 @@ impl Filter {
             Self::NftablesForward => nft("ip", "forward priority filter"),
             Self::NftablesNetdev => {
                 let devices = bed.interfaces().join(", ");
-                nft("netdev", &format!("ingress devices = {{ {devices} }} priority 0"));
+                nft(
+                    "netdev",
+                    &format!("ingress devices = {{ {devices} }} priority 0"),
+                );
             }
             Self::Ipset => {
                 let mut sets = "create stale hash:ip\n".to_owned();
@@ -59,7 +64,9 @@ impl Filter {
 
     pub(crate) fn remove(self, bed: &Bed) {
         match self {
-            Self::Nftables | Self::NftablesForward => bed.run("nft", &["delete", "table", "ip", "stale"]),
+            Self::Nftables | Self::NftablesForward => {
+                bed.run("nft", &["delete", "table", "ip", "stale"])
+            }
             Self::NftablesNetdev => bed.run("nft", &["delete", "table", "netdev", "stale"]),
             Self::Ipset => {
                 iptables(bed, "-D");
@@ -70,14 +77,23 @@ impl Filter {
 }
 
 fn iptables(bed: &Bed, what: &str) {
-    let rule = "-w -t raw WHAT PREROUTING -m set --match-set stale dst -j DROP".replace("WHAT", what);
+    let rule =
+        "-w -t raw WHAT PREROUTING -m set --match-set stale dst -j DROP".replace("WHAT", what);
     bed.run("iptables", &rule.split(' ').collect::<Vec<_>>());
 }
 
 fn input(node: &NetNs, program: &str, arguments: &[&str], input: &str) {
-    let package = if program == "nft" { "nftables" } else { program };
+    let package = if program == "nft" {
+        "nftables"
+    } else {
+        program
+    };
     let output = with_input(node.command(program).args(arguments), input, package).unwrap();
-    assert!(output.status.success(), "{program}: {}: {input}", cause(&output));
+    assert!(
+        output.status.success(),
+        "{program}: {}: {input}",
+        cause(&output)
+    );
 }
 
 /// An unused IP of the node, whose last pod is dead: packets to it leave by the default route.
@@ -94,7 +110,9 @@ fn suspect(number: u16) -> Ipv4Addr {
 
 /// All of them, for packet filters.
 pub(crate) fn all() -> Vec<Ipv4Addr> {
-    (0..1_000).flat_map(|number| [orphan(number), suspect(number)]).collect()
+    (0..1_000)
+        .flat_map(|number| [orphan(number), suspect(number)])
+        .collect()
 }
 
 /// The same addresses, and the reused one, for epguard.
@@ -109,9 +127,19 @@ pub(crate) fn denied() -> Tables {
         };
         tables.terminated.insert(addr(orphan(number)), orphan_ip);
         let [_, of] = (number % 20).to_be_bytes();
-        let service = ServiceNumber { number: 1 + u32::from(of) };
-        programs::number(&mut tables, service, SocketAddr::from(([10, 96, 1, of], 80)));
-        programs::deny(&mut tables, service, SocketAddr::from((suspect(number), 8080)));
+        let service = ServiceNumber {
+            number: 1 + u32::from(of),
+        };
+        programs::number(
+            &mut tables,
+            service,
+            SocketAddr::from(([10, 96, 1, of], 80)),
+        );
+        programs::deny(
+            &mut tables,
+            service,
+            SocketAddr::from((suspect(number), 8080)),
+        );
     }
     let service = ServiceNumber { number: 21 };
     programs::number(&mut tables, service, STALE_SERVICE.into());
@@ -119,8 +147,8 @@ pub(crate) fn denied() -> Tables {
     tables
 }
 
-/// Whether the gate of [`denied`] also sends packets of this address to the full programs. One address in sixty shares its buckets
-/// with orphan IPs.
+/// Whether the gate of [`denied`] also sends packets of this address to the full programs. One
+/// address in sixty shares its buckets with orphan IPs.
 pub(crate) fn shares_bucket(ip: Ipv4Addr) -> bool {
     let mut gates = Gates::EMPTY;
     for stale in all() {

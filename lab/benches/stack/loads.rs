@@ -1,5 +1,5 @@
-//! The loads. One thread plays client and server, so that no scheduler and no waiting is in the figures: only the system calls
-//! and the way of the packets through the node.
+//! The loads. One thread plays client and server, so that no scheduler and no waiting is in the
+//! figures: only the system calls and the way of the packets through the node.
 
 use super::bed::{Bed, addresses};
 use crate::bpf::used;
@@ -85,11 +85,17 @@ fn some(done: io::Result<usize>) -> Option<usize> {
 fn datagrams(bed: &Bed) -> impl FnMut() -> f64 + use<> {
     const BURST: u16 = 32;
     let [vip, endpoint] = addresses(5002);
-    let server = bed.server().run(|| UdpSocket::bind(endpoint)).unwrap().unwrap();
+    let server = bed
+        .server()
+        .run(|| UdpSocket::bind(endpoint))
+        .unwrap()
+        .unwrap();
     let client = bed.client().run(|| UdpSocket::bind("0.0.0.0:0")).unwrap();
     let client = client.unwrap();
     client.connect(vip).unwrap();
-    server.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    server
+        .set_read_timeout(Some(Duration::from_secs(5)))
+        .unwrap();
     move || {
         (0..BURST).for_each(|_| assert_eq!(client.send(&[7; 18]).unwrap(), 18));
         (0..BURST).for_each(|_| assert_eq!(server.recv(&mut [0; 32]).unwrap(), 18));
@@ -117,7 +123,9 @@ fn connections(bed: &Bed) -> impl FnMut() -> f64 + use<> {
         // Sockets are made in the client's namespace, many at a time: it takes a thread of its own.
         if made.is_empty() {
             let socket = || Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-            made = client.run(|| (0..SOCKETS).map(|_| socket()).collect()).unwrap();
+            made = client
+                .run(|| (0..SOCKETS).map(|_| socket()).collect())
+                .unwrap();
         }
         let client = made.pop().unwrap();
         client.set_linger(Some(Duration::ZERO)).unwrap();
@@ -139,7 +147,11 @@ fn exchange(client: &TcpStream, server: &TcpStream) {
 fn connected(bed: &Bed, port: u16) -> (TcpStream, TcpStream) {
     let [vip, endpoint] = addresses(port);
     let listener: TcpListener = bed.server().listen(endpoint.into()).unwrap();
-    let client = bed.client().run(|| TcpStream::connect(vip)).unwrap().unwrap();
+    let client = bed
+        .client()
+        .run(|| TcpStream::connect(vip))
+        .unwrap()
+        .unwrap();
     let server = listener.accept().unwrap().0;
     for end in [&client, &server] {
         end.set_nodelay(true).unwrap();

@@ -1,7 +1,8 @@
-//! Traffic through a node with epguard, and with what people use instead, beside the same node without.
+//! Traffic through a node with epguard, and with what people use instead, beside the same node
+//! without.
 //!
-//! A client pod uses a Service whose endpoint is another pod of the node. kube-proxy's rules and conntrack are there in each
-//! setup. The stale IPs are not those of the measured traffic.
+//! A client pod uses a Service whose endpoint is another pod of the node. kube-proxy's rules and
+//! conntrack are there in each setup. The stale IPs are not those of the measured traffic.
 
 mod absorb;
 mod bed;
@@ -40,10 +41,22 @@ const SETUPS: [(&str, Setup); 7] = [
     (WITHOUT, Setup::Nothing),
     ("epguard, idle", Setup::Idle),
     ("epguard, idle, with ingress hooks", Setup::BothHooks),
-    ("epguard, observe, 2,000 stale IPs", Setup::Active(Mode::Observe)),
-    ("epguard, enforce, 2,000 stale IPs", Setup::Active(Mode::Enforce)),
-    ("nftables set in prerouting, same IPs", Setup::Filter(Filter::Nftables)),
-    ("ipset in prerouting, same IPs", Setup::Filter(Filter::Ipset)),
+    (
+        "epguard, observe, 2,000 stale IPs",
+        Setup::Active(Mode::Observe),
+    ),
+    (
+        "epguard, enforce, 2,000 stale IPs",
+        Setup::Active(Mode::Enforce),
+    ),
+    (
+        "nftables set in prerouting, same IPs",
+        Setup::Filter(Filter::Nftables),
+    ),
+    (
+        "ipset in prerouting, same IPs",
+        Setup::Filter(Filter::Ipset),
+    ),
 ];
 
 /// A table for each load, and those of [`absorb`].
@@ -58,7 +71,11 @@ pub(crate) fn tables(quick: bool) -> Vec<Table> {
     for ((name, setup), samples) in SETUPS.into_iter().zip(samples) {
         let limit = matches!(setup, Setup::Idle | Setup::Active(_)).then_some(0.99);
         for ((table, load), samples) in tables.iter_mut().zip(LOADS).zip(samples) {
-            table.rows.push(Row::new(name, load.unit, samples).beside(WITHOUT).at_least(limit));
+            table.rows.push(
+                Row::new(name, load.unit, samples)
+                    .beside(WITHOUT)
+                    .at_least(limit),
+            );
         }
     }
     tables.extend(absorb::tables(&mut stage, if quick { 3 } else { 25 }));
@@ -76,19 +93,29 @@ struct Stage {
 impl Stage {
     fn new() -> Self {
         let bed = Bed::new();
-        let epguard = Programs::load(bed.node(), |datapath| datapath.with_xdp(Xdp::Driver)).unwrap();
+        let epguard =
+            Programs::load(bed.node(), |datapath| datapath.with_xdp(Xdp::Driver)).unwrap();
         let stale = filters::denied();
-        Self { bed, epguard, stale, now: Setup::Nothing }
+        Self {
+            bed,
+            epguard,
+            stale,
+            now: Setup::Nothing,
+        }
     }
 
     /// Changes the node to this setup.
     fn set(&mut self, setup: Setup) {
         match self.now {
             Setup::Nothing => {}
-            Setup::Idle | Setup::BothHooks | Setup::Active(_) | Setup::Xdp => self.epguard.unhook().unwrap(),
+            Setup::Idle | Setup::BothHooks | Setup::Active(_) | Setup::Xdp => {
+                self.epguard.unhook().unwrap()
+            }
             Setup::Filter(filter) => filter.remove(&self.bed),
         }
-        self.epguard.datapath.want_ingress(setup == Setup::BothHooks);
+        self.epguard
+            .datapath
+            .want_ingress(setup == Setup::BothHooks);
         match setup {
             Setup::Nothing => {}
             Setup::Idle | Setup::BothHooks => self.hook(Mode::Enforce, &Tables::default()),
@@ -107,7 +134,8 @@ impl Stage {
     fn hook(&mut self, mode: Mode, tables: &Tables) {
         self.epguard.set_mode(mode).unwrap();
         self.epguard.writer.install(tables).unwrap();
-        // As the agent does: until then redirected flows of an earlier agent may go on, and each packet is judged.
+        // As the agent does: until then redirected flows of an earlier agent may go on, and each
+        // packet is judged.
         self.epguard.writer.sweep_flows().unwrap();
         self.epguard.hook().unwrap();
     }

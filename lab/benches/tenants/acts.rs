@@ -25,8 +25,7 @@ impl Tenant {
     pub(crate) fn wide_services(&mut self, count: usize) {
         let ports = (1..=4_000).map(|port| json!({"name": format!("p{port}"), "port": port}));
         let ips = (0..20_000).map(|number| ip(30, number));
-        let fields =
-            json!({"ports": ports.collect::<Vec<Value>>(), "externalIPs": ips.collect::<Vec<String>>()});
+        let fields = json!({"ports": ports.collect::<Vec<Value>>(), "externalIPs": ips.collect::<Vec<String>>()});
         for number in (0..count).chain(vec![0; CHANGES]) {
             self.service(number, &format!("wide-{number}"), fields.clone());
         }
@@ -38,14 +37,21 @@ impl Tenant {
         for number in 0..count {
             let addresses = |endpoint: usize| {
                 let first = 100_000 * number + 100 * endpoint;
-                joined(first..first + 100, |number| format!(r#""{}""#, ip(20, number)))
+                joined(first..first + 100, |number| {
+                    format!(r#""{}""#, ip(20, number))
+                })
             };
-            let endpoints =
-                joined(0..1_000, |endpoint| format!(r#"{{"addresses": [{}]}}"#, addresses(endpoint)));
-            let rest =
-                format!(r#""addressType": "IPv4", "endpoints": [{endpoints}], "ports": [{{"port": 80}}]"#);
-            let slice: Slice =
-                written(&format!("huge-{number}"), labels.as_deref().unwrap_or_default(), &rest);
+            let endpoints = joined(0..1_000, |endpoint| {
+                format!(r#"{{"addresses": [{}]}}"#, addresses(endpoint))
+            });
+            let rest = format!(
+                r#""addressType": "IPv4", "endpoints": [{endpoints}], "ports": [{{"port": 80}}]"#
+            );
+            let slice: Slice = written(
+                &format!("huge-{number}"),
+                labels.as_deref().unwrap_or_default(),
+                &rest,
+            );
             self.0.apply(Fact::Slice(Change::Applied(slice)));
         }
     }
@@ -54,7 +60,9 @@ impl Tenant {
     pub(crate) fn huge_selectors(&mut self, count: usize) {
         let (key, value) = ("k".repeat(250), "v".repeat(60));
         for number in 0..count {
-            let labels = joined(0..4_000, |label| format!(r#""{key}/{label}": "{value}-{number}""#));
+            let labels = joined(0..4_000, |label| {
+                format!(r#""{key}/{label}": "{value}-{number}""#)
+            });
             let rest = format!(
                 r#""spec": {{"clusterIP": "{}", "selector": {{{labels}}}, "ports": [{{"port": 80}}]}}"#,
                 ip(50, number)
@@ -67,9 +75,12 @@ impl Tenant {
     /// A Service shows other external IPs all the time.
     pub(crate) fn external_ips_that_change(&mut self) {
         for change in 0..PATCHES {
-            let ips = (0..256).map(|number| ip(30, 256 * change + number)).collect::<Vec<String>>();
+            let ips = (0..256)
+                .map(|number| ip(30, 256 * change + number))
+                .collect::<Vec<String>>();
             let service = service(0, "web", json!({"externalIPs": ips}));
-            self.0.apply_after(PAUSE, Fact::Service(Change::Applied(service)));
+            self.0
+                .apply_after(PAUSE, Fact::Service(Change::Applied(service)));
         }
     }
 
@@ -87,8 +98,15 @@ impl Tenant {
         self.service(0, "web", json!({}));
         let pod = self.pod(0);
         self.shows(pod);
-        (0..slices)
-            .for_each(|number| self.slice(number, "web", 0..1, ports * number..ports * (number + 1), None));
+        (0..slices).for_each(|number| {
+            self.slice(
+                number,
+                "web",
+                0..1,
+                ports * number..ports * (number + 1),
+                None,
+            )
+        });
         self.dies(0);
         self.0.rests();
         (0..slices).for_each(|number| self.deletes(number, "web"));
@@ -96,11 +114,17 @@ impl Tenant {
         (0..CHANGES).for_each(|change| self.labels(&pod, change));
     }
 
-    /// So many slices list pods at so many addresses each, 1,024 in a slice; the pods die, and a slice changes.
+    /// So many slices list pods at so many addresses each, 1,024 in a slice; the pods die, and a
+    /// slice changes.
     pub(crate) fn dead_at_many_ips(&mut self, slices: usize, of_pod: usize) {
         let listing = |number: usize, first: usize| {
             let addresses = 1_024 * number + first..1_024 * (number + 1);
-            slice(number, "web", addresses.map(|address| (ip(60, address), address / of_pod)), 0..1)
+            slice(
+                number,
+                "web",
+                addresses.map(|address| (ip(60, address), address / of_pod)),
+                0..1,
+            )
         };
         self.service(0, "web", json!({}));
         let pods = 1_024 * slices / of_pod;
@@ -124,10 +148,12 @@ impl Tenant {
         }
     }
 
-    /// So many Services, each with a port of its own, share as many external IPs, and one changes its port.
+    /// So many Services, each with a port of its own, share as many external IPs, and one changes
+    /// its port.
     pub(crate) fn services_at_each_address(&mut self, count: usize) {
         let ips: Vec<String> = (0..count).map(|number| ip(30, number)).collect();
-        let fields = |port: usize| json!({"ports": [{"name": "p1", "port": port}], "externalIPs": ips});
+        let fields =
+            |port: usize| json!({"ports": [{"name": "p1", "port": port}], "externalIPs": ips});
         self.stale_services(count, &json!({}));
         for number in 0..count {
             self.service(number, &format!("stale-{number}"), fields(1_000 + number));
@@ -136,11 +162,17 @@ impl Tenant {
         (0..CHANGES).for_each(|change| self.service(0, "stale-0", fields(5_000 + change)));
     }
 
-    /// A pod waits for its IP beside 200 others, and 1,000 stale Services whose selectors have 250 labels, as it has; the others lack one.
+    /// A pod waits for its IP beside 200 others, and 1,000 stale Services whose selectors have 250
+    /// labels, as it has; the others lack one.
     pub(crate) fn waiting_pods(&mut self) {
         let labels = |last: &str| -> Value {
             (0..250)
-                .map(|label| (format!("label-{label}"), json!(if label == 249 { last } else { "x" })))
+                .map(|label| {
+                    (
+                        format!("label-{label}"),
+                        json!(if label == 249 { last } else { "x" }),
+                    )
+                })
                 .collect()
         };
         let (own, other) = (labels("own"), labels("other"));
@@ -161,10 +193,12 @@ impl Tenant {
         (0..dead).for_each(|number| self.dies(number));
         (0..starting).for_each(|number| self.shows(waits(number, &json!({"app": "other"}))));
         self.0.rests();
-        (0..CHANGES).for_each(|change| self.service(0, "web", json!({"externalIPs": [ip(40, change)]})));
+        (0..CHANGES)
+            .for_each(|change| self.service(0, "web", json!({"externalIPs": [ip(40, change)]})));
     }
 
-    /// The slices of so many Services with 4,096 endpoints each are deleted, and these become old at once.
+    /// The slices of so many Services with 4,096 endpoints each are deleted, and these become old
+    /// at once.
     pub(crate) fn forgotten_endpoints(&mut self, services: usize) {
         for number in 0..services {
             let name = format!("web-{number}");
@@ -187,7 +221,8 @@ impl Tenant {
         }
     }
 
-    /// So many slices with so many ports each list a dead pod of this node, where another one changes, and then the dead one.
+    /// So many slices with so many ports each list a dead pod of this node, where another one
+    /// changes, and then the dead one.
     pub(crate) fn listed_orphan_ip(&mut self, slices: usize, ports: usize) {
         let own = |tenant: &Self, number: usize| {
             let ips = [[10, 0, 0, 200 + u8::try_from(number).unwrap()].into()];
@@ -215,7 +250,10 @@ impl Tenant {
         self.0.rests();
         (0..CHANGES).for_each(|change| self.labels(&changes, change));
         (0..CHANGES).for_each(|change| self.labels(&ended, change));
-        (0..2).for_each(|_| self.0.apply_after(Duration::from_secs(1), Fact::LocalAddresses(Vec::new())));
+        (0..2).for_each(|_| {
+            self.0
+                .apply_after(Duration::from_secs(1), Fact::LocalAddresses(Vec::new()))
+        });
     }
 
     /// A pod that a Service with so many slices of 4,000 endpoints lists changes its labels.
@@ -231,7 +269,8 @@ impl Tenant {
         self.fat_slices(slices);
         self.0.rests();
         (0..slices).for_each(|number| self.deletes(number, "web"));
-        (0..2 * CHANGES).for_each(|number| self.slice(number, "new", number..number + 1, 0..1, None));
+        (0..2 * CHANGES)
+            .for_each(|number| self.slice(number, "new", number..number + 1, 0..1, None));
     }
 
     /// A Service whose VIPs are too many is patched, beside 1,500 stale Services.
@@ -249,7 +288,10 @@ impl Tenant {
 
     /// Each lists the same pod.
     pub(crate) fn crowd(&mut self) {
-        let pod = Pod { labels: [("app", "one")].into_iter().collect(), ..self.pod(0) };
+        let pod = Pod {
+            labels: [("app", "one")].into_iter().collect(),
+            ..self.pod(0)
+        };
         self.shows(pod.clone());
         for number in 0..1_500 {
             let name = format!("crowd-{number}");
@@ -259,7 +301,10 @@ impl Tenant {
         for change in 0..CHANGES {
             let labels = [("app", if change % 2 == 0 { "web" } else { "one" })];
             let labels = labels.into_iter().collect();
-            self.shows(Pod { labels, ..pod.clone() });
+            self.shows(Pod {
+                labels,
+                ..pod.clone()
+            });
         }
         self.shows(dead(pod));
     }
@@ -284,7 +329,11 @@ impl Tenant {
         for change in 0..CHANGES {
             let number = usize::from(name != "web");
             let selector = json!({"app": format!("patched-{change}")});
-            self.service(number, name, json!({"externalIPs": [ip(40, number)], "selector": selector}));
+            self.service(
+                number,
+                name,
+                json!({"externalIPs": [ip(40, number)], "selector": selector}),
+            );
         }
     }
 }

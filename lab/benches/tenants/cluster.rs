@@ -16,7 +16,12 @@ use std::time::Duration;
 const PART: usize = 512;
 const OWNERS: usize = 2_048;
 
-const SIZE: Size = Size { name: "", pods: BIG + 10_000, services: 2_001, nodes: 5_000 };
+const SIZE: Size = Size {
+    name: "",
+    pods: BIG + 10_000,
+    services: 2_001,
+    nodes: 5_000,
+};
 
 #[derive(Clone)]
 pub(crate) struct Cluster {
@@ -40,7 +45,11 @@ pub(crate) struct Cost {
 impl Cluster {
     /// An agent to which all lists were applied.
     pub(crate) fn synced() -> Self {
-        let settings = Settings { node: size::node_name(0), ipam: Ipam::Auto, ranges: Ranges::default() };
+        let settings = Settings {
+            node: size::node_name(0),
+            ipam: Ipam::Auto,
+            ranges: Ranges::default(),
+        };
         let objects = Rc::new(Objects::new(SIZE));
         let mut cluster = Self {
             state: State::new(settings),
@@ -68,7 +77,10 @@ impl Cluster {
         }
         let ends = cluster.other.ends();
         cluster.take_in(ends);
-        assert!(cluster.other.is_denied(cluster.state.tables()), "the other namespace has a denial");
+        assert!(
+            cluster.other.is_denied(cluster.state.tables()),
+            "the other namespace has a denial"
+        );
         cluster.rests();
         cluster
     }
@@ -95,10 +107,14 @@ impl Cluster {
         let fact = self.other.flips();
         self.begin(fact);
         while self.other.is_denied(self.state.tables()) == self.other.is_held() {
-            assert!(self.state.has_backlog(), "the fact about the other namespace has no effect");
+            assert!(
+                self.state.has_backlog(),
+                "the fact about the other namespace has no effect"
+            );
             self.step();
         }
-        self.waits.push(worked().saturating_sub(received).as_secs_f64() * 1e3);
+        self.waits
+            .push(worked().saturating_sub(received).as_secs_f64() * 1e3);
         while self.state.has_backlog() {
             self.step();
         }
@@ -111,7 +127,10 @@ impl Cluster {
 
     /// What the facts cost since the last call.
     pub(crate) fn cost(&mut self) -> Cost {
-        Cost { longest: take(&mut self.longest).as_secs_f64() * 1e3, waits: take(&mut self.waits) }
+        Cost {
+            longest: take(&mut self.longest).as_secs_f64() * 1e3,
+            waits: take(&mut self.waits),
+        }
     }
 
     /// How many denials the tenant has.
@@ -127,7 +146,8 @@ impl Cluster {
         }
     }
 
-    /// Begins to apply a fact. A list is applied to its end: further facts of the API wait for that.
+    /// Begins to apply a fact. A list is applied to its end: further facts of the API wait for
+    /// that.
     fn begin(&mut self, fact: Fact) {
         self.turn(|state, now| state.begin_fact(now, fact));
         while self.state.is_half_applied() {
@@ -160,7 +180,9 @@ impl Cluster {
 
 /// How long this thread has worked: what else the machine does takes none of that.
 fn worked() -> Duration {
-    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap().into()
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
+        .unwrap()
+        .into()
 }
 
 fn list<O: Object>(objects: impl Iterator<Item = Value>) -> Change<O> {

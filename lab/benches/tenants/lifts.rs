@@ -1,4 +1,5 @@
-//! From the receipt of a fact that ends the denial of one Service to the kernel's map, while another namespace writes.
+//! From the receipt of a fact that ends the denial of one Service to the kernel's map, while
+//! another namespace writes.
 
 #[path = "../../tests/agent/real_loop/mod.rs"]
 mod real_loop;
@@ -27,20 +28,26 @@ const LIMIT: f64 = 20.0;
 
 /// A row for each neighbour.
 pub(crate) fn table() -> Table {
-    let mut table = Table::new("The end of a denial while another namespace writes 20 times a second");
+    let mut table =
+        Table::new("The end of a denial while another namespace writes 20 times a second");
     for neighbour in all(false) {
         let name = neighbour.name;
         let samples = waits(neighbour);
         let slow = percentile(&samples, 99).unwrap();
         table.rows.push(Row::new(name, "ms", samples));
-        table.rows.push(Row::new(format!("{name}, 99 %"), "ms", [slow]).at_most(LIMIT));
+        table
+            .rows
+            .push(Row::new(format!("{name}, 99 %"), "ms", [slow]).at_most(LIMIT));
     }
     table
 }
 
 /// Milliseconds from each lift to the map.
 fn waits(neighbour: Neighbour) -> Vec<f64> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let mut real_loop = RealLoop::synced().await;
         for fact in neighbour.objects {
@@ -74,8 +81,8 @@ fn write(real_loop: &RealLoop, writes: Vec<Fact>) -> Repeated {
     })
 }
 
-/// Ends the denial and lets it be proven anew, each once the map has what was before. Reads the map itself, since a turn goes on
-/// after its write.
+/// Ends the denial and lets it be proven anew, each once the map has what was before. Reads the map
+/// itself, since a turn goes on after its write.
 fn lift(watches: &Sender<Message>, judged: &Judged) -> Vec<f64> {
     let mut samples = Vec::new();
     for number in 10..10 + LIFTS {
@@ -95,6 +102,7 @@ fn lift(watches: &Sender<Message>, judged: &Judged) -> Vec<f64> {
 
 /// Waits until the map has the Service's VIP, or lacks it.
 fn until_judged(judged: &Judged, wanted: bool) {
-    let missing = || Ok((judged.has(&victim::vip()) != wanted).then(|| "no write of the map".to_owned()));
+    let missing =
+        || Ok((judged.has(&victim::vip()) != wanted).then(|| "no write of the map".to_owned()));
     wait::until(Duration::from_micros(50), missing).unwrap();
 }

@@ -33,8 +33,18 @@ impl Other {
             reserved: 0,
         };
         let name = (running.name.0.clone(), "next".into());
-        let next = Pod { uid: Uid::parse("next").unwrap(), name, deleting: true, ..running };
-        Self { ended, next, is_shown: false, vip }
+        let next = Pod {
+            uid: Uid::parse("next").unwrap(),
+            name,
+            deleting: true,
+            ..running
+        };
+        Self {
+            ended,
+            next,
+            is_shown: false,
+            vip,
+        }
     }
 
     /// The IP of the pod that has ended.
@@ -51,7 +61,11 @@ impl Other {
     pub(crate) fn flips(&mut self) -> Fact {
         self.is_shown = !self.is_shown;
         let next = self.next.clone();
-        Fact::Pod(if self.is_shown { Change::Applied(next) } else { Change::Deleted(next) })
+        Fact::Pod(if self.is_shown {
+            Change::Applied(next)
+        } else {
+            Change::Deleted(next)
+        })
     }
 
     /// True while the next pod has the IP: no packet may be denied there.
@@ -61,8 +75,15 @@ impl Other {
 
     /// True if packets to the Service that arrive at the pod's IP are denied.
     pub(crate) fn is_denied(&self, tables: &Tables) -> bool {
-        let first = DenialKey { addr: self.ip(), ..DenialKey::default() };
-        let is_denied = tables.denied.from(first).next().is_some_and(|(key, _)| key.addr == first.addr);
+        let first = DenialKey {
+            addr: self.ip(),
+            ..DenialKey::default()
+        };
+        let is_denied = tables
+            .denied
+            .from(first)
+            .next()
+            .is_some_and(|(key, _)| key.addr == first.addr);
         is_denied && tables.services.contains_key(&self.vip)
     }
 }

@@ -14,7 +14,8 @@ pub(crate) const CHANGES: usize = 20;
 pub(crate) struct Tenant(pub(crate) Cluster);
 
 impl Tenant {
-    /// Writes a Service, with these fields of its `spec` beside a ClusterIP, port 80 and the selector `app=web`.
+    /// Writes a Service, with these fields of its `spec` beside a ClusterIP, port 80 and the
+    /// selector `app=web`.
     pub(crate) fn service(&mut self, number: usize, name: &str, fields: Value) {
         let service = service(number, name, fields);
         self.0.apply(Fact::Service(Change::Applied(service)));
@@ -30,7 +31,12 @@ impl Tenant {
         at: Option<&str>,
     ) {
         let address = |pod: usize| at.map_or_else(|| ip(60, pod), str::to_owned);
-        self.lists(slice(number, service, pods.map(|pod| (address(pod), pod)), ports));
+        self.lists(slice(
+            number,
+            service,
+            pods.map(|pod| (address(pod), pod)),
+            ports,
+        ));
     }
 
     pub(crate) fn lists(&mut self, slice: Slice) {
@@ -56,7 +62,10 @@ impl Tenant {
     /// Such a pod changes its labels, and nothing else.
     pub(crate) fn labels(&mut self, pod: &Pod, change: usize) {
         let labels = [("change", change.to_string())].into_iter().collect();
-        self.shows(Pod { labels, ..pod.clone() });
+        self.shows(Pod {
+            labels,
+            ..pod.clone()
+        });
     }
 
     /// A pod that slices list by its number, at the address that they give to it.
@@ -86,7 +95,13 @@ impl Tenant {
     pub(crate) fn fat_slices(&mut self, count: usize) {
         self.service(0, "web", json!({}));
         for number in 0..count {
-            self.slice(number, "web", 1_000 * number..1_000 * (number + 1), 0..4, None);
+            self.slice(
+                number,
+                "web",
+                1_000 * number..1_000 * (number + 1),
+                0..4,
+                None,
+            );
         }
     }
 }
@@ -135,10 +150,12 @@ pub(crate) fn slice(
     }))
 }
 
-/// An object of which the rest is text: a tree of JSON values would take longer to build than to read.
+/// An object of which the rest is text: a tree of JSON values would take longer to build than to
+/// read.
 pub(crate) fn written<O: Object>(name: &str, labels: &str, rest: &str) -> O {
-    let metadata =
-        format!(r#"{{"namespace": "tenant", "name": "{name}", "uid": "{name}", "labels": {{{labels}}}}}"#);
+    let metadata = format!(
+        r#"{{"namespace": "tenant", "name": "{name}", "uid": "{name}", "labels": {{{labels}}}}}"#
+    );
     O::parse(format!(r#"{{"metadata": {metadata}, {rest}}}"#).as_bytes()).unwrap()
 }
 
@@ -152,7 +169,12 @@ pub(crate) fn name(name: &str) -> Name {
 }
 
 pub(crate) fn ip(first: usize, number: usize) -> String {
-    format!("{first}.{}.{}.{}", number / 65_536, number / 256 % 256, number % 256)
+    format!(
+        "{first}.{}.{}.{}",
+        number / 65_536,
+        number / 256 % 256,
+        number % 256
+    )
 }
 
 pub(crate) fn uid(kind: usize, number: usize) -> String {

@@ -1,4 +1,5 @@
-//! The fields of a packet that Cilium keeps flags in, used with the same accesses: `lib/overloadable_skb.h` and `lib/proxy.h`.
+//! The fields of a packet that Cilium keeps flags in, used with the same accesses:
+//! `lib/overloadable_skb.h` and `lib/proxy.h`.
 
 use aya_ebpf::bindings::__sk_buff;
 use aya_ebpf::helpers::generated::bpf_get_prandom_u32;
@@ -7,7 +8,8 @@ use core::ptr::{read_volatile, write_volatile};
 use core::sync::atomic::{Ordering, compiler_fence};
 use epguard_common::ANSWER;
 
-/// `TC_INDEX_F_FROM_INGRESS_PROXY`, called `..._SKIP_INGRESS_PROXY` up to 1.16, of `lib/common.h`: bit 0.
+/// `TC_INDEX_F_FROM_INGRESS_PROXY`, called `..._SKIP_INGRESS_PROXY` up to 1.16, of `lib/common.h`:
+/// bit 0.
 const FROM_INGRESS_PROXY: u32 = 1;
 /// `MARK_MAGIC_HOST_MASK` of `lib/common.h`.
 const MARK_MAGIC_MASK: u32 = 0x0f00;
@@ -31,14 +33,16 @@ impl Fields {
         unsafe { (*self.0).tc_index }
     }
 
-    /// Whether a proxy sent the packet: model `tc_index_from_ingress_proxy()` of `lib/proxy.h`. The local variable there
-    /// is `volatile`, so the value is stored on the stack before its bit is tested.
+    /// Whether a proxy sent the packet: model `tc_index_from_ingress_proxy()` of `lib/proxy.h`. The
+    /// local variable there is `volatile`, so the value is stored on the stack before its bit is
+    /// tested.
     #[inline(always)]
     pub fn is_from_ingress_proxy(&self) -> bool {
         on_the_stack(self.tc_index()) & FROM_INGRESS_PROXY != 0
     }
 
-    /// Sets the flag for packets that a proxy has marked: model `inherit_identity_from_host()` of `lib/identity.h`.
+    /// Sets the flag for packets that a proxy has marked: model `inherit_identity_from_host()` of
+    /// `lib/identity.h`.
     #[inline(always)]
     pub fn inherit_proxy_from_mark(&self) {
         // SAFETY: as in `tc_index`; TC programs may write it.
@@ -47,12 +51,13 @@ impl Fields {
                 (*self.0).tc_index |= FROM_INGRESS_PROXY;
             }
         }
-        // Cilium's programs call helpers here: the field is written in its branch, and read again afterwards.
+        // Cilium's programs call helpers here: the field is written in its branch, and read again
+        // afterwards.
         compiler_fence(Ordering::SeqCst);
     }
 
-    /// Clears `cb` and, "mainly for tcx", `tc_classid`: model `bpf_clear_meta()` of `lib/overloadable_skb.h`. Each write is
-    /// volatile, as with `WRITE_ONCE`.
+    /// Clears `cb` and, "mainly for tcx", `tc_classid`: model `bpf_clear_meta()` of
+    /// `lib/overloadable_skb.h`. Each write is volatile, as with `WRITE_ONCE`.
     #[inline(always)]
     pub fn clear_meta(&self) {
         // SAFETY: as in `inherit_proxy_from_mark`.
@@ -66,8 +71,9 @@ impl Fields {
         }
     }
 
-    /// Writes numbers that change from packet to packet into `tc_index`, `mark`, `priority`, `tc_classid` and `cb`. Some values of
-    /// `tc_index` are special: none, all bits, and the one of epguard's own answers. kube-proxy's bits of the mark stay.
+    /// Writes numbers that change from packet to packet into `tc_index`, `mark`, `priority`,
+    /// `tc_classid` and `cb`. Some values of `tc_index` are special: none, all bits, and the one of
+    /// epguard's own answers. kube-proxy's bits of the mark stay.
     #[inline(always)]
     pub fn scramble(&self) {
         const KUBE_PROXY: u32 = 0xc000;

@@ -9,7 +9,8 @@ const ETH_P_IPV6: u16 = 0x86dd;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// Source and destination endpoint. Words are copied without a call: Cilium's programs have no subprograms.
+/// Source and destination endpoint. Words are copied without a call: Cilium's programs have no
+/// subprograms.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Flow {
@@ -84,7 +85,12 @@ fn ipv6(ctx: &TcContext) -> Option<Flow> {
 
 #[inline(always)]
 fn address(ctx: &TcContext, at: usize) -> Option<[u32; 4]> {
-    Some([ctx.load(at).ok()?, ctx.load(at + 4).ok()?, ctx.load(at + 8).ok()?, ctx.load(at + 12).ok()?])
+    Some([
+        ctx.load(at).ok()?,
+        ctx.load(at + 4).ok()?,
+        ctx.load(at + 8).ok()?,
+        ctx.load(at + 12).ok()?,
+    ])
 }
 
 #[inline(always)]

@@ -1,16 +1,27 @@
-//! Programs that a CNI could have beside epguard. Some use packet fields as Cilium's programs do, and their verdicts depend on
-//! these fields: a story fails if epguard changes these verdicts. One writes all fields, and two compare them before and behind
-//! epguard's programs.
+//! Programs that a CNI could have beside epguard. Some use packet fields as Cilium's programs do,
+//! and their verdicts depend on these fields: a story fails if epguard changes these verdicts. One
+//! writes all fields, and two compare them before and behind epguard's programs.
 //!
-//! The models are functions of Cilium 1.18 to 1.20, in `bpf/` of its repository: `bpf_lxc.c` (as of commit 00025c984637),
-//! `lib/local_delivery.h` (02446a8c30b3), `lib/overloadable_skb.h`, `lib/proxy.h`, `lib/identity.h`, `lib/common.h`.
+//! The models are functions of Cilium 1.18 to 1.20, in `bpf/` of its repository: `bpf_lxc.c` (as of
+//! commit 00025c984637), `lib/local_delivery.h` (02446a8c30b3), `lib/overloadable_skb.h`,
+//! `lib/proxy.h`, `lib/identity.h`, `lib/common.h`.
 //!
-//! `socket_lb` and `packet_lb` are a load balancer, at sockets and per packet. `tunnel` demands the key of a tunnel's packets.
+//! `socket_lb` and `packet_lb` are a load balancer, at sockets and per packet. `tunnel` demands the
+//! key of a tunnel's packets.
 #![no_std]
 #![no_main]
-#![allow(missing_docs, reason = "the program macros generate functions without a docstring")]
-#![allow(clippy::inline_always, reason = "one function to the verifier, as Cilium's programs are")]
-#![allow(clippy::needless_pass_by_value, reason = "the program macros hand the context over")]
+#![allow(
+    missing_docs,
+    reason = "the program macros generate functions without a docstring"
+)]
+#![allow(
+    clippy::inline_always,
+    reason = "one function to the verifier, as Cilium's programs are"
+)]
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "the program macros hand the context over"
+)]
 #![allow(
     clippy::cast_possible_truncation,
     reason = "kernel fields and helpers' results are wider than what they hold"
@@ -33,16 +44,19 @@ use flags::Fields;
 use maps::Event;
 use packet_lb::connections::{EGRESS, INGRESS, is_reply, track};
 
-/// Policy before the pod's interface: model `cil_to_container()` and `ipv4_policy()` of `bpf_lxc.c`, with endpoint routes. Clears
-/// the metadata first and accepts last. A reply skips the policy, and a packet that it allows is tracked. TC egress of pod
-/// interfaces.
+/// Policy before the pod's interface: model `cil_to_container()` and `ipv4_policy()` of
+/// `bpf_lxc.c`, with endpoint routes. Clears the metadata first and accepts last. A reply skips the
+/// policy, and a packet that it allows is tracked. TC egress of pod interfaces.
 #[classifier]
 pub fn to_container(ctx: TcContext) -> i32 {
     let fields = Fields::of(&ctx);
     fields.clear_meta();
     fields.inherit_proxy_from_mark();
     let packet = packet_lb::parse(&ctx);
-    if packet.as_ref().is_some_and(|packet| is_reply(packet, INGRESS)) {
+    if packet
+        .as_ref()
+        .is_some_and(|packet| is_reply(packet, INGRESS))
+    {
         maps::count(Event::Reply);
         return TC_ACT_OK;
     }
@@ -54,10 +68,10 @@ pub fn to_container(ctx: TcContext) -> i32 {
     action
 }
 
-/// Program at a pod's exit: model `cil_from_container()` of `bpf_lxc.c`, which clears the metadata first and accepts last. It tracks
-/// each packet, also one that another program has put there in the pod's name.
-/// `TC_ACT_OK` has the kernel write `tc_classid` into `tc_index`, for TCX programs and for filters of clsact.
-/// TC ingress of pod interfaces.
+/// Program at a pod's exit: model `cil_from_container()` of `bpf_lxc.c`, which clears the metadata
+/// first and accepts last. It tracks each packet, also one that another program has put there in
+/// the pod's name. `TC_ACT_OK` has the kernel write `tc_classid` into `tc_index`, for TCX programs
+/// and for filters of clsact. TC ingress of pod interfaces.
 #[classifier]
 pub fn from_container(ctx: TcContext) -> i32 {
     Fields::of(&ctx).clear_meta();
@@ -67,9 +81,10 @@ pub fn from_container(ctx: TcContext) -> i32 {
     TC_ACT_OK
 }
 
-/// Program at a pod's exit with BPF host routing: model `local_delivery()` and `redirect_ep()` of `lib/local_delivery.h`. Policy is
-/// judged at the source, then `bpf_redirect_peer` puts the packet into the destination's namespace, past the egress hooks
-/// of its interface. TC ingress of pod interfaces, Linux 5.10.
+/// Program at a pod's exit with BPF host routing: model `local_delivery()` and `redirect_ep()` of
+/// `lib/local_delivery.h`. Policy is judged at the source, then `bpf_redirect_peer` puts the packet
+/// into the destination's namespace, past the egress hooks of its interface. TC ingress of pod
+/// interfaces, Linux 5.10.
 #[classifier]
 pub fn from_container_routed(ctx: TcContext) -> i32 {
     let fields = Fields::of(&ctx);
@@ -85,8 +100,8 @@ pub fn from_container_routed(ctx: TcContext) -> i32 {
     }
 }
 
-/// Writes a new value into every field that programs may write, and goes on. No model: other programs may use these fields for
-/// anything. Any hook.
+/// Writes a new value into every field that programs may write, and goes on. No model: other
+/// programs may use these fields for anything. Any hook.
 #[classifier]
 pub fn scramble(ctx: TcContext) -> i32 {
     Fields::of(&ctx).scramble();
@@ -101,7 +116,8 @@ pub fn before(ctx: TcContext) -> i32 {
     TC_ACT_UNSPEC
 }
 
-/// Compares the packet with what [`before`] has noted: no other packet passes this CPU's hooks in between.
+/// Compares the packet with what [`before`] has noted: no other packet passes this CPU's hooks in
+/// between.
 #[classifier]
 pub fn after(ctx: TcContext) -> i32 {
     snapshot::compare(&ctx);
@@ -111,9 +127,15 @@ pub fn after(ctx: TcContext) -> i32 {
 /// Counts the verdict. `TC_ACT_OK` ends the chain, as Cilium's programs do.
 #[inline(always)]
 fn finish(verdict: Option<Event>) -> i32 {
-    let Some(verdict) = verdict else { return TC_ACT_OK };
+    let Some(verdict) = verdict else {
+        return TC_ACT_OK;
+    };
     maps::count(verdict);
-    if verdict as u32 == Event::Forbidden as u32 { TC_ACT_SHOT } else { TC_ACT_OK }
+    if verdict as u32 == Event::Forbidden as u32 {
+        TC_ACT_SHOT
+    } else {
+        TC_ACT_OK
+    }
 }
 
 /// Some helpers need a GPL-compatible licence.

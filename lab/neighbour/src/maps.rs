@@ -63,7 +63,8 @@ pub fn peer(flow: &Flow) -> Option<u32> {
 /// This CPU's place for a packet.
 #[inline(always)]
 pub fn noted() -> Option<&'static mut Snapshot> {
-    // SAFETY: this CPU's own element; no other program uses it until this one ends. Every bit pattern is a Snapshot.
+    // SAFETY: this CPU's own element; no other program uses it until this one ends. Every bit
+    // pattern is a Snapshot.
     NOTED.get_ptr_mut(0).map(|noted| unsafe { &mut *noted })
 }
 

@@ -3,8 +3,8 @@
 use crate::flow::Flow;
 use crate::maps::{self, Event};
 
-/// The verdict on a packet, model `ipv4_policy()` of `bpf_lxc.c`: packets of the proxy skip the policy. None for packets without
-/// ports.
+/// The verdict on a packet, model `ipv4_policy()` of `bpf_lxc.c`: packets of the proxy skip the
+/// policy. None for packets without ports.
 #[inline(always)]
 pub fn judge(flow: Option<&Flow>, skip: bool) -> Option<Event> {
     let flow = flow?;

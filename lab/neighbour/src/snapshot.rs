@@ -1,4 +1,5 @@
-//! A packet before and behind epguard's program at a hook: each field that a TC program can read, and its octets.
+//! A packet before and behind epguard's program at a hook: each field that a TC program can read,
+//! and its octets.
 
 use crate::maps::{self, Event};
 use aya_ebpf::programs::TcContext;
@@ -49,7 +50,10 @@ fn fields(ctx: &TcContext) -> [u32; FIELDS] {
     // SAFETY: fields of the program's own context, in Linux from 5.18.
     unsafe {
         let read = |field: *const u32| read_volatile(field);
-        let times = [read_volatile(&raw const (*skb).tstamp), read_volatile(&raw const (*skb).hwtstamp)];
+        let times = [
+            read_volatile(&raw const (*skb).tstamp),
+            read_volatile(&raw const (*skb).hwtstamp),
+        ];
         [
             read(&raw const (*skb).len),
             read(&raw const (*skb).pkt_type),
@@ -85,7 +89,11 @@ fn fields(ctx: &TcContext) -> [u32; FIELDS] {
 #[inline(always)]
 fn octets(ctx: &TcContext) -> u32 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let length = if ctx.len() < COMPARED { ctx.len() } else { COMPARED } as usize;
+    let length = if ctx.len() < COMPARED {
+        ctx.len()
+    } else {
+        COMPARED
+    } as usize;
     let mut at = 0;
     while at + CHUNK <= length {
         for word in ctx.load::<[u64; CHUNK / 8]>(at).unwrap_or_default() {
@@ -95,7 +103,10 @@ fn octets(ctx: &TcContext) -> u32 {
     }
     let mut rest = 0;
     while at + rest * 4 + 4 <= length && rest < CHUNK / 4 {
-        hash = add(hash, ctx.load::<u32>(at + rest * 4).unwrap_or_default().into());
+        hash = add(
+            hash,
+            ctx.load::<u32>(at + rest * 4).unwrap_or_default().into(),
+        );
         rest += 1;
     }
     let mut last = at + rest * 4;

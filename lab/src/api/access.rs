@@ -35,8 +35,8 @@ struct Rule {
 }
 
 impl Access {
-    /// Grants the rules of a `ClusterRole`, or of a `Role` in its namespace, beside those of earlier calls. After the first
-    /// call everything else but discovery is refused.
+    /// Grants the rules of a `ClusterRole`, or of a `Role` in its namespace, beside those of
+    /// earlier calls. After the first call everything else but discovery is refused.
     pub fn bind(&self, role: &Value) -> Result<()> {
         let rules: Vec<Rule> =
             serde_json::from_value(role["rules"].clone()).context("not the rules of a role")?;
@@ -48,7 +48,10 @@ impl Access {
             }
             other => bail!("{other:?} is no kind of role: ClusterRole or Role"),
         };
-        let granted = rules.into_iter().map(|rule| Rule { namespace: namespace.clone(), ..rule });
+        let granted = rules.into_iter().map(|rule| Rule {
+            namespace: namespace.clone(),
+            ..rule
+        });
         self.state().granted.get_or_insert_default().extend(granted);
         Ok(())
     }
@@ -61,7 +64,9 @@ impl Access {
     /// 403 unless the request is allowed.
     pub(super) fn check(&self, verb: &str, route: &Route) -> Result<(), ApiError> {
         let mut state = self.state();
-        let Some(granted) = &state.granted else { return Ok(()) };
+        let Some(granted) = &state.granted else {
+            return Ok(());
+        };
         if granted.iter().any(|rule| rule.allows(verb, route)) {
             return Ok(());
         }
@@ -90,7 +95,10 @@ impl Rule {
             && among(&self.resources, &route.resource())
             && among(&self.verbs, verb)
             && (self.resource_names.is_empty()
-                || route.name.as_ref().is_some_and(|name| self.resource_names.contains(name)))
+                || route
+                    .name
+                    .as_ref()
+                    .is_some_and(|name| self.resource_names.contains(name)))
     }
 }
 
@@ -132,8 +140,9 @@ mod tests {
             assert_eq!(allows(request), allowed, "{request}");
         }
         assert_eq!(access.refused()[..2], ["watch /pods", "list /secrets"]);
-        let unknown =
-            json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "nonResourceURLs": ["/a"]});
-        access.bind(&json!({"kind": "ClusterRole", "rules": [unknown]})).unwrap_err();
+        let unknown = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "nonResourceURLs": ["/a"]});
+        access
+            .bind(&json!({"kind": "ClusterRole", "rules": [unknown]}))
+            .unwrap_err();
     }
 }

@@ -1,4 +1,5 @@
-//! The requests a server received, and the octets of its answers, so that tests and benchmarks can count API load.
+//! The requests a server received, and the octets of its answers, so that tests and benchmarks can
+//! count API load.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +8,8 @@ use std::time::Instant;
 /// One request, logged when it arrives.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// As Kubernetes calls it: get, list, watch, create, update, patch, delete, deletecollection; or the HTTP method.
+    /// As Kubernetes calls it: get, list, watch, create, update, patch, delete, deletecollection;
+    /// or the HTTP method.
     pub verb: String,
     /// The resource's name in URLs, such as `pods`; empty for discovery.
     pub resource: &'static str,
@@ -41,7 +43,10 @@ impl Audit {
 
     /// How many requests so far had this verb and, somewhere in their path, this text.
     pub fn count(&self, verb: &str, path: &str) -> usize {
-        self.logged().iter().filter(|request| request.verb == verb && request.path.contains(path)).count()
+        self.logged()
+            .iter()
+            .filter(|request| request.verb == verb && request.path.contains(path))
+            .count()
     }
 
     /// Starts over. Streams that are open now are not counted any more.

@@ -21,7 +21,11 @@ impl ApiError {
 
     /// 404: no path of this server.
     pub fn unknown_path() -> Self {
-        Self::new(404, "NotFound", "the server could not find the requested resource")
+        Self::new(
+            404,
+            "NotFound",
+            "the server could not find the requested resource",
+        )
     }
 
     /// 410: the resourceVersion or continue token is older than the kept history.
@@ -36,12 +40,20 @@ impl ApiError {
 
     /// 504: a list or watch asked for a resourceVersion of the future.
     pub fn too_large(asked: u64, current: u64) -> Self {
-        Self::new(504, "Timeout", format!("Too large resource version: {asked}, current: {current}"))
+        Self::new(
+            504,
+            "Timeout",
+            format!("Too large resource version: {asked}, current: {current}"),
+        )
     }
 
     /// Any code.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into() }
+        Self {
+            code,
+            reason,
+            message: message.into(),
+        }
     }
 
     /// The `Status` object clients get.

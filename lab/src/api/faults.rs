@@ -12,30 +12,37 @@ use super::object::Object;
 
 /// Faults and timing of one server. The default is a healthy server.
 #[derive(Clone, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "independent switches, set by name")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent switches, set by name"
+)]
 pub struct Faults {
     /// Killed: open connections break, new ones are reset.
     pub outage: bool,
-    /// Stopped: connections stay open, and no request is answered and no event sent, until this is false again.
+    /// Stopped: connections stay open, and no request is answered and no event sent, until this is
+    /// false again.
     pub hang: bool,
-    /// Open streams of these kinds send nothing, neither events nor bookmarks; everything else is answered.
+    /// Open streams of these kinds send nothing, neither events nor bookmarks; everything else is
+    /// answered.
     pub mute: BTreeSet<Kind>,
-    /// The resourceVersion rises with changes of objects alone. Else it does so by the second, as leases of nodes and controllers
-    /// change in a real cluster.
+    /// The resourceVersion rises with changes of objects alone. Else it does so by the second, as
+    /// leases of nodes and controllers change in a real cluster.
     pub quiet: bool,
-    /// Lists show the state of this resourceVersion, and streams send nothing, as behind a caching proxy that is cut off.
+    /// Lists show the state of this resourceVersion, and streams send nothing, as behind a caching
+    /// proxy that is cut off.
     pub cached: Option<u64>,
     /// Kinds answered with 403.
     pub forbidden: BTreeSet<Kind>,
     /// Time added to each request.
     pub delay: Duration,
-    /// Time between bookmarks of a stream that asks for them, which gets another one 2 s before it times out; none: a minute.
-    /// With [`Duration::MAX`] it gets none, but the one after initial events.
+    /// Time between bookmarks of a stream that asks for them, which gets another one 2 s before it
+    /// times out; none: a minute. With [`Duration::MAX`] it gets none, but the one after initial
+    /// events.
     pub bookmark_period: Option<Duration>,
     /// Lists come in pages alone, as from servers before Kubernetes 1.32.
     pub pages_only: bool,
-    /// What the next lists of pods show, and how many of them. The watches and later lists are true, with the same
-    /// resourceVersions.
+    /// What the next lists of pods show, and how many of them. The watches and later lists are
+    /// true, with the same resourceVersions.
     pub poisoned: Option<(Lie, Arc<AtomicU32>)>,
     /// Counts connection resets.
     pub(super) resets: u64,
@@ -44,9 +51,14 @@ pub struct Faults {
 impl Faults {
     /// Falsifies the objects of a list of pods if a poisoned list is due.
     pub(super) fn poison(&self, kind: Kind, objects: &mut [Arc<Object>]) {
-        let Some((lie, lists)) = self.poisoned.as_ref().filter(|_| kind == Kind::Pod) else { return };
+        let Some((lie, lists)) = self.poisoned.as_ref().filter(|_| kind == Kind::Pod) else {
+            return;
+        };
         let one_less = |left: u32| left.checked_sub(1);
-        if lists.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_err() {
+        if lists
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
+            .is_err()
+        {
             return;
         }
         for object in objects {
@@ -69,7 +81,8 @@ pub enum Lie {
     Dead,
 }
 
-/// Gives a running pod the status of a dead one: phase Failed, all containers ended, and the network gone.
+/// Gives a running pod the status of a dead one: phase Failed, all containers ended, and the
+/// network gone.
 pub fn set_dead_status(pod: &mut Value) {
     let status = &mut pod["status"];
     status["phase"] = "Failed".into();
@@ -79,7 +92,11 @@ pub fn set_dead_status(pod: &mut Value) {
             condition["status"] = "False".into();
         }
     }
-    for container in status["containerStatuses"].as_array_mut().into_iter().flatten() {
+    for container in status["containerStatuses"]
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+    {
         let since = container["state"]["running"]["startedAt"].clone();
         container["ready"] = false.into();
         container["started"] = false.into();

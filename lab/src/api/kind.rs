@@ -10,10 +10,20 @@ use strum::{IntoStaticStr, VariantArray};
 use super::ApiError;
 use crate::object::non_empty;
 
-/// A resource kind served by the embedded API server: those that the agent reads or writes, and those of its manifests
-/// (`kubectl rollout undo` reads the revisions of a `DaemonSet`).
+/// A resource kind served by the embedded API server: those that the agent reads or writes, and
+/// those of its manifests (`kubectl rollout undo` reads the revisions of a `DaemonSet`).
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, IntoStaticStr, VariantArray,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Deserialize,
+    IntoStaticStr,
+    VariantArray,
 )]
 #[strum(serialize_all = "lowercase", suffix = "s")]
 #[allow(missing_docs, reason = "they are Kubernetes' own names")]
@@ -57,12 +67,17 @@ impl Kind {
 
     /// False for kinds whose objects belong to no namespace.
     pub fn namespaced(self) -> bool {
-        !matches!(self, Kind::Node | Kind::Namespace | Kind::ClusterRole | Kind::ClusterRoleBinding)
+        !matches!(
+            self,
+            Kind::Node | Kind::Namespace | Kind::ClusterRole | Kind::ClusterRoleBinding
+        )
     }
 
     /// The error for an object without a name.
     pub(super) fn unnamed(self) -> ApiError {
-        ApiError::invalid(format!("{self}: metadata.name: Required value: name or generateName is required"))
+        ApiError::invalid(format!(
+            "{self}: metadata.name: Required value: name or generateName is required"
+        ))
     }
 
     pub(super) fn by_plural(group: &str, plural: &str) -> Option<Self> {
@@ -71,7 +86,10 @@ impl Kind {
             ("", _) | ("events.k8s.io", "events") => "v1",
             _ => &format!("{group}/v1"),
         };
-        Self::ALL.iter().copied().find(|kind| kind.api_version() == version && kind.plural() == plural)
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|kind| kind.api_version() == version && kind.plural() == plural)
     }
 }
 
@@ -87,7 +105,10 @@ impl FromStr for Kind {
 
     /// Reads a `kind` ("Pod") or a plural ("pods").
     fn from_str(text: &str) -> Result<Self, ApiError> {
-        let found = Self::ALL.iter().copied().find(|kind| kind.to_string() == text || kind.plural() == text);
+        let found = Self::ALL
+            .iter()
+            .copied()
+            .find(|kind| kind.to_string() == text || kind.plural() == text);
         found.ok_or_else(|| {
             let message = format!("kind {text:?} is not served here; known: {:?}", Self::ALL);
             ApiError::bad_request(message)
@@ -107,11 +128,20 @@ pub struct ObjectRef {
 }
 
 impl ObjectRef {
-    /// Names an object; the namespace is dropped for cluster-scoped kinds, and `default` where it is empty for others.
+    /// Names an object; the namespace is dropped for cluster-scoped kinds, and `default` where it
+    /// is empty for others.
     pub fn new(kind: Kind, namespace: &str, name: &str) -> Self {
-        let namespace = if namespace.is_empty() { "default" } else { namespace };
+        let namespace = if namespace.is_empty() {
+            "default"
+        } else {
+            namespace
+        };
         let namespace = if kind.namespaced() { namespace } else { "" };
-        Self { kind, namespace: namespace.into(), name: name.into() }
+        Self {
+            kind,
+            namespace: namespace.into(),
+            name: name.into(),
+        }
     }
 
     /// Names a Pod.
@@ -121,11 +151,17 @@ impl ObjectRef {
 
     /// Reads kind, namespace and name of an object.
     pub fn of(object: &Value) -> Result<Self, ApiError> {
-        let kind: Kind =
-            object["kind"].as_str().ok_or_else(|| ApiError::bad_request("object has no kind"))?.parse()?;
+        let kind: Kind = object["kind"]
+            .as_str()
+            .ok_or_else(|| ApiError::bad_request("object has no kind"))?
+            .parse()?;
         let meta = &object["metadata"];
         let name = non_empty(&meta["name"]).ok_or_else(|| kind.unnamed())?;
-        Ok(Self::new(kind, meta["namespace"].as_str().unwrap_or_default(), name))
+        Ok(Self::new(
+            kind,
+            meta["namespace"].as_str().unwrap_or_default(),
+            name,
+        ))
     }
 
     /// The error for an object that does not exist.
@@ -135,8 +171,14 @@ impl ObjectRef {
 
     /// The key objects are stored and ordered by, as in etcd.
     pub(super) fn key(&self) -> String {
-        let Self { namespace, name, .. } = self;
-        if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") }
+        let Self {
+            namespace, name, ..
+        } = self;
+        if namespace.is_empty() {
+            name.clone()
+        } else {
+            format!("{namespace}/{name}")
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! An embedded Kubernetes API server: the real protocol over TLS, objects untyped and in memory.
 //!
-//! `store/` holds objects and their history, `protocol/` turns requests into store calls, `server/` owns sockets, TLS,
-//! faults and the audit log. Scenarios write to the [`Store`]; the agent and kubectl come through TLS.
+//! `store/` holds objects and their history, `protocol/` turns requests into store calls, `server/`
+//! owns sockets, TLS, faults and the audit log. Scenarios write to the [`Store`]; the agent and
+//! kubectl come through TLS.
 
 mod access;
 mod audit;

@@ -1,12 +1,14 @@
-//! A stored object: its JSON as clients get it, and what namespace, label and field selectors of lists and watches compare. Of label
-//! selectors there are `key=value`, `key!=value` and `key in (a,b)`.
+//! A stored object: its JSON as clients get it, and what namespace, label and field selectors of
+//! lists and watches compare. Of label selectors there are `key=value`, `key!=value` and
+//! `key in (a,b)`.
 
 use hyper::body::Bytes;
 use serde_json::Value;
 
 use super::{ApiError, Kind};
 
-/// One version of an object. Only its JSON is kept: a tree of values takes ten times as much memory.
+/// One version of an object. Only its JSON is kept: a tree of values takes ten times as much
+/// memory.
 #[derive(Debug)]
 pub(crate) struct Object {
     /// All clients and events share these octets.
@@ -19,12 +21,18 @@ pub(crate) struct Object {
 impl Object {
     /// Encodes an object.
     pub(crate) fn new(kind: Kind, object: &Value) -> Self {
-        let labels = object["metadata"]["labels"].as_object().into_iter().flatten();
-        let labels = labels.filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into())));
+        let labels = object["metadata"]["labels"]
+            .as_object()
+            .into_iter()
+            .flatten();
+        let labels =
+            labels.filter_map(|(key, value)| Some((key.as_str().into(), value.as_str()?.into())));
         Self {
             json: encode(object),
             labels: labels.collect(),
-            fields: selectable(kind).map(|path| (path, field(object, path))).collect(),
+            fields: selectable(kind)
+                .map(|path| (path, field(object, path)))
+                .collect(),
         }
     }
 
@@ -52,7 +60,10 @@ pub(crate) fn selectable(kind: Kind) -> impl Iterator<Item = &'static str> {
         _ => "",
     };
     let namespace = kind.namespaced().then_some("metadata.namespace");
-    ["metadata.name"].into_iter().chain(namespace).chain(own.split_ascii_whitespace())
+    ["metadata.name"]
+        .into_iter()
+        .chain(namespace)
+        .chain(own.split_ascii_whitespace())
 }
 
 /// A field as text, empty if it is missing. Events are stored as their writer spelled them.
@@ -87,24 +98,35 @@ impl Selector {
     /// Reads selectors in the form of a query; an empty one selects everything.
     pub(crate) fn parse(kind: Kind, labels: &str, fields: &str) -> Result<Self, ApiError> {
         let (labels, fields) = (requirements(labels)?, requirements(fields)?);
-        let unknown = fields.iter().find(|field| selectable(kind).all(|path| path != field.key));
+        let unknown = fields
+            .iter()
+            .find(|field| selectable(kind).all(|path| path != field.key));
         match unknown {
-            Some(field) => Err(ApiError::bad_request(format!("field label not supported: {}", field.key))),
+            Some(field) => Err(ApiError::bad_request(format!(
+                "field label not supported: {}",
+                field.key
+            ))),
             None => Ok(Self { labels, fields }),
         }
     }
 
     /// True if `object` is selected. A missing field counts as empty, a missing label as absent.
     pub(crate) fn matches(&self, object: &Object) -> bool {
-        self.labels.iter().all(|label| label.accepts(&object.labels))
-            && self.fields.iter().all(|field| field.accepts(&object.fields))
+        self.labels
+            .iter()
+            .all(|label| label.accepts(&object.labels))
+            && self
+                .fields
+                .iter()
+                .all(|field| field.accepts(&object.fields))
     }
 }
 
 impl Requirement {
     fn accepts<K: AsRef<str>>(&self, pairs: &[(K, Box<str>)]) -> bool {
         let value = pairs.iter().find(|(key, _)| key.as_ref() == self.key);
-        value.is_some_and(|(_, value)| self.values.iter().any(|one| **one == **value)) != self.unequal
+        value.is_some_and(|(_, value)| self.values.iter().any(|one| **one == **value))
+            != self.unequal
     }
 }
 
@@ -121,16 +143,26 @@ fn requirements(text: &str) -> Result<Vec<Requirement>, ApiError> {
     });
     let terms = terms.map(str::trim).filter(|term| !term.is_empty());
     let wrong = |term| ApiError::bad_request(format!("unable to parse the requirement {term:?}"));
-    terms.map(|term| requirement(term).ok_or_else(|| wrong(term))).collect()
+    terms
+        .map(|term| requirement(term).ok_or_else(|| wrong(term)))
+        .collect()
 }
 
 fn requirement(term: &str) -> Option<Requirement> {
-    let set = term.strip_suffix(')').and_then(|term| term.split_once(" in ("));
+    let set = term
+        .strip_suffix(')')
+        .and_then(|term| term.split_once(" in ("));
     let (key, values) = set.or_else(|| term.split_once('='))?;
-    let (key, unequal) = key.strip_suffix('!').map_or((key, false), |key| (key, true));
+    let (key, unequal) = key
+        .strip_suffix('!')
+        .map_or((key, false), |key| (key, true));
     let is_known = !key.is_empty() && !key.contains(['(', ' ']) && !values.starts_with('=');
     let values = values.split(',').map(|value| value.trim().to_owned());
-    is_known.then(|| Requirement { key: key.to_owned(), values: values.collect(), unequal })
+    is_known.then(|| Requirement {
+        key: key.to_owned(),
+        values: values.collect(),
+        unequal,
+    })
 }
 
 #[cfg(test)]
@@ -145,7 +177,10 @@ mod tests {
             "spec": {"nodeName": "n1"}, "status": {"phase": "Running"},
         });
         let object = Object::new(Kind::Pod, &pod);
-        assert_eq!((object.value(), &object.json), (pod.clone(), &Bytes::from(pod.to_string())));
+        assert_eq!(
+            (object.value(), &object.json),
+            (pod.clone(), &Bytes::from(pod.to_string()))
+        );
         for (labels, fields, expected) in [
             ("", "", Ok(true)),
             ("app=web", "", Ok(true)),
@@ -170,20 +205,29 @@ mod tests {
             ("", "=x", Err(400)),
         ] {
             let selector = Selector::parse(Kind::Pod, labels, fields);
-            let selected = selector.map(|selector| selector.matches(&object)).map_err(|error| error.code);
+            let selected = selector
+                .map(|selector| selector.matches(&object))
+                .map_err(|error| error.code);
             assert_eq!(selected, expected, "{labels:?} {fields:?}");
         }
     }
 
     #[test]
     fn an_event_of_either_group_is_selected_by_the_fields_of_the_older_one() {
-        let selector =
-            Selector::parse(Kind::Event, "", "involvedObject.name=web,reportingComponent=e").unwrap();
+        let selector = Selector::parse(
+            Kind::Event,
+            "",
+            "involvedObject.name=web,reportingComponent=e",
+        )
+        .unwrap();
         for event in [
             json!({"involvedObject": {"name": "web"}, "reportingComponent": "e"}),
             json!({"regarding": {"name": "web"}, "reportingController": "e"}),
         ] {
-            assert!(selector.matches(&Object::new(Kind::Event, &event)), "{event}");
+            assert!(
+                selector.matches(&Object::new(Kind::Event, &event)),
+                "{event}"
+            );
         }
     }
 }

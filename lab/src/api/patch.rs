@@ -1,4 +1,5 @@
-//! The patch formats of the API: RFC 7386, and strategic merge, which is kubectl's. Nobody here sends RFC 6902.
+//! The patch formats of the API: RFC 7386, and strategic merge, which is kubectl's. Nobody here
+//! sends RFC 6902.
 
 use serde_json::{Value, json};
 
@@ -19,8 +20,8 @@ pub(crate) fn apply(content_type: &str, object: &Value, patch: &Value) -> Result
     Ok(patched)
 }
 
-/// The key that identifies elements of a list in strategic merge, for the lists of the agent's manifests; none: the list is one
-/// value.
+/// The key that identifies elements of a list in strategic merge, for the lists of the agent's
+/// manifests; none: the list is one value.
 fn merge_key(parent: &str, field: &str) -> Option<&'static str> {
     match (parent, field) {
         (_, "containers" | "volumes" | "env") => Some("name"),
@@ -31,8 +32,8 @@ fn merge_key(parent: &str, field: &str) -> Option<&'static str> {
     }
 }
 
-/// Strategic merge into the value of a field. Of the directives only `$patch` is obeyed: kubectl's `$setElementOrder`
-/// changes no value.
+/// Strategic merge into the value of a field. Of the directives only `$patch` is obeyed: kubectl's
+/// `$setElementOrder` changes no value.
 fn merge(target: &mut Value, patch: &Value, field: &str) {
     let Some(fields) = patch.as_object() else {
         *target = patch.clone();
@@ -41,7 +42,12 @@ fn merge(target: &mut Value, patch: &Value, field: &str) {
     if !target.is_object() || fields.contains_key("$patch") {
         *target = json!({});
     }
-    let Some(target) = target.as_object_mut().filter(|_| patch["$patch"] != "delete") else { return };
+    let Some(target) = target
+        .as_object_mut()
+        .filter(|_| patch["$patch"] != "delete")
+    else {
+        return;
+    };
     for (key, value) in fields.iter().filter(|(key, _)| !key.starts_with('$')) {
         if value.is_null() {
             target.remove(key);
@@ -59,9 +65,13 @@ fn merge_list(list: &mut Value, elements: &[Value], merge_key: &str, field: &str
     if !list.is_array() {
         *list = json!([]);
     }
-    let Some(list) = list.as_array_mut() else { return };
+    let Some(list) = list.as_array_mut() else {
+        return;
+    };
     for element in elements {
-        let known = list.iter().position(|old| old.get(merge_key) == element.get(merge_key));
+        let known = list
+            .iter()
+            .position(|old| old.get(merge_key) == element.get(merge_key));
         match (element["$patch"] == "delete", known) {
             (true, None) => {}
             (true, Some(index)) => _ = list.remove(index),
@@ -89,25 +99,51 @@ mod tests {
             "containers": [{"name": "a", "image": "2"}, {"name": "b", "$patch": "delete"}, {"name": "c"}],
             "tolerations": [2],
         });
-        let merged = json!({"containers": [{"name": "a", "image": "2"}, {"name": "c"}], "tolerations": [2]});
+        let merged =
+            json!({"containers": [{"name": "a", "image": "2"}, {"name": "c"}], "tolerations": [2]});
         // A rollback of kubectl.
         let template = json!({"template": {"x": 1, "y": 2}, "z": 3});
         let rollback = json!({"template": {"$patch": "replace", "x": 4}});
         let invalid = json!({"containers": "none", "env": [1, null, "x"]});
-        let into_invalid = json!({"containers": [null, 1, {"name": null}], "env": [{"name": []}, 7]});
+        let into_invalid =
+            json!({"containers": [null, 1, {"name": null}], "env": [{"name": []}, 7]});
         let all = json!({"containers": [1, {}], "env": [7, null, "x", {"name": []}]});
         for (format, object, patch, expected) in [
-            ("merge", plain(), json!({"x": null, "y": 2}), Ok(json!({"args": ["a"], "y": 2}))),
-            ("merge", plain(), json!({"args": {"a": null, "b": {}}}), Ok(json!({"args": {"b": {}}, "x": 1}))),
+            (
+                "merge",
+                plain(),
+                json!({"x": null, "y": 2}),
+                Ok(json!({"args": ["a"], "y": 2})),
+            ),
+            (
+                "merge",
+                plain(),
+                json!({"args": {"a": null, "b": {}}}),
+                Ok(json!({"args": {"b": {}}, "x": 1})),
+            ),
             ("merge", plain(), json!([1]), Ok(json!([1]))),
-            ("strategic-merge", plain(), json!({"x": 2}), Ok(json!({"args": ["a"], "x": 2}))),
+            (
+                "strategic-merge",
+                plain(),
+                json!({"x": 2}),
+                Ok(json!({"args": ["a"], "x": 2})),
+            ),
             ("strategic-merge", containers, change, Ok(merged)),
-            ("strategic-merge", template, rollback, Ok(json!({"template": {"x": 4}, "z": 3}))),
+            (
+                "strategic-merge",
+                template,
+                rollback,
+                Ok(json!({"template": {"x": 4}, "z": 3})),
+            ),
             ("strategic-merge", invalid, into_invalid, Ok(all)),
             ("unknown", plain(), json!({}), Err(415)),
         ] {
             let patched = apply(&format!("application/{format}-patch+json"), &object, &patch);
-            assert_eq!(patched.map_err(|error| error.code), expected, "{format} {patch}");
+            assert_eq!(
+                patched.map_err(|error| error.code),
+                expected,
+                "{format} {patch}"
+            );
         }
     }
 }

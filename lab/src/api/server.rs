@@ -43,13 +43,19 @@ pub struct ApiServer {
 impl ApiServer {
     /// Serves `store` on a bound listener, in the network namespace that it was bound in.
     ///
-    /// Errors: called outside of a tokio runtime, the listener has no address, or no certificate could be made.
+    /// Errors: called outside of a tokio runtime, the listener has no address, or no certificate
+    /// could be made.
     pub fn start(listener: std::net::TcpListener, store: Store) -> Result<Self> {
         Handle::try_current().context("API server: start it inside a tokio runtime")?;
-        let address = listener.local_addr().context("API server: listener has no address")?;
-        listener.set_nonblocking(true).context("API server: cannot make the listener non-blocking")?;
+        let address = listener
+            .local_addr()
+            .context("API server: listener has no address")?;
+        listener
+            .set_nonblocking(true)
+            .context("API server: cannot make the listener non-blocking")?;
         let listener = TcpListener::from_std(listener).context("API server: cannot listen")?;
-        let (certificate, tls) = certify(address.ip()).context("API server: cannot make a certificate")?;
+        let (certificate, tls) =
+            certify(address.ip()).context("API server: cannot make a certificate")?;
         let faults = watch::Sender::new(Faults::default());
         let api = Arc::new(Api {
             store: store.clone(),
@@ -62,7 +68,12 @@ impl ApiServer {
         });
         tokio::spawn(accept(listener, tls, Arc::clone(&api), faults.subscribe()));
         tokio::spawn(renew_leases(store, faults.subscribe()));
-        Ok(Self { address, certificate, faults, api })
+        Ok(Self {
+            address,
+            certificate,
+            faults,
+            api,
+        })
     }
 
     /// A kubeconfig for the listener's address, CA and token inline.
@@ -101,7 +112,12 @@ async fn renew_leases(store: Store, faults: watch::Receiver<Faults>) {
     }
 }
 
-async fn accept(listener: TcpListener, tls: TlsAcceptor, api: Arc<Api>, mut faults: watch::Receiver<Faults>) {
+async fn accept(
+    listener: TcpListener,
+    tls: TlsAcceptor,
+    api: Arc<Api>,
+    mut faults: watch::Receiver<Faults>,
+) {
     let mut connections = JoinSet::new();
     loop {
         if faults.wait_for(|f| !f.hang).await.is_err() {
@@ -124,8 +140,14 @@ async fn accept(listener: TcpListener, tls: TlsAcceptor, api: Arc<Api>, mut faul
     }
 }
 
-/// Serves one connection. Under `hang` it is not polled: the server reads and writes nothing, like a stopped process.
-async fn serve(stream: TcpStream, tls: TlsAcceptor, api: Arc<Api>, mut faults: watch::Receiver<Faults>) {
+/// Serves one connection. Under `hang` it is not polled: the server reads and writes nothing, like
+/// a stopped process.
+async fn serve(
+    stream: TcpStream,
+    tls: TlsAcceptor,
+    api: Arc<Api>,
+    mut faults: watch::Receiver<Faults>,
+) {
     let resets = faults.borrow().resets;
     let connection = async {
         let Ok(stream) = tls.accept(stream).await else {
@@ -136,7 +158,9 @@ async fn serve(stream: TcpStream, tls: TlsAcceptor, api: Arc<Api>, mut faults: w
             async move { Ok::<_, std::convert::Infallible>(api.handle(request).await) }
         });
         let builder = auto::Builder::new(TokioExecutor::new());
-        _ = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).await;
+        _ = builder
+            .serve_connection_with_upgrades(TokioIo::new(stream), service)
+            .await;
     };
     tokio::pin!(connection);
     loop {
@@ -158,7 +182,8 @@ async fn serve(stream: TcpStream, tls: TlsAcceptor, api: Arc<Api>, mut faults: w
     }
 }
 
-/// Makes a certificate (PEM) for `ip` and the name that pods use, which is its own authority, and what serves TLS with it.
+/// Makes a certificate (PEM) for `ip` and the name that pods use, which is its own authority, and
+/// what serves TLS with it.
 fn certify(ip: IpAddr) -> Result<(String, TlsAcceptor)> {
     let names = ["kubernetes.default.svc".to_owned(), ip.to_string()];
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(names)?;

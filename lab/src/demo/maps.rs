@@ -15,9 +15,18 @@ use crate::scenario::stage::Stage;
 /// The maps, and the use of each.
 const MAPS: [(&str, &str); 4] = [
     ("OWNERS", "which pod has an IP, by the API"),
-    ("SUSPECTS", "IPs that a dead pod left behind: the only ones that cost more than a look"),
-    ("SERVICES", "the addresses of the Services that may still lead to such an IP"),
-    ("DENIED", "which endpoint of which Service is denied, and the proof"),
+    (
+        "SUSPECTS",
+        "IPs that a dead pod left behind: the only ones that cost more than a look",
+    ),
+    (
+        "SERVICES",
+        "the addresses of the Services that may still lead to such an IP",
+    ),
+    (
+        "DENIED",
+        "which endpoint of which Service is denied, and the proof",
+    ),
 ];
 
 /// Prints the four maps.
@@ -111,7 +120,10 @@ mod tests {
     #[test]
     fn long_values_are_wrapped_in_their_column() {
         let word = "x".repeat(50);
-        assert_eq!(wrapped("  key  ", &format!("{word} {word}")), format!("  key  {word}\n       {word}"));
+        assert_eq!(
+            wrapped("  key  ", &format!("{word} {word}")),
+            format!("  key  {word}\n       {word}")
+        );
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! The demo: kubernetes #109414, before and after, for a reader who knows Kubernetes and not epguard.
+//! The demo: kubernetes #109414, before and after, for a reader who knows Kubernetes and not
+//! epguard.
 //!
-//! The story is a scenario, `scenarios/demo.yaml`. `presenter` shows it while it is played: `tables` what the API holds and what
-//! the callers saw, `maps` what the kernel holds; `screen` prints.
+//! The story is a scenario, `scenarios/demo.yaml`. `presenter` shows it while it is played:
+//! `tables` what the API holds and what the callers saw, `maps` what the kernel holds; `screen`
+//! prints.
 
 mod maps;
 mod presenter;
@@ -25,7 +27,8 @@ pub fn run(_: &Args) -> Result<ExitCode> {
     let story = scenario::parse(STORY, "demo.yaml")?;
     let mut presenter = presenter::OnScreen::new(&story);
     let variant = Variant::all(&story.runs).remove(0);
-    if let Err(failure) = scenario::tell(&mut presenter, &story, variant, &scenario::How::default()) {
+    if let Err(failure) = scenario::tell(&mut presenter, &story, variant, &scenario::How::default())
+    {
         return Err(failure.error).context(failure.evidence);
     }
     presenter.end(&story).map(|()| ExitCode::SUCCESS)
@@ -48,17 +51,22 @@ mod tests {
         let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("traces");
         let recording = Recording::read(&traces.join("d-job-ip-reuse")).unwrap();
         let at = |kind, name: &str, until: u128| {
-            let versions = recording
-                .objects(kind)
-                .filter(|(at, object)| at.as_millis() <= until && object["metadata"]["name"] == name);
+            let versions = recording.objects(kind).filter(|(at, object)| {
+                at.as_millis() <= until && object["metadata"]["name"] == name
+            });
             versions.last().unwrap().1.clone()
         };
         let [a, b] = ["ok-h8tsd", "n3"].map(|name| at(Kind::Pod, name, 9000));
-        assert_eq!((&a["status"]["phase"], &b["status"]["phase"]), (&"Succeeded".into(), &"Running".into()));
+        assert_eq!(
+            (&a["status"]["phase"], &b["status"]["phase"]),
+            (&"Succeeded".into(), &"Running".into())
+        );
         assert_eq!(a["status"]["podIP"], b["status"]["podIP"]);
         let slice = at(Kind::EndpointSlice, "sp-w79hg", 9000);
         let endpoints = slice["endpoints"].as_array().unwrap();
-        let of_a = endpoints.iter().find(|of| of["targetRef"]["uid"] == a["metadata"]["uid"]);
+        let of_a = endpoints
+            .iter()
+            .find(|of| of["targetRef"]["uid"] == a["metadata"]["uid"]);
         let conditions = &of_a.unwrap()["conditions"];
         let flags = ["ready", "serving", "terminating"].map(|flag| conditions[flag] == true);
         assert_eq!(flags, Condition::Published.flags());
@@ -68,14 +76,20 @@ mod tests {
     fn the_pod_of_the_rerun_is_another_one_and_alone_in_the_slice() {
         let story = story();
         let (a, again) = (&story.pods["A"], &story.pods["A-again"]);
-        assert_eq!((&a.labels, again.answers.as_deref()), (&again.labels, Some("A")));
+        assert_eq!(
+            (&a.labels, again.answers.as_deref()),
+            (&again.labels, Some("A"))
+        );
         assert_ne!((&a.is, &a.ip), (&again.is, &again.ip));
         let mut slices = story.steps.iter().filter_map(|step| match &step.value {
             Step::Slices(slices) => slices.get("domain-a/report"),
             _ => None,
         });
         let last = slices.next_back().unwrap();
-        assert_eq!(last.iter().collect::<Vec<_>>(), [(&"A-again".to_owned(), &Condition::Ready)]);
+        assert_eq!(
+            last.iter().collect::<Vec<_>>(),
+            [(&"A-again".to_owned(), &Condition::Ready)]
+        );
     }
 
     #[test]

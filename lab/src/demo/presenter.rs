@@ -32,13 +32,22 @@ impl OnScreen {
         let screen = Screen::new();
         screen.heading(&format!("epguard: {}", story.title));
         let (claims, broken) = (0, Vec::new());
-        Self { screen, claims, broken }
+        Self {
+            screen,
+            claims,
+            broken,
+        }
     }
 
     /// Shows that all claims held; an error if one did not.
     pub(super) fn end(self, story: &Scenario) -> Result<()> {
         let Self { claims, broken, .. } = &self;
-        ensure!(broken.is_empty(), "{} of {claims} claims did not hold: {}", broken.len(), broken.join("; "));
+        ensure!(
+            broken.is_empty(),
+            "{} of {claims} claims did not hold: {}",
+            broken.len(),
+            broken.join("; ")
+        );
         self.screen.heading(&format!("All {claims} claims held"));
         self.screen.pause();
         self.screen.say(&story.must);
@@ -86,8 +95,14 @@ impl Presenter for OnScreen {
                 group.means
             ));
             let [outcome, reason] = [&kind.outcome, &kind.reason];
-            self.screen.say(&format!("    {outcome} {reason} service={} opened={openings}", kind.service));
-            self.screen.say(&format!("    meant={} hit={} endpoint={}", kind.meant, kind.hit, kind.endpoint));
+            self.screen.say(&format!(
+                "    {outcome} {reason} service={} opened={openings}",
+                kind.service
+            ));
+            self.screen.say(&format!(
+                "    meant={} hit={} endpoint={}",
+                kind.meant, kind.hit, kind.endpoint
+            ));
             self.screen.pause();
         }
     }
@@ -105,7 +120,8 @@ impl Presenter for OnScreen {
 const NAMESPACE: &str = "epguard";
 const NODE: &str = "node-a";
 
-/// What `kubectl epguard` prints beside the story's API server, which runs its commands beside the story's agent. A failure is text, too: the claims of the story judge epguard.
+/// What `kubectl epguard` prints beside the story's API server, which runs its commands beside the
+/// story's agent. A failure is text, too: the claims of the story judge epguard.
 ///
 /// Errors: the agent's pod cannot be shown, or there is no epguard.
 fn fleet_output(stage: &Stage, words: &str) -> Result<String> {
@@ -113,7 +129,9 @@ fn fleet_output(stage: &Stage, words: &str) -> Result<String> {
     cluster.store.ensure_namespace(NAMESPACE)?;
     // The other node of the lab runs no agent, and needs none.
     let unlabelled = json!({"metadata": {"labels": {"kubernetes.io/os": null}}});
-    cluster.store.patch(&ObjectRef::new(Kind::Node, "", "node-b"), &unlabelled)?;
+    cluster
+        .store
+        .patch(&ObjectRef::new(Kind::Node, "", "node-b"), &unlabelled)?;
     cluster.store.apply(json!({
         "kind": "Pod", "apiVersion": "v1",
         "metadata": {"name": "epguard-x7k2p", "namespace": NAMESPACE, "labels": {"app.kubernetes.io/name": "epguard"}},
@@ -124,14 +142,22 @@ fn fleet_output(stage: &Stage, words: &str) -> Result<String> {
     let (program, run_dir) = (epguard.clone(), stage.workdir.path.clone());
     cluster.api.api.execs.answer(move |exec| {
         let mut command = Command::new(&program);
-        command.args(&exec.command[1..]).arg("--run-dir").arg(&run_dir);
+        command
+            .args(&exec.command[1..])
+            .arg("--run-dir")
+            .arg(&run_dir);
         Run::Process(command)
     });
     let kubeconfig = stage.workdir.path.join("operator.kubeconfig");
     fs::write(&kubeconfig, cluster.api.kubeconfig()).context("cannot write a kubeconfig")?;
     let mut command = cluster.topology.node(NODE)?.netns.command(epguard);
-    command.arg0("kubectl-epguard").env("KUBECONFIG", kubeconfig);
-    let output = command.args(words.split(' ')).output().context("cannot run kubectl-epguard")?;
+    command
+        .arg0("kubectl-epguard")
+        .env("KUBECONFIG", kubeconfig);
+    let output = command
+        .args(words.split(' '))
+        .output()
+        .context("cannot run kubectl-epguard")?;
     let text = [output.stdout, output.stderr].concat();
     Ok(String::from_utf8_lossy(&text).trim_end().to_owned())
 }

@@ -34,7 +34,8 @@ impl Screen {
     pub fn new() -> Self {
         Self {
             colours: is_coloured(),
-            live: stdout().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb"),
+            live: stdout().is_terminal()
+                && std::env::var_os("TERM").is_some_and(|term| term != "dumb"),
             drawn: 0,
         }
     }
@@ -44,7 +45,10 @@ impl Screen {
         self.line("");
         self.line(&self.paint(
             BOLD,
-            &format!("━━ {text} {}", "━".repeat(WIDTH.saturating_sub(text.chars().count() + 4))),
+            &format!(
+                "━━ {text} {}",
+                "━".repeat(WIDTH.saturating_sub(text.chars().count() + 4))
+            ),
         ));
     }
 
@@ -65,14 +69,19 @@ impl Screen {
 
     /// Lines for readers who want details.
     pub fn detail(&self, text: &str) {
-        text.lines().for_each(|line| self.line(&self.paint(DIM, line)));
+        text.lines()
+            .for_each(|line| self.line(&self.paint(DIM, line)));
     }
 
     /// A table whose `titles` stand out.
     pub fn table(&self, table: &Table, titles: &[&str]) {
         for line in table.lines() {
             let is_title = titles.iter().any(|title| line.contains(title));
-            self.line(&if is_title { self.paint(BOLD, &line) } else { line });
+            self.line(&if is_title {
+                self.paint(BOLD, &line)
+            } else {
+                line
+            });
         }
     }
 
@@ -81,16 +90,24 @@ impl Screen {
         self.line(&format!("  $ {}", self.paint(COMMAND, text)));
     }
 
-    /// The answers so far, drawn over what was drawn before; without a terminal, only once they are complete.
+    /// The answers so far, drawn over what was drawn before; without a terminal, only once they are
+    /// complete.
     pub fn answers(&mut self, so_far: &Played<'_>) {
         let (answers, burst) = (&so_far.answers, so_far.burst);
         let complete = answers.iter().flatten().all(Option::is_some);
         if !self.live && !complete {
             return;
         }
-        let up = if self.live && self.drawn > 0 { format!("\x1b[{}A", self.drawn) } else { String::new() };
+        let up = if self.live && self.drawn > 0 {
+            format!("\x1b[{}A", self.drawn)
+        } else {
+            String::new()
+        };
         let end = if self.live { "\x1b[K\n" } else { "\n" };
-        let lines = burst.callers().zip(answers).map(|(caller, row)| self.answer_line(caller, row) + end);
+        let lines = burst
+            .callers()
+            .zip(answers)
+            .map(|(caller, row)| self.answer_line(caller, row) + end);
         let text: String = std::iter::once(up).chain(lines).collect();
         print(&text);
         self.drawn = if complete { 0 } else { answers.len() };
@@ -121,7 +138,11 @@ impl Screen {
     }
 
     fn paint(&self, style: Style, text: &str) -> String {
-        if self.colours { format!("{style}{text}{style:#}") } else { text.into() }
+        if self.colours {
+            format!("{style}{text}{style:#}")
+        } else {
+            text.into()
+        }
     }
 
     #[allow(clippy::unused_self, reason = "whoever prints has a screen")]
@@ -140,7 +161,9 @@ fn summary(row: &[Option<Answer>]) -> String {
         };
         *counts.entry(seen).or_default() += 1;
     }
-    let parts = counts.into_iter().map(|(words, count)| format!("{count:>2} {words}"));
+    let parts = counts
+        .into_iter()
+        .map(|(words, count)| format!("{count:>2} {words}"));
     let median = median(row.iter().flatten());
     parts
         .chain(median.map(|median| format!("median {}", milliseconds(median))))

@@ -14,13 +14,18 @@ use serde_json::Value;
 pub fn listing(cluster: &Cluster) -> String {
     let pods = cluster.store.list(Kind::Pod);
     let slices = cluster.store.list(Kind::EndpointSlice);
-    pods.iter().filter_map(pod).chain(slices.iter().filter_map(endpoint)).collect()
+    pods.iter()
+        .filter_map(pod)
+        .chain(slices.iter().filter_map(endpoint))
+        .collect()
 }
 
 fn pod(pod: &Value) -> Option<String> {
     let (meta, status) = (&pod["metadata"], &pod["status"]);
     let name = format!("{}/{}", meta["namespace"].as_str()?, meta["name"].as_str()?);
-    meta["labels"].as_object().filter(|labels| !labels.is_empty())?;
+    meta["labels"]
+        .as_object()
+        .filter(|labels| !labels.is_empty())?;
     Some(format!(
         "    pod       {name:<22} {:<10} podIP {}\n",
         status["phase"].as_str()?,
@@ -68,8 +73,12 @@ pub fn table(played: &[Played<'_>]) -> Table {
 }
 
 fn row(played: &Played<'_>, group: &Group) -> Row {
-    let count =
-        |what: &dyn Fn(&Outcome) -> bool| played.of(group).filter(|answer| what(&answer.outcome)).count();
+    let count = |what: &dyn Fn(&Outcome) -> bool| {
+        played
+            .of(group)
+            .filter(|answer| what(&answer.outcome))
+            .count()
+    };
     let by = |pod| count(&|outcome| matches!(outcome, Outcome::Reply(name) if name == pod));
     let (all, timed_out, refused) = (
         count(&|_| true),
@@ -77,8 +86,21 @@ fn row(played: &Played<'_>, group: &Group) -> Row {
         count(&|outcome| *outcome == Outcome::Refused),
     );
     let (a, b) = (by("A"), by("B"));
-    let counts = [all, a, b, timed_out, refused, all - a - b - timed_out - refused];
-    let numbers = counts.map(|number| Cell::new(if number == 0 { "·".into() } else { number.to_string() }));
+    let counts = [
+        all,
+        a,
+        b,
+        timed_out,
+        refused,
+        all - a - b - timed_out - refused,
+    ];
+    let numbers = counts.map(|number| {
+        Cell::new(if number == 0 {
+            "·".into()
+        } else {
+            number.to_string()
+        })
+    });
     let mut cells = vec![Cell::new(format!("  clients of {}", group.means))];
     cells.extend(numbers);
     cells.push(Cell::new(milliseconds(played.median(group))));

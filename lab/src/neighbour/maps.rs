@@ -1,5 +1,5 @@
-//! Pinned maps, whose keys and values are octets and words, and those of the neighbours, with the layouts of
-//! `lab/neighbour/src/maps.rs`.
+//! Pinned maps, whose keys and values are octets and words, and those of the neighbours, with the
+//! layouts of `lab/neighbour/src/maps.rs`.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -38,7 +38,9 @@ pub(crate) fn insert<K: Pod, V: Pod>(
     map: &mut HashMap<MapData, K, V>,
     wanted: &BTreeMap<K, V>,
 ) -> Result<()> {
-    wanted.iter().try_for_each(|(key, value)| Ok(map.insert(key, value, 0)?))
+    wanted
+        .iter()
+        .try_for_each(|(key, value)| Ok(map.insert(key, value, 0)?))
 }
 
 /// Removes all other entries.
@@ -47,11 +49,17 @@ pub(crate) fn retain<K: Pod + Ord, V: Pod>(
     wanted: &BTreeMap<K, V>,
 ) -> Result<()> {
     let keys: Vec<K> = map.keys().collect::<Result<_, _>>()?;
-    keys.iter().filter(|key| !wanted.contains_key(key)).try_for_each(|key| Ok(map.remove(key)?))
+    keys.iter()
+        .filter(|key| !wanted.contains_key(key))
+        .try_for_each(|key| Ok(map.remove(key)?))
 }
 
 /// Makes these the only entries.
-pub(crate) fn replace<K: Pod + Ord, V: Pod>(pins: &Path, name: &str, wanted: &BTreeMap<K, V>) -> Result<()> {
+pub(crate) fn replace<K: Pod + Ord, V: Pod>(
+    pins: &Path,
+    name: &str,
+    wanted: &BTreeMap<K, V>,
+) -> Result<()> {
     let mut map = open(pins, name)?;
     retain(&mut map, wanted)?;
     insert(&mut map, wanted)
@@ -87,7 +95,15 @@ pub struct Counts {
 
 impl std::fmt::Display for Counts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { skipped, forbidden, allowed, scrambled, same, replies, keyless } = self;
+        let Self {
+            skipped,
+            forbidden,
+            allowed,
+            scrambled,
+            same,
+            replies,
+            keyless,
+        } = self;
         write!(
             f,
             "skipped {skipped}, forbidden {forbidden}, allowed {allowed}, scrambled {scrambled}, same {same}, \
@@ -96,7 +112,8 @@ impl std::fmt::Display for Counts {
     }
 }
 
-/// The fields of `struct __sk_buff` in the order of `lab/neighbour/src/snapshot.rs`, and the octets.
+/// The fields of `struct __sk_buff` in the order of `lab/neighbour/src/snapshot.rs`, and the
+/// octets.
 const FIELDS: &str = "len pkt_type mark queue_mapping protocol vlan_present vlan_tci vlan_proto priority ingress_ifindex ifindex \
     tc_index cb[0] cb[1] cb[2] cb[3] cb[4] hash tc_classid napi_id wire_len gso_segs gso_size tstamp hwtstamp octets";
 
@@ -113,20 +130,39 @@ impl Neighbour {
         replace(&self.pins, "FORBIDDEN", &wanted)
     }
 
-    /// Writes the node's interface of each endpoint, for [`Kind::HostRouting`](super::Kind::HostRouting).
+    /// Writes the node's interface of each endpoint, for
+    /// [`Kind::HostRouting`](super::Kind::HostRouting).
     pub fn route(&self, endpoints: &BTreeMap<SocketAddr, u32>) -> Result<()> {
-        let wanted = endpoints.iter().map(|(to, ifindex)| (endpoint(*to), *ifindex));
+        let wanted = endpoints
+            .iter()
+            .map(|(to, ifindex)| (endpoint(*to), *ifindex));
         replace(&self.pins, "PEERS", &wanted.collect())
     }
 
     /// Packets that its programs have seen, since the beginning. All zero before the first start.
     pub fn counts(&self) -> Result<Counts> {
-        let [skipped, forbidden, allowed, scrambled, same, replies, keyless] = sums(&self.pins, "COUNTS")?;
-        Ok(Counts { skipped, forbidden, allowed, scrambled, same, replies, keyless })
+        let [
+            skipped,
+            forbidden,
+            allowed,
+            scrambled,
+            same,
+            replies,
+            keyless,
+        ] = sums(&self.pins, "COUNTS")?;
+        Ok(Counts {
+            skipped,
+            forbidden,
+            allowed,
+            scrambled,
+            same,
+            replies,
+            keyless,
+        })
     }
 
-    /// The fields that epguard's programs have changed in packets that passed, with the number of these packets. Only of
-    /// [`Kind::Recorder`](super::Kind::Recorder).
+    /// The fields that epguard's programs have changed in packets that passed, with the number of
+    /// these packets. Only of [`Kind::Recorder`](super::Kind::Recorder).
     pub fn changed(&self) -> Result<BTreeMap<&'static str, u64>> {
         let changed = FIELDS.split(' ').zip(sums::<26>(&self.pins, "CHANGED")?);
         Ok(changed.filter(|(_, packets)| *packets > 0).collect())

@@ -1,4 +1,5 @@
-//! Other programs at the hooks that epguard uses: those of `lab/neighbour`, attached as a CNI attaches its own.
+//! Other programs at the hooks that epguard uses: those of `lab/neighbour`, attached as a CNI
+//! attaches its own.
 
 pub(crate) mod maps;
 mod object;
@@ -23,7 +24,8 @@ pub(crate) use object::{BALANCER_MAPS, load, program};
 pub enum Kind {
     /// Policy at the egress of pod interfaces; bit 0 of `tc_index` switches it off for a packet.
     Policy,
-    /// Policy at the ingress of the sender's interface, and redirection past the egress hook of the receiver's.
+    /// Policy at the ingress of the sender's interface, and redirection past the egress hook of the
+    /// receiver's.
     HostRouting,
     /// Writes into all fields of all packets.
     Scrambler,
@@ -104,8 +106,8 @@ pub struct Neighbour {
     object: Option<Object>,
     /// Whether it hooks new interfaces.
     is_alive: bool,
-    /// By the node's interface and the program's place in the plan. Must be dropped in the node's network namespace: a filter is
-    /// identified by the number of its interface.
+    /// By the node's interface and the program's place in the plan. Must be dropped in the node's
+    /// network namespace: a filter is identified by the number of its interface.
     links: Links,
 }
 
@@ -132,7 +134,11 @@ impl Neighbour {
     /// The node's interfaces with its programs at their ingress.
     pub fn at_ingress(&self) -> BTreeSet<&str> {
         let programs = self.plan.programs();
-        let at_ingress = |place: usize| programs.get(place).is_some_and(|(_, at)| at.hook == Ingress);
+        let at_ingress = |place: usize| {
+            programs
+                .get(place)
+                .is_some_and(|(_, at)| at.hook == Ingress)
+        };
         let links = self.links.keys().filter(|(_, place)| at_ingress(*place));
         links.map(|(interface, _)| &**interface).collect()
     }
@@ -142,13 +148,15 @@ impl Neighbour {
         self.object.is_some()
     }
 
-    /// Loads its programs. If older ones are attached, the new ones replace them in their links, as a CNI that restarts does
-    /// with its pinned links. Needs root.
+    /// Loads its programs. If older ones are attached, the new ones replace them in their links, as
+    /// a CNI that restarts does with its pinned links. Needs root.
     pub fn start(&mut self) -> Result<()> {
         let mut object = match self.plan.kind {
-            Kind::PacketLb => {
-                Object::load(&self.pins, &BALANCER_MAPS, &["lb_from_container", "lb_to_container"])?
-            }
+            Kind::PacketLb => Object::load(
+                &self.pins,
+                &BALANCER_MAPS,
+                &["lb_from_container", "lb_to_container"],
+            )?,
             _ => Object::load(&self.pins, &object::MAPS, &object::PROGRAMS)?,
         };
         let programs = self.plan.programs();
@@ -157,7 +165,9 @@ impl Neighbour {
             let link = object.take_over(programs[key.1].0, link)?;
             Ok((key, link))
         };
-        self.links = self.node.run(|| links.map(&mut take_over).collect::<Result<_>>())??;
+        self.links = self
+            .node
+            .run(|| links.map(&mut take_over).collect::<Result<_>>())??;
         self.object = Some(object);
         self.is_alive = true;
         Ok(())
@@ -177,13 +187,15 @@ impl Neighbour {
         };
         self.node.run(|| {
             let hooked: Vec<String> = links.into_keys().map(|(interface, _)| interface).collect();
-            hooked.iter().try_for_each(|interface| object.await_detached(interface))
+            hooked
+                .iter()
+                .try_for_each(|interface| object.await_detached(interface))
         })?
     }
 
-    /// Hooks the node's interfaces that have none of its programs yet; drops the entries of those that are gone. Programs that
-    /// belong before epguard's are attached once `epguard_is_there`, as the last one to come is the first one, and those of
-    /// [`Kind::Recorder`] all.
+    /// Hooks the node's interfaces that have none of its programs yet; drops the entries of those
+    /// that are gone. Programs that belong before epguard's are attached once `epguard_is_there`,
+    /// as the last one to come is the first one, and those of [`Kind::Recorder`] all.
     pub fn hook(&mut self, interfaces: &[&str], epguard_is_there: bool) -> Result<()> {
         let (links, plan) = (&mut self.links, self.plan);
         let object = self.object.as_mut().filter(|_| self.is_alive);

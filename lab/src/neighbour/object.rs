@@ -6,7 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use aya::programs::tc::{NlOptions, SchedClassifierLink, TcAttachOptions, TcError, qdisc_add_clsact};
+use aya::programs::tc::{
+    NlOptions, SchedClassifierLink, TcAttachOptions, TcError, qdisc_add_clsact,
+};
 use aya::programs::{LinkOrder, Program, ProgramError, SchedClassifier, TcAttachType};
 use aya::{Ebpf, EbpfLoader};
 
@@ -39,8 +41,8 @@ pub(super) const MAPS: [(&str, &str); 9] = [
     ("CT_ANY6", "CT_ANY6"),
 ];
 
-/// Maps of a load balancer, at sockets and per packet, by the names of their pins. Those that Cilium has, too, have its names, where
-/// other programs look for them.
+/// Maps of a load balancer, at sockets and per packet, by the names of their pins. Those that
+/// Cilium has, too, have its names, where other programs look for them.
 pub(crate) const BALANCER_MAPS: [(&str, &str); 13] = [
     ("NAMESPACES", "NAMESPACES"),
     ("SOCKET_SERVICES", "SOCKET_SERVICES"),
@@ -60,15 +62,21 @@ pub(crate) const BALANCER_MAPS: [(&str, &str); 13] = [
 /// The priority of epguard's filters: among those of one priority the youngest runs first.
 const OURS: u16 = 1;
 
-/// Loads the object over these maps, each pinned in the folder under its second name. Maps that are not pinned yet are made.
+/// Loads the object over these maps, each pinned in the folder under its second name. Maps that are
+/// not pinned yet are made.
 pub(crate) fn load(pins: &Path, maps: &[(&str, &str)]) -> Result<Ebpf> {
-    ensure!(!OBJECT.is_empty(), "this lab was built without the neighbours' object: run `cargo xtask build`");
+    ensure!(
+        !OBJECT.is_empty(),
+        "this lab was built without the neighbours' object: run `cargo xtask build`"
+    );
     fs::create_dir_all(pins).with_context(|| format!("cannot make {}", pins.display()))?;
     let mut loader = EbpfLoader::new();
     for (name, pin) in maps {
         loader.map_pin_path(name, pins.join(pin));
     }
-    loader.load(OBJECT).context("cannot load the neighbours' object")
+    loader
+        .load(OBJECT)
+        .context("cannot load the neighbours' object")
 }
 
 /// A program of the object.
@@ -77,7 +85,8 @@ where
     &'a mut P: TryFrom<&'a mut Program, Error = ProgramError>,
 {
     let program = object.program_mut(name);
-    let program = program.with_context(|| format!("the neighbours' object has no program {name}"))?;
+    let program =
+        program.with_context(|| format!("the neighbours' object has no program {name}"))?;
     Ok(program.try_into()?)
 }
 
@@ -108,7 +117,8 @@ impl Object {
         Ok(object)
     }
 
-    /// Attaches a program to an interface of the calling thread's network namespace: as a filter of clsact, or with TCX.
+    /// Attaches a program to an interface of the calling thread's network namespace: as a filter of
+    /// clsact, or with TCX.
     pub(super) fn attach(
         &mut self,
         name: &str,
@@ -129,27 +139,35 @@ impl Object {
         };
         let program = self.program(name)?;
         let attached = program.attach_with_options(interface, hook, options);
-        let id = attached.with_context(|| format!("cannot attach the neighbour's {name} to {interface}"))?;
+        let id = attached
+            .with_context(|| format!("cannot attach the neighbour's {name} to {interface}"))?;
         Ok(program.take_link(id)?)
     }
 
     /// Replaces the program of a link by this object's: at no moment has the link none, or two.
-    pub(super) fn take_over(&mut self, name: &str, link: SchedClassifierLink) -> Result<SchedClassifierLink> {
+    pub(super) fn take_over(
+        &mut self,
+        name: &str,
+        link: SchedClassifierLink,
+    ) -> Result<SchedClassifierLink> {
         let program = self.program(name)?;
         let id = program.attach_to_link(link)?;
         Ok(program.take_link(id)?)
     }
 
-    /// Waits until no program of this object is at the TCX hooks of an interface: a process that this one forks in another
-    /// thread holds the links as well, until it executes its program.
+    /// Waits until no program of this object is at the TCX hooks of an interface: a process that
+    /// this one forks in another thread holds the links as well, until it executes its program.
     pub(super) fn await_detached(&self, interface: &str) -> Result<()> {
         // Other programs are in the same object, and not loaded.
         let programs = self.1.iter().filter_map(|name| self.0.program(name));
-        let own: Vec<u32> = programs.map(|program| Ok(program.info()?.id())).collect::<Result<_>>()?;
+        let own: Vec<u32> = programs
+            .map(|program| Ok(program.info()?.id()))
+            .collect::<Result<_>>()?;
         // An interface that is gone has no programs, nor has a kernel without TCX.
         let has = |place| {
-            SchedClassifier::query_tcx(interface, place)
-                .is_ok_and(|(_, attached)| attached.iter().any(|program| own.contains(&program.id())))
+            SchedClassifier::query_tcx(interface, place).is_ok_and(|(_, attached)| {
+                attached.iter().any(|program| own.contains(&program.id()))
+            })
         };
         wait::until(Duration::from_millis(1), || {
             let is_there = has(TcAttachType::Ingress) || has(TcAttachType::Egress);

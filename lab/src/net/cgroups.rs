@@ -1,12 +1,13 @@
 //! Cgroups for sockets alone.
 //!
-//! The kernel hooks a socket by the cgroup of the process that made it (`cgroup_sk_alloc`), and all hosts of the lab are
-//! threads of one process. So a short-lived process makes a socket in a cgroup, and this one takes a copy. Programs at such a
-//! root meet these sockets, and no process of this machine.
+//! The kernel hooks a socket by the cgroup of the process that made it (`cgroup_sk_alloc`), and all
+//! hosts of the lab are threads of one process. So a short-lived process makes a socket in a
+//! cgroup, and this one takes a copy. Programs at such a root meet these sockets, and no process of
+//! this machine.
 //!
-//! A cgroup of the v1 hierarchy `net_cls` stands beside, as on nodes of the hybrid layout. Both hierarchies keep a value in each
-//! socket. Before Linux 5.15 that was one field: the socket of a process in such a cgroup lost its cgroup of v2, and with it the
-//! programs there.
+//! A cgroup of the v1 hierarchy `net_cls` stands beside, as on nodes of the hybrid layout. Both
+//! hierarchies keep a value in each socket. Before Linux 5.15 that was one field: the socket of a
+//! process in such a cgroup lost its cgroup of v2, and with it the programs there.
 
 use nix::libc;
 use std::fs::{self, File};
@@ -26,7 +27,8 @@ use crate::files;
 
 const SOCKETS: &str = "epguard-sockets-";
 
-/// A cgroup below the cgroup2 mount's root, which stands for the root of a node. Removed with its children on drop.
+/// A cgroup below the cgroup2 mount's root, which stands for the root of a node. Removed with its
+/// children on drop.
 #[derive(Debug)]
 pub struct SocketRoot {
     /// Its directory.
@@ -65,13 +67,19 @@ impl Drop for SocketRoot {
     }
 }
 
-/// Makes a socket in a cgroup of each hierarchy, and in the network namespace of the calling thread.
+/// Makes a socket in a cgroup of each hierarchy, and in the network namespace of the calling
+/// thread.
 pub fn socket_in(cgroups: &[PathBuf], domain: Domain, kind: Type) -> io::Result<Socket> {
-    let open = |cgroup: &PathBuf| File::options().write(true).open(cgroup.join("cgroup.procs"));
+    let open = |cgroup: &PathBuf| {
+        File::options()
+            .write(true)
+            .open(cgroup.join("cgroup.procs"))
+    };
     let processes: Vec<File> = cgroups.iter().map(open).collect::<Result<_, _>>()?;
     let mut maker = Command::new("sleep");
     maker.arg("60").stdout(Stdio::null());
-    // SAFETY: the closure makes system calls only, all of them async-signal-safe, and allocates nothing.
+    // SAFETY: the closure makes system calls only, all of them async-signal-safe, and allocates
+    // nothing.
     unsafe {
         maker.pre_exec(move || {
             for processes in &processes {
@@ -92,7 +100,8 @@ pub fn socket_in(cgroups: &[PathBuf], domain: Domain, kind: Type) -> io::Result<
 
 /// A copy of another process's descriptor: `pidfd_getfd`, Linux 5.6.
 fn descriptor_of(process: u32, number: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: the calls take no pointers, and the descriptors that they return are new: nothing else knows them.
+    // SAFETY: the calls take no pointers, and the descriptors that they return are new: nothing
+    // else knows them.
     let owned = |made| check(made).map(|made| unsafe { OwnedFd::from_raw_fd(made) });
     // SAFETY: as above.
     let process = owned(unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) })?;
@@ -123,7 +132,8 @@ const NET_CLS: &str = "epguard-";
 /// Covered in the mount namespace that the mount is made in, and in no other.
 const AT: &str = "/run";
 
-/// A cgroup with a class of its own. Removed on drop; the kernel may keep the hierarchy, empty and mounted nowhere.
+/// A cgroup with a class of its own. Removed on drop; the kernel may keep the hierarchy, empty and
+/// mounted nowhere.
 #[derive(Debug)]
 pub struct NetCls {
     /// The root of the hierarchy. The mount stays while the file is open.
@@ -132,11 +142,14 @@ pub struct NetCls {
 }
 
 impl NetCls {
-    /// Makes it; removes those of lab processes that no longer run. Other processes see no mount. Needs root.
+    /// Makes it; removes those of lab processes that no longer run. Other processes see no mount.
+    /// Needs root.
     pub fn new() -> Result<Self> {
         let hierarchy = thread::scope(|scope| {
             let inside = scope.spawn(mounted);
-            inside.join().map_err(|_| anyhow!("the thread that mounts it panicked"))?
+            inside
+                .join()
+                .map_err(|_| anyhow!("the thread that mounts it panicked"))?
         });
         let made = Self {
             hierarchy: hierarchy.context("cannot mount the hierarchy net_cls")?,
@@ -173,7 +186,13 @@ fn mounted() -> Result<File> {
     unshare(CloneFlags::CLONE_NEWNS)?;
     let none = None::<&str>;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)?;
-    mount(Some("net_cls"), AT, Some("cgroup"), MsFlags::empty(), Some("net_cls"))?;
+    mount(
+        Some("net_cls"),
+        AT,
+        Some("cgroup"),
+        MsFlags::empty(),
+        Some("net_cls"),
+    )?;
     Ok(File::open(AT)?)
 }
 
@@ -201,13 +220,24 @@ mod tests {
     fn a_process_is_in_a_cgroup_of_both_hierarchies_and_no_mount_is_left() {
         let net_cls = NetCls::new().unwrap();
         let mut process = Command::new("sleep").arg("60").spawn().unwrap();
-        fs::write(net_cls.path().join("cgroup.procs"), process.id().to_string()).unwrap();
+        fs::write(
+            net_cls.path().join("cgroup.procs"),
+            process.id().to_string(),
+        )
+        .unwrap();
         let cgroups = fs::read_to_string(format!("/proc/{}/cgroup", process.id())).unwrap();
         process.kill().unwrap();
         process.wait().unwrap();
-        assert!(cgroups.contains(&format!(":net_cls:/{}\n", net_cls.name)), "{cgroups}");
+        assert!(
+            cgroups.contains(&format!(":net_cls:/{}\n", net_cls.name)),
+            "{cgroups}"
+        );
         assert!(cgroups.contains("0::/"), "{cgroups}");
-        assert!(!fs::read_to_string("/proc/self/mountinfo").unwrap().contains("net_cls"));
+        assert!(
+            !fs::read_to_string("/proc/self/mountinfo")
+                .unwrap()
+                .contains("net_cls")
+        );
         let path = net_cls.path();
         drop(net_cls);
         assert!(!path.exists());

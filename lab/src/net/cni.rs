@@ -12,7 +12,8 @@ use crate::process;
 
 /// The address of the node's end of every veth pair of [`Cni::Ptp`], as with Calico.
 const HOST_MAC: &str = "ee:ee:ee:ee:ee:ee";
-/// The gateways of a pod on [`Cni::Ptp`]. No interface has these addresses; a permanent neighbour entry leads to the node.
+/// The gateways of a pod on [`Cni::Ptp`]. No interface has these addresses; a permanent neighbour
+/// entry leads to the node.
 const LINK_LOCAL_GATEWAYS: [&str; 2] = ["169.254.1.1", "fe80::1"];
 
 /// The network side of a pod sandbox.
@@ -33,7 +34,12 @@ pub struct PodNet {
 }
 
 /// Makes a sandbox with these addresses, which are usable when this returns.
-pub(super) fn attach(node: &Node, name: &str, ips: &[IpAddr], options: TopologyOptions) -> Result<PodNet> {
+pub(super) fn attach(
+    node: &Node,
+    name: &str,
+    ips: &[IpAddr],
+    options: TopologyOptions,
+) -> Result<PodNet> {
     static SERIAL: AtomicU32 = AtomicU32::new(1);
     let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
     let netns = NetNs::new(name)?;
@@ -51,7 +57,11 @@ pub(super) fn attach(node: &Node, name: &str, ips: &[IpAddr], options: TopologyO
     let [_, b1, b2, b3] = serial.to_be_bytes();
     let mac = format!("0a:58:00:{b1:02x}:{b2:02x}:{b3:02x}");
     // A VXLAN header takes 50 bytes.
-    let mtu = if options.overlay.is_vxlan() { 1450 } else { 1500 };
+    let mtu = if options.overlay.is_vxlan() {
+        1450
+    } else {
+        1500
+    };
     let (link, peer) = (&pod.host_ifname, pod.netns.name());
     host.add(format!(
         "link add {link} mtu {mtu} type veth peer name eth0 address {mac} mtu {mtu} netns {peer}"
@@ -74,12 +84,15 @@ pub(super) fn attach(node: &Node, name: &str, ips: &[IpAddr], options: TopologyO
     Ok(pod)
 }
 
-/// Attaches a pod's second interface; returns the node's end of its pair. What it has received is answered there.
+/// Attaches a pod's second interface; returns the node's end of its pair. What it has received is
+/// answered there.
 pub(super) fn attach_net1(node: &Node, pod: &PodNet, ip: IpAddr) -> Result<String> {
     let link = pod.host_ifname.replace("veth", "vnet");
     let (mut host, mut sandbox) = (Batch::default(), Batch::default());
     let peer = pod.netns.name();
-    host.add(format!("link add {link} type veth peer name net1 netns {peer}"));
+    host.add(format!(
+        "link add {link} type veth peer name net1 netns {peer}"
+    ));
     ptp(&link, "net1", &[ip], &mut host, &mut sandbox);
     host.run(&node.netns)?;
     sandbox.run(&pod.netns)?;
@@ -93,7 +106,12 @@ pub(super) fn attach_net1(node: &Node, pod: &PodNet, ip: IpAddr) -> Result<Strin
 /// Removes the pod's veth pairs, and with them all routes and neighbour entries over them.
 pub(super) fn detach(node: &Node, pod: &PodNet) -> Result<()> {
     let mut batch = Batch::default();
-    for link in pod.net1.iter().map(|(_, link)| link).chain([&pod.host_ifname]) {
+    for link in pod
+        .net1
+        .iter()
+        .map(|(_, link)| link)
+        .chain([&pod.host_ifname])
+    {
         batch.add(format!("link delete {link}"));
     }
     batch.run(&node.netns)
@@ -110,8 +128,12 @@ fn ptp(link: &str, interface: &str, ips: &[IpAddr], host: &mut Batch, sandbox: &
     }
     sandbox.add(format!("link set {interface} up"));
     for gateway in LINK_LOCAL_GATEWAYS {
-        sandbox.add(format!("neighbour add {gateway} lladdr {HOST_MAC} dev {interface} nud permanent"));
-        sandbox.add(format!("route add default via {gateway} dev {interface} onlink {table}"));
+        sandbox.add(format!(
+            "neighbour add {gateway} lladdr {HOST_MAC} dev {interface} nud permanent"
+        ));
+        sandbox.add(format!(
+            "route add default via {gateway} dev {interface} onlink {table}"
+        ));
     }
 }
 
@@ -120,7 +142,9 @@ fn bridge(pod: &PodNet, node: &Node, learns: bool, host: &mut Batch, sandbox: &m
     let learning = if learns { "on" } else { "off" };
     host.add(format!("link set {link} master {BRIDGE}"));
     // Without hairpin a pod could not reach itself through its own Service.
-    host.add(format!("link set {link} type bridge_slave hairpin on learning {learning}"));
+    host.add(format!(
+        "link set {link} type bridge_slave hairpin on learning {learning}"
+    ));
     host.add(format!("link set {link} up"));
     for ip in &pod.ips {
         let [(_, v4), (_, v6)] = node.pod_cidrs();
@@ -133,8 +157,11 @@ fn bridge(pod: &PodNet, node: &Node, learns: bool, host: &mut Batch, sandbox: &m
     }
 }
 
-/// Sends gratuitous ARP and an unsolicited neighbour advertisement: the kernel does so when a link address is set, even to
-/// the same value. Hosts with an old neighbour entry for the address then update it.
+/// Sends gratuitous ARP and an unsolicited neighbour advertisement: the kernel does so when a link
+/// address is set, even to the same value. Hosts with an old neighbour entry for the address then
+/// update it.
 fn announce(pod: &PodNet, mac: &str) -> Result<()> {
-    Batch::default().add(format!("link set eth0 address {mac}")).run(&pod.netns)
+    Batch::default()
+        .add(format!("link set eth0 address {mac}"))
+        .run(&pod.netns)
 }

@@ -41,7 +41,8 @@ impl Batch {
 }
 
 impl NetNs {
-    /// Runs commands of iproute2, written without the leading `ip`, and stops at the first that fails.
+    /// Runs commands of iproute2, written without the leading `ip`, and stops at the first that
+    /// fails.
     pub fn ip(&self, commands: &[impl AsRef<str>]) -> Result<()> {
         let mut batch = Batch::default();
         for command in commands {
@@ -54,22 +55,39 @@ impl NetNs {
     pub fn mac(&self, interface: &str) -> Result<[u8; 6]> {
         let listed = ip(self, &["-json", "link", "show", interface], "")?;
         let listed: Value = serde_json::from_slice(&listed.stdout)?;
-        let octets = listed[0]["address"].as_str().context("the interface has no address")?.split(':');
-        let octets: Vec<u8> = octets.map(|octet| u8::from_str_radix(octet, 16)).collect::<Result<_, _>>()?;
-        octets.try_into().map_err(|octets| anyhow!("no address of six octets: {octets:?}"))
+        let octets = listed[0]["address"]
+            .as_str()
+            .context("the interface has no address")?
+            .split(':');
+        let octets: Vec<u8> = octets
+            .map(|octet| u8::from_str_radix(octet, 16))
+            .collect::<Result<_, _>>()?;
+        octets
+            .try_into()
+            .map_err(|octets| anyhow!("no address of six octets: {octets:?}"))
     }
 }
 
-/// Waits until these links carry packets. A new link drops them until the kernel's link watch has activated its queue, a bridge
-/// port also until it forwards, and neighbours are not solicited before there is a link-local address.
+/// Waits until these links carry packets. A new link drops them until the kernel's link watch has
+/// activated its queue, a bridge port also until it forwards, and neighbours are not solicited
+/// before there is a link-local address.
 pub(super) fn wait_until_ready(netns: &NetNs, links: &[&str]) -> Result<()> {
     wait::until(Duration::ZERO, || {
         let output = ip(netns, &["-json", "-details", "address", "show"], "")?;
-        let states: Vec<Value> =
-            serde_json::from_slice(&output.stdout).context("`ip -json address show` printed no JSON")?;
-        let unready = |name: &&&str| !states.iter().any(|link| link["ifname"] == ***name && is_ready(link));
+        let states: Vec<Value> = serde_json::from_slice(&output.stdout)
+            .context("`ip -json address show` printed no JSON")?;
+        let unready = |name: &&&str| {
+            !states
+                .iter()
+                .any(|link| link["ifname"] == ***name && is_ready(link))
+        };
         let unready = links.iter().find(unready);
-        Ok(unready.map(|link| format!("link {link} of network namespace {} is not ready", netns.name())))
+        Ok(unready.map(|link| {
+            format!(
+                "link {link} of network namespace {} is not ready",
+                netns.name()
+            )
+        }))
     })
 }
 
@@ -81,7 +99,10 @@ fn is_ready(link: &Value) -> bool {
     // A VXLAN device has no carrier to watch.
     let up = link["operstate"] == "UP" || info["info_kind"] == "vxlan";
     let link_local = |address: &Value| address["family"] == "inet6" && address["scope"] == "link";
-    up && addresses.into_iter().flatten().any(|address| link_local(address) && address["tentative"] != true)
+    up && addresses
+        .into_iter()
+        .flatten()
+        .any(|address| link_local(address) && address["tentative"] != true)
 }
 
 fn ip(netns: &NetNs, arguments: &[&str], input: &str) -> Result<Output> {

@@ -1,4 +1,5 @@
-//! Nodes, pods and an external host as network namespaces: a CNI and an underlay on the real kernel datapath.
+//! Nodes, pods and an external host as network namespaces: a CNI and an underlay on the real kernel
+//! datapath.
 //!
 //! ```text
 //!   pod eth0 ── veth ┐                                  ┌ veth ── eth0 pod

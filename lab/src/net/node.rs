@@ -33,12 +33,22 @@ impl Node {
         sysctl::write(&netns, &[sysctl::HOST, sysctl::NODE])?;
         let ipv4 = Ipv4Addr::new(192, 168, 250, 10 + number);
         let ipv6 = Ipv6Addr::new(0xfd00, 0x250, 0, 0, 0, 0, 0, 0x10 + u16::from(number));
-        Ok(Self { name: name.to_owned(), netns, ipv4, ipv6, number })
+        Ok(Self {
+            name: name.to_owned(),
+            netns,
+            ipv4,
+            ipv6,
+            number,
+        })
     }
 
     /// Its address of a family.
     pub fn ip(&self, ipv4: bool) -> IpAddr {
-        if ipv4 { self.ipv4.into() } else { self.ipv6.into() }
+        if ipv4 {
+            self.ipv4.into()
+        } else {
+            self.ipv6.into()
+        }
     }
 
     /// The node's pod CIDRs, IPv4 and IPv6: base and prefix length.
@@ -49,11 +59,17 @@ impl Node {
 
     /// Whether an address lies in the node's pod CIDRs.
     pub fn has_in_pod_cidr(&self, address: IpAddr) -> bool {
-        self.pod_cidrs().iter().any(|(base, _)| match (base, address) {
-            (IpAddr::V4(base), IpAddr::V4(address)) => address.octets()[..3] == base.octets()[..3],
-            (IpAddr::V6(base), IpAddr::V6(address)) => address.segments()[..4] == base.segments()[..4],
-            _ => false,
-        })
+        self.pod_cidrs()
+            .iter()
+            .any(|(base, _)| match (base, address) {
+                (IpAddr::V4(base), IpAddr::V4(address)) => {
+                    address.octets()[..3] == base.octets()[..3]
+                }
+                (IpAddr::V6(base), IpAddr::V6(address)) => {
+                    address.segments()[..4] == base.segments()[..4]
+                }
+                _ => false,
+            })
     }
 
     /// The pods' gateways on a bridge: the first host address of each pod CIDR.
@@ -66,21 +82,34 @@ impl Node {
         if ipv4 {
             [10, 244, self.number, number].into()
         } else {
-            Ipv6Addr::new(0xfd00, 0x10, 0x244, self.number.into(), 0, 0, 0, number.into()).into()
+            Ipv6Addr::new(
+                0xfd00,
+                0x10,
+                0x244,
+                self.number.into(),
+                0,
+                0,
+                0,
+                number.into(),
+            )
+            .into()
         }
     }
 
     /// Gives the uplink one more address, for which no route of another node changes.
     pub fn add_address(&self, ip: IpAddr) -> Result<()> {
-        self.netns.ip(&[&format!("address add {} dev eth0 {}", alone(ip), flags(ip))])
+        self.netns
+            .ip(&[&format!("address add {} dev eth0 {}", alone(ip), flags(ip))])
     }
 
     /// Takes it away again.
     pub fn remove_address(&self, ip: IpAddr) -> Result<()> {
-        self.netns.ip(&[&format!("address delete {} dev eth0", alone(ip))])
+        self.netns
+            .ip(&[&format!("address delete {} dev eth0", alone(ip))])
     }
 
-    /// Gives the uplink its addresses, and routes to everywhere. The overlay is between node-a and node-b.
+    /// Gives the uplink its addresses, and routes to everywhere. The overlay is between node-a and
+    /// node-b.
     pub(super) fn configure(&self, peers: &[&Self], options: TopologyOptions) -> Result<()> {
         let mut batch = Batch::default();
         batch.add("link set lo up").add("link set eth0 up");
@@ -109,31 +138,57 @@ impl Node {
         batch.run(&self.netns)
     }
 
-    /// Adds the VXLAN device and the routes over it. It has the first address of the node's pod CIDR, as with flannel.
+    /// Adds the VXLAN device and the routes over it. It has the first address of the node's pod
+    /// CIDR, as with flannel.
     fn route_over_vxlan(&self, peer: &Self, is_keyed: bool, batch: &mut Batch) {
-        let (local, remote, mac, peer_mac) =
-            (self.ipv4, peer.ipv4, vtep_mac(self.number), vtep_mac(peer.number));
+        let (local, remote, mac, peer_mac) = (
+            self.ipv4,
+            peer.ipv4,
+            vtep_mac(self.number),
+            vtep_mac(peer.number),
+        );
         let (kind, key) = if is_keyed {
-            ("external dstport 8472".to_owned(), format!("encap ip id 1 dst {remote}"))
+            (
+                "external dstport 8472".to_owned(),
+                format!("encap ip id 1 dst {remote}"),
+            )
         } else {
-            (format!("id 1 local {local} remote {remote} dstport 8472 dev eth0"), String::new())
+            (
+                format!("id 1 local {local} remote {remote} dstport 8472 dev eth0"),
+                String::new(),
+            )
         };
         batch.add(format!("link add {VXLAN} address {mac} type vxlan {kind}"));
         batch.add(format!("link set {VXLAN} up"));
         for (own, _) in self.pod_cidrs() {
-            batch.add(format!("address add {} dev {VXLAN} {}", alone(own), flags(own)));
+            batch.add(format!(
+                "address add {} dev {VXLAN} {}",
+                alone(own),
+                flags(own)
+            ));
         }
         for (base, length) in peer.pod_cidrs() {
-            batch.add(format!("neighbour add {base} lladdr {peer_mac} dev {VXLAN} nud permanent"));
-            batch.add(format!("route add {base}/{length} {key} via {base} dev {VXLAN} onlink"));
+            batch.add(format!(
+                "neighbour add {base} lladdr {peer_mac} dev {VXLAN} nud permanent"
+            ));
+            batch.add(format!(
+                "route add {base}/{length} {key} via {base} dev {VXLAN} onlink"
+            ));
         }
     }
 
-    /// Adds the bridge, with a fixed MAC address: else it would take that of its lowest port, and change it with every pod.
+    /// Adds the bridge, with a fixed MAC address: else it would take that of its lowest port, and
+    /// change it with every pod.
     fn add_bridge(&self, batch: &mut Batch) {
-        batch.add(format!("link add {BRIDGE} address 0a:58:0a:f4:{:02x}:01 type bridge", self.number));
+        batch.add(format!(
+            "link add {BRIDGE} address 0a:58:0a:f4:{:02x}:01 type bridge",
+            self.number
+        ));
         for (gateway, (_, length)) in self.gateways().into_iter().zip(self.pod_cidrs()) {
-            batch.add(format!("address add {gateway}/{length} dev {BRIDGE} {}", flags(gateway)));
+            batch.add(format!(
+                "address add {gateway}/{length} dev {BRIDGE} {}",
+                flags(gateway)
+            ));
         }
         batch.add(format!("link set {BRIDGE} up"));
     }
@@ -141,7 +196,10 @@ impl Node {
 
 fn route_over_uplink(peer: &Node, batch: &mut Batch) {
     for (base, length) in peer.pod_cidrs() {
-        batch.add(format!("route add {base}/{length} via {}", peer.ip(base.is_ipv4())));
+        batch.add(format!(
+            "route add {base}/{length} via {}",
+            peer.ip(base.is_ipv4())
+        ));
     }
 }
 

@@ -1,4 +1,5 @@
-//! The cluster's network: three nodes and an external host on one fabric, and the pods on the nodes.
+//! The cluster's network: three nodes and an external host on one fabric, and the pods on the
+//! nodes.
 
 use super::ip::{Batch, wait_until_ready};
 use super::node::VXLAN;
@@ -14,15 +15,18 @@ use strum::Display;
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Cni {
-    /// A veth pair per pod, with host routes to the pod's addresses and a link-local gateway, as Calico does it.
+    /// A veth pair per pod, with host routes to the pod's addresses and a link-local gateway, as
+    /// Calico does it.
     #[default]
     Ptp,
-    /// A Linux bridge `cni0` that holds the gateway address, with `br_netfilter` on, as flannel does it.
+    /// A Linux bridge `cni0` that holds the gateway address, with `br_netfilter` on, as flannel
+    /// does it.
     Bridge,
-    /// As [`Cni::Bridge`] with `br_netfilter` off: netfilter sees no packet that only crosses the bridge.
+    /// As [`Cni::Bridge`] with `br_netfilter` off: netfilter sees no packet that only crosses the
+    /// bridge.
     BridgeWithoutNetfilter,
-    /// As [`Cni::Bridge`], and the bridge floods frames to pods to all its ports, as it does while it has no entry for a pod's
-    /// link-layer address.
+    /// As [`Cni::Bridge`], and the bridge floods frames to pods to all its ports, as it does while
+    /// it has no entry for a pod's link-layer address.
     BridgeFloods,
 }
 
@@ -43,8 +47,8 @@ pub enum Overlay {
     None,
     /// A VXLAN device `flannel.1` over the uplink.
     Vxlan,
-    /// The same; the one of node-a has no key and no remote address of its own (`external`), and its routes give them to packets. Reverse
-    /// paths are filtered loosely.
+    /// The same; the one of node-a has no key and no remote address of its own (`external`), and
+    /// its routes give them to packets. Reverse paths are filtered loosely.
     VxlanKeyed,
 }
 
@@ -64,7 +68,8 @@ pub struct TopologyOptions {
     pub overlay: Overlay,
 }
 
-/// Three nodes (`node-a`, `node-b`, `node-c`) and the host `external`, which is also every node's default gateway.
+/// Three nodes (`node-a`, `node-b`, `node-c`) and the host `external`, which is also every node's
+/// default gateway.
 ///
 /// Dropping it removes every namespace, link and rule in it.
 #[derive(Debug)]
@@ -77,16 +82,24 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// Builds the nodes, the external host and the links between them; removes leftovers of processes that no longer run.
-    /// Needs root.
+    /// Builds the nodes, the external host and the links between them; removes leftovers of
+    /// processes that no longer run. Needs root.
     pub fn new(options: TopologyOptions) -> Result<Self> {
         netns::remove_leftovers();
-        let nodes = [Node::new(1, "node-a")?, Node::new(2, "node-b")?, Node::new(3, "node-c")?];
+        let nodes = [
+            Node::new(1, "node-a")?,
+            Node::new(2, "node-b")?,
+            Node::new(3, "node-c")?,
+        ];
         let external = NetNs::new("external")?;
         sysctl::write(&external, &[sysctl::HOST])?;
         let [a, b, c] = &nodes;
-        let hosts =
-            [("node-a", &a.netns), ("node-b", &b.netns), ("node-c", &c.netns), ("external", &external)];
+        let hosts = [
+            ("node-a", &a.netns),
+            ("node-b", &b.netns),
+            ("node-c", &c.netns),
+            ("external", &external),
+        ];
         let fabric = connect(&hosts)?;
         for node in &nodes {
             let peers: Vec<&Node> = nodes.iter().filter(|peer| peer.name != node.name).collect();
@@ -94,19 +107,31 @@ impl Topology {
         }
         configure_external(&external, a.ipv4, a.ipv6)?;
         // The ports forward once the hosts' ends are up.
-        hosts.iter().try_for_each(|(_, host)| wait_until_ready(host, &["eth0"]))?;
+        hosts
+            .iter()
+            .try_for_each(|(_, host)| wait_until_ready(host, &["eth0"]))?;
         wait_until_ready(&fabric, &hosts.map(|(port, _)| port))?;
         if options.overlay.is_vxlan() {
             wait_until_ready(&a.netns, &[VXLAN])?;
             wait_until_ready(&b.netns, &[VXLAN])?;
         }
-        let nodes = nodes.into_iter().map(|node| (node.name.clone(), node)).collect();
-        Ok(Self { options, nodes, pods: BTreeMap::new(), external, _fabric: fabric })
+        let nodes = nodes
+            .into_iter()
+            .map(|node| (node.name.clone(), node))
+            .collect();
+        Ok(Self {
+            options,
+            nodes,
+            pods: BTreeMap::new(),
+            external,
+            _fabric: fabric,
+        })
     }
 
-    /// Makes a sandbox for a pod on `node` and attaches it; the addresses work when this returns. On a bridge they must lie in
-    /// the node's pod CIDRs, 10.244.1.0/24 and `fd00:10:244:1::/64` for `node-a`, `.2.` and `:2:` for `node-b`, and so on;
-    /// else the other nodes get a route to one that does not. They may belong to another pod at the same time: the last one attached
+    /// Makes a sandbox for a pod on `node` and attaches it; the addresses work when this returns.
+    /// On a bridge they must lie in the node's pod CIDRs, 10.244.1.0/24 and `fd00:10:244:1::/64`
+    /// for `node-a`, `.2.` and `:2:` for `node-b`, and so on; else the other nodes get a route to
+    /// one that does not. They may belong to another pod at the same time: the last one attached
     /// gets the traffic.
     pub fn add_pod(&mut self, node: &str, name: &str, ips: &[IpAddr]) -> Result<&PodNet> {
         ensure!(
@@ -116,9 +141,13 @@ impl Topology {
         let node = self.node(node)?;
         let foreign = ips.iter().find(|ip| !node.has_in_pod_cidr(**ip));
         if let (true, Some(ip)) = (self.options.cni.is_bridge(), foreign) {
-            let [v4, v6] = node.pod_cidrs().map(|(base, length)| format!("{base}/{length}"));
+            let [v4, v6] = node
+                .pod_cidrs()
+                .map(|(base, length)| format!("{base}/{length}"));
             let node = &node.name;
-            anyhow::bail!("{ip} of pod {name} is in no pod CIDR of {node}; take one of {v4} or {v6}");
+            anyhow::bail!(
+                "{ip} of pod {name} is in no pod CIDR of {node}; take one of {v4} or {v6}"
+            );
         }
         let pod = cni::attach(node, name, ips, self.options)?;
         self.route_elsewhere(&pod.node, &pod.ips, "replace")?;
@@ -136,9 +165,13 @@ impl Topology {
         Ok(())
     }
 
-    /// Detaches a pod: its veth pairs and routes are gone when this returns; sockets still open in it send nothing more.
+    /// Detaches a pod: its veth pairs and routes are gone when this returns; sockets still open in
+    /// it send nothing more.
     pub fn remove_pod(&mut self, name: &str) -> Result<()> {
-        let pod = self.pods.remove(name).with_context(|| format!("there is no pod {name} to remove"))?;
+        let pod = self
+            .pods
+            .remove(name)
+            .with_context(|| format!("there is no pod {name} to remove"))?;
         self.route_elsewhere(&pod.node, &pod.ips, "delete")?;
         let net1: Vec<IpAddr> = pod.net1.iter().map(|(ip, _)| *ip).collect();
         self.route_elsewhere(&pod.node, &net1, "delete")?;
@@ -159,21 +192,26 @@ impl Topology {
 
     /// The pod of this name.
     pub fn pod(&self, name: &str) -> Result<&PodNet> {
-        self.pods.get(name).with_context(|| format!("there is no pod {name}; add it first"))
+        self.pods
+            .get(name)
+            .with_context(|| format!("there is no pod {name}; add it first"))
     }
 
     /// The node of this name, `node-a`, `node-b` or `node-c`.
     pub fn node(&self, name: &str) -> Result<&Node> {
-        self.nodes
-            .get(name)
-            .with_context(|| format!("there is no node {name}; there are node-a, node-b and node-c"))
+        self.nodes.get(name).with_context(|| {
+            format!("there is no node {name}; there are node-a, node-b and node-c")
+        })
     }
 
     /// The network namespace of a node, of `external` or of a pod (by its name).
     pub fn netns(&self, host: &str) -> Result<&NetNs> {
         match host {
             "external" => Ok(&self.external),
-            _ => self.nodes.get(host).map_or_else(|| Ok(&self.pod(host)?.netns), |node| Ok(&node.netns)),
+            _ => self
+                .nodes
+                .get(host)
+                .map_or_else(|| Ok(&self.pod(host)?.netns), |node| Ok(&node.netns)),
         }
     }
 
@@ -185,7 +223,8 @@ impl Topology {
         }
     }
 
-    /// The external host's address of a family, 192.168.250.1 or `fd00:250::1`. It sends packets to unknown addresses to `node-a`.
+    /// The external host's address of a family, 192.168.250.1 or `fd00:250::1`. It sends packets to
+    /// unknown addresses to `node-a`.
     pub fn external_ip(&self, ipv4: bool) -> Result<IpAddr> {
         let text = if ipv4 { GATEWAY_V4 } else { GATEWAY_V6 };
         Ok(text.parse()?)
@@ -197,21 +236,28 @@ pub(super) const GATEWAY_V4: &str = "192.168.250.1";
 /// Its IPv6 address.
 pub(super) const GATEWAY_V6: &str = "fd00:250::1";
 
-/// Makes a namespace with a bridge, and gives each host an `eth0` that is plugged into it. Its ports have the hosts' names.
+/// Makes a namespace with a bridge, and gives each host an `eth0` that is plugged into it. Its
+/// ports have the hosts' names.
 fn connect(hosts: &[(&str, &NetNs)]) -> Result<NetNs> {
     let fabric = NetNs::new("fabric")?;
     sysctl::write(&fabric, &[sysctl::HOST])?;
     let mut batch = Batch::default();
-    batch.add("link add fabric type bridge mcast_snooping 0").add("link set fabric up");
+    batch
+        .add("link add fabric type bridge mcast_snooping 0")
+        .add("link set fabric up");
     for (port, host) in hosts {
-        batch.add(format!("link add {port} type veth peer name eth0 netns {}", host.name()));
+        batch.add(format!(
+            "link add {port} type veth peer name eth0 netns {}",
+            host.name()
+        ));
         batch.add(format!("link set {port} master fabric up"));
     }
     batch.run(&fabric)?;
     Ok(fabric)
 }
 
-/// Gives the external host its addresses. It sends packets to unknown destinations, such as a load-balancer IP, to `node-a`.
+/// Gives the external host its addresses. It sends packets to unknown destinations, such as a
+/// load-balancer IP, to `node-a`.
 fn configure_external(external: &NetNs, node_v4: Ipv4Addr, node_v6: Ipv6Addr) -> Result<()> {
     let mut batch = Batch::default();
     batch.add("link set lo up").add("link set eth0 up");

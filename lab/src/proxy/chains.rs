@@ -29,12 +29,19 @@ struct Policy<'a> {
 
 impl Chains {
     pub(super) fn new(family: Family) -> Self {
-        Self { family, declared: String::new(), rules: String::new(), elements: Elements::new() }
+        Self {
+            family,
+            declared: String::new(),
+            rules: String::new(),
+            elements: Elements::new(),
+        }
     }
 
     pub(super) fn add(&mut self, service: &ServiceRule) {
         let frontends = service.frontends.iter();
-        let frontends: Vec<&Frontend> = frontends.filter(|at| self.family.is(at.is_ipv6())).collect();
+        let frontends: Vec<&Frontend> = frontends
+            .filter(|at| self.family.is(at.is_ipv6()))
+            .collect();
         let all = self.family.own(&service.backends);
         let local = service.local.as_ref().map(|local| self.family.own(local));
         let name = chain_name(service);
@@ -43,9 +50,14 @@ impl Chains {
             let hairpin = format!("{0} . {0} . {protocol} . {1}", to.ip(), to.port());
             self.insert("hairpin-connections", hairpin);
         }
-        let cluster = Policy { chain: format!("service-{name}"), to: &all };
+        let cluster = Policy {
+            chain: format!("service-{name}"),
+            to: &all,
+        };
         let external = Policy {
-            chain: local.as_ref().map_or_else(|| cluster.chain.clone(), |_| format!("local-{name}")),
+            chain: local
+                .as_ref()
+                .map_or_else(|| cluster.chain.clone(), |_| format!("local-{name}")),
             to: local.as_deref().unwrap_or(&all),
         };
         if frontends.is_empty() {
@@ -56,7 +68,11 @@ impl Chains {
             self.policy(service, &name, &external);
         }
         let outside = format!("external-{name}");
-        if frontends.iter().any(|at| !matches!(at, Frontend::ClusterIp(_))) && !external.to.is_empty() {
+        if frontends
+            .iter()
+            .any(|at| !matches!(at, Frontend::ClusterIp(_)))
+            && !external.to.is_empty()
+        {
             self.external(&outside, &cluster.chain, &external.chain, local.is_some());
         }
         for frontend in frontends {
@@ -73,7 +89,11 @@ impl Chains {
                 Frontend::ClusterIp(_) => (&cluster.chain, &cluster),
                 _ => (&outside, &external),
             };
-            let refused = if all.is_empty() { "goto reject-chain" } else { "drop" };
+            let refused = if all.is_empty() {
+                "goto reject-chain"
+            } else {
+                "drop"
+            };
             let (set, element) = match (policy.to.is_empty(), of_address) {
                 (false, true) => ("service-ips", format!("{key} : goto {chain}")),
                 (false, false) => ("service-nodeports", format!("{key} : goto {chain}")),
@@ -95,8 +115,14 @@ impl Chains {
             return self.affinity(service, name, policy);
         }
         let (ip, protocol) = (self.family.name(), protocol(service));
-        let choice = |(index, to): (usize, &SocketAddr)| format!("{index} : {} . {}", to.ip(), to.port());
-        let choices = to.iter().enumerate().map(choice).collect::<Vec<_>>().join(" , ");
+        let choice =
+            |(index, to): (usize, &SocketAddr)| format!("{index} : {} . {}", to.ip(), to.port());
+        let choices = to
+            .iter()
+            .enumerate()
+            .map(choice)
+            .collect::<Vec<_>>()
+            .join(" , ");
         let count = to.len();
         self.rule(
             chain,
@@ -108,16 +134,22 @@ impl Chains {
 
     /// A client keeps its endpoint: each has a chain, and a set of the clients that it has served.
     fn affinity(&mut self, service: &ServiceRule, name: &str, Policy { chain, to }: &Policy<'_>) {
-        let (ip, address, protocol) = (self.family.name(), self.family.address(), protocol(service));
+        let (ip, address, protocol) =
+            (self.family.name(), self.family.address(), protocol(service));
         let named = |to: &SocketAddr| format!("{name}__{}/{}", in_names(to.ip()), to.port());
         for to in *to {
-            let (endpoint, affinity) = (format!("endpoint-{}", named(to)), format!("affinity-{}", named(to)));
+            let (endpoint, affinity) = (
+                format!("endpoint-{}", named(to)),
+                format!("affinity-{}", named(to)),
+            );
             let timeout = "flags dynamic,timeout ; timeout 10800s ;";
             let _ = writeln!(
                 self.declared,
                 "add set {ip} kube-proxy {affinity} {{ type {address} ; {timeout} }}"
             );
-            let known = self.declared.contains(&format!("add chain {ip} kube-proxy {endpoint}\n"));
+            let known = self
+                .declared
+                .contains(&format!("add chain {ip} kube-proxy {endpoint}\n"));
             if !known {
                 self.declare(&endpoint);
                 self.rule(&endpoint, &format!("update @{affinity} {{ {ip} saddr }}"));
@@ -126,19 +158,33 @@ impl Chains {
             self.rule(chain, &format!("{ip} saddr @{affinity} goto {endpoint}"));
         }
         let choice = |(index, to)| format!("{index} : goto endpoint-{}", named(to));
-        let choices = to.iter().enumerate().map(choice).collect::<Vec<_>>().join(" , ");
-        self.rule(chain, &format!("numgen inc mod {} vmap {{ {choices} }}", to.len()));
+        let choices = to
+            .iter()
+            .enumerate()
+            .map(choice)
+            .collect::<Vec<_>>()
+            .join(" , ");
+        self.rule(
+            chain,
+            &format!("numgen inc mod {} vmap {{ {choices} }}", to.len()),
+        );
     }
 
-    /// Adds the chain for clients outside: masqueraded, unless only endpoints of this node serve them.
+    /// Adds the chain for clients outside: masqueraded, unless only endpoints of this node serve
+    /// them.
     fn external(&mut self, chain: &str, cluster: &str, policy: &str, is_local: bool) {
         self.declare(chain);
         let mark = format!("meta mark set meta mark | {MASQUERADE}");
         if is_local {
-            self.rule(chain, &format!("fib saddr type local {mark} comment \"masquerade local traffic\""));
             self.rule(
                 chain,
-                &format!("fib saddr type local goto {cluster} comment \"short-circuit local traffic\""),
+                &format!("fib saddr type local {mark} comment \"masquerade local traffic\""),
+            );
+            self.rule(
+                chain,
+                &format!(
+                    "fib saddr type local goto {cluster} comment \"short-circuit local traffic\""
+                ),
             );
         } else {
             self.rule(chain, &mark);
@@ -147,11 +193,19 @@ impl Chains {
     }
 
     fn declare(&mut self, chain: &str) {
-        let _ = writeln!(self.declared, "add chain {} kube-proxy {chain}", self.family.name());
+        let _ = writeln!(
+            self.declared,
+            "add chain {} kube-proxy {chain}",
+            self.family.name()
+        );
     }
 
     fn rule(&mut self, chain: &str, rule: &str) {
-        let _ = writeln!(self.rules, "add rule {} kube-proxy {chain} {rule}", self.family.name());
+        let _ = writeln!(
+            self.rules,
+            "add rule {} kube-proxy {chain} {rule}",
+            self.family.name()
+        );
     }
 
     fn insert(&mut self, set: &'static str, element: String) {

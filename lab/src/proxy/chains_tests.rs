@@ -17,7 +17,10 @@ fn cluster_ip(text: &str) -> Frontend {
 }
 
 fn node_port() -> Frontend {
-    Frontend::NodePort { family: "10.96.0.10".parse().unwrap(), port: 30080 }
+    Frontend::NodePort {
+        family: "10.96.0.10".parse().unwrap(),
+        port: 30080,
+    }
 }
 
 /// The script, with the hashes left out.
@@ -65,13 +68,20 @@ fn a_node_port_is_masqueraded_and_a_cluster_ip_is_not() {
 
 #[test]
 fn session_affinity_has_a_chain_and_a_set_for_each_endpoint() {
-    let sticky = ServiceRule { affinity: true, ..service(cluster_ip("10.96.0.10:80"), &["10.244.1.2:8080"]) };
+    let sticky = ServiceRule {
+        affinity: true,
+        ..service(cluster_ip("10.96.0.10:80"), &["10.244.1.2:8080"])
+    };
     let endpoint = "H-shop/a/tcp/http__10.244.1.2/8080";
     has(
         &written(&sticky),
         &[
-            &format!("service-H-shop/a/tcp/http ip saddr @affinity-{endpoint} goto endpoint-{endpoint}\n"),
-            &format!("service-H-shop/a/tcp/http numgen inc mod 1 vmap {{ 0 : goto endpoint-{endpoint} }}\n"),
+            &format!(
+                "service-H-shop/a/tcp/http ip saddr @affinity-{endpoint} goto endpoint-{endpoint}\n"
+            ),
+            &format!(
+                "service-H-shop/a/tcp/http numgen inc mod 1 vmap {{ 0 : goto endpoint-{endpoint} }}\n"
+            ),
             &format!("endpoint-{endpoint} update @affinity-{endpoint} {{ ip saddr }}\n"),
             &format!("endpoint-{endpoint} meta l4proto tcp dnat to 10.244.1.2:8080\n"),
         ],
@@ -80,8 +90,14 @@ fn session_affinity_has_a_chain_and_a_set_for_each_endpoint() {
 
 #[test]
 fn a_local_policy_drops_packets_without_a_local_endpoint_and_masquerades_only_the_node() {
-    let mut local = ServiceRule { local: Some(vec![]), ..service(node_port(), &["10.244.1.2:8080"]) };
-    has(&written(&local), &["no-endpoint-nodeports { tcp . 30080 comment \"shop/a:http\" : drop }\n"]);
+    let mut local = ServiceRule {
+        local: Some(vec![]),
+        ..service(node_port(), &["10.244.1.2:8080"])
+    };
+    has(
+        &written(&local),
+        &["no-endpoint-nodeports { tcp . 30080 comment \"shop/a:http\" : drop }\n"],
+    );
     local.local = Some(local.backends.clone());
     has(
         &written(&local),

@@ -8,12 +8,16 @@ use serde_json::Value;
 use super::{Frontend, ServiceRule};
 use crate::object::{Port, cluster_ips, each, ip, name, ports, slice_service};
 
-/// The rules that kube-proxy would program for these Services and `EndpointSlices` (JSON objects of the API). Per address
-/// family they have every ready endpoint, else every serving and terminating one (KEP-1669). Headless and `ExternalName`
-/// Services have none. Like kube-proxy it takes `publishNotReadyAddresses` from the slices, whose endpoints are then all
-/// `ready`. Fields that cannot be parsed are left out. `node` is the proxy's own.
+/// The rules that kube-proxy would program for these Services and `EndpointSlices` (JSON objects of
+/// the API). Per address family they have every ready endpoint, else every serving and terminating
+/// one (KEP-1669). Headless and `ExternalName` Services have none. Like kube-proxy it takes
+/// `publishNotReadyAddresses` from the slices, whose endpoints are then all `ready`. Fields that
+/// cannot be parsed are left out. `node` is the proxy's own.
 pub fn service_rules(services: &[Value], slices: &[Value], node: &str) -> Vec<ServiceRule> {
-    services.iter().flat_map(|service| rules(service, slices, node)).collect()
+    services
+        .iter()
+        .flat_map(|service| rules(service, slices, node))
+        .collect()
 }
 
 fn rules(service: &Value, slices: &[Value], node: &str) -> Vec<ServiceRule> {
@@ -22,11 +26,15 @@ fn rules(service: &Value, slices: &[Value], node: &str) -> Vec<ServiceRule> {
     if spec["type"] == "ExternalName" || vips.is_empty() {
         return Vec::new();
     }
-    let own: Vec<&Value> =
-        slices.iter().filter(|slice| slice_service(slice).as_ref() == Some(&name)).collect();
+    let own: Vec<&Value> = slices
+        .iter()
+        .filter(|slice| slice_service(slice).as_ref() == Some(&name))
+        .collect();
     let to = |port: Port<'_>, node: Option<&str>| {
         let families = [false, true].into_iter();
-        families.flat_map(|ipv6| backends(&own, port, node, ipv6)).collect()
+        families
+            .flat_map(|ipv6| backends(&own, port, node, ipv6))
+            .collect()
     };
     let is_local = spec["externalTrafficPolicy"] == "Local";
     let rule = |port: Port<'_>| ServiceRule {
@@ -43,8 +51,11 @@ fn rules(service: &Value, slices: &[Value], node: &str) -> Vec<ServiceRule> {
 fn frontends(service: &Value, vips: &[IpAddr], port: Port<'_>) -> Vec<Frontend> {
     let at = |ip: IpAddr| SocketAddr::new(ip, port.number);
     let external = each(&service["spec"]["externalIPs"]).filter_map(ip);
-    let ingress = each(&service["status"]["loadBalancer"]["ingress"]).filter_map(|at| ip(&at["ip"]));
-    let node_ports = vips.iter().filter_map(|family| Some((*family, port.on_nodes?)));
+    let ingress =
+        each(&service["status"]["loadBalancer"]["ingress"]).filter_map(|at| ip(&at["ip"]));
+    let node_ports = vips
+        .iter()
+        .filter_map(|family| Some((*family, port.on_nodes?)));
     let vips = vips.iter().map(|ip| Frontend::ClusterIp(at(*ip)));
     vips.chain(external.chain(ingress).map(|ip| Frontend::External(at(ip))))
         .chain(node_ports.map(|(family, port)| Frontend::NodePort { family, port }))
@@ -52,20 +63,27 @@ fn frontends(service: &Value, vips: &[IpAddr], port: Port<'_>) -> Vec<Frontend> 
 }
 
 /// The backends on one node, or all.
-fn backends(slices: &[&Value], of: Port<'_>, node: Option<&str>, ipv6: bool) -> BTreeSet<SocketAddr> {
+fn backends(
+    slices: &[&Value],
+    of: Port<'_>,
+    node: Option<&str>,
+    ipv6: bool,
+) -> BTreeSet<SocketAddr> {
     let (mut ready, mut fallback) = (BTreeSet::new(), BTreeSet::new());
     for slice in slices {
-        for port in ports(slice).filter(|port| (port.name, port.protocol) == (of.name, of.protocol)) {
+        for port in ports(slice).filter(|port| (port.name, port.protocol) == (of.name, of.protocol))
+        {
             for endpoint in each(&slice["endpoints"]) {
                 // kube-proxy, like the API, takes the addresses of an endpoint as interchangeable.
-                let Some(ip) = ip(&endpoint["addresses"][0]).filter(|ip| ip.is_ipv6() == ipv6) else {
+                let Some(ip) = ip(&endpoint["addresses"][0]).filter(|ip| ip.is_ipv6() == ipv6)
+                else {
                     continue;
                 };
                 if node.is_some() && endpoint["nodeName"].as_str() != node {
                     continue;
                 }
-                // A missing `ready` means true. Where a Service has no ready endpoint, those that still serve while they
-                // terminate take over (KEP-1669).
+                // A missing `ready` means true. Where a Service has no ready endpoint, those that
+                // still serve while they terminate take over (KEP-1669).
                 let conditions = &endpoint["conditions"];
                 let is_ready = conditions["ready"].as_bool().unwrap_or(true);
                 let is_serving = conditions["serving"].as_bool().unwrap_or(is_ready);
@@ -97,22 +115,33 @@ mod tests {
 
     fn backends_of(endpoints: &Value) -> Vec<SocketAddr> {
         let spec = json!({"clusterIP": "10.96.0.10", "ports": [{"name": "http", "port": 80}]});
-        service_rules(&[service(&spec)], &[slice(endpoints)], "node-a").remove(0).backends
+        service_rules(&[service(&spec)], &[slice(endpoints)], "node-a")
+            .remove(0)
+            .backends
     }
 
     #[test]
     fn ready_endpoints_come_before_terminating_ones_and_what_does_not_serve_gets_nothing() {
         let with = |ip: &str, [ready, serving, terminating]: [bool; 3]| {
-            let conditions = json!({"ready": ready, "serving": serving, "terminating": terminating});
+            let conditions =
+                json!({"ready": ready, "serving": serving, "terminating": terminating});
             json!({"addresses": [ip], "conditions": conditions})
         };
-        let (ready, draining) =
-            (json!({"addresses": ["10.244.1.2"]}), with("10.244.1.3", [false, true, true]));
-        let (failed, unready) = (with("10.244.1.4", [false, false, true]), with("10.244.1.5", [false; 3]));
+        let (ready, draining) = (
+            json!({"addresses": ["10.244.1.2"]}),
+            with("10.244.1.3", [false, true, true]),
+        );
+        let (failed, unready) = (
+            with("10.244.1.4", [false, false, true]),
+            with("10.244.1.5", [false; 3]),
+        );
         for (endpoints, expected) in [
             (json!([ready, draining]), &["10.244.1.2:8080"][..]),
             (json!([draining]), &["10.244.1.3:8080"]),
-            (json!([failed, unready, {"addresses": ["banana"]}, {"addresses": []}]), &[]),
+            (
+                json!([failed, unready, {"addresses": ["banana"]}, {"addresses": []}]),
+                &[],
+            ),
             (Value::Null, &[]),
         ] {
             let expected: Vec<SocketAddr> = expected.iter().map(|to| to.parse().unwrap()).collect();
@@ -126,14 +155,21 @@ mod tests {
         let mut object = service(
             &json!({"clusterIPs": ["10.96.0.10"], "externalIPs": ["192.0.2.7", "x"], "ports": ports}),
         );
-        object["status"] = json!({"loadBalancer": {"ingress": [{"ip": "192.0.2.8"}, {"hostname": "lb"}]}});
+        object["status"] =
+            json!({"loadBalancer": {"ingress": [{"ip": "192.0.2.8"}, {"hostname": "lb"}]}});
         let expected = [
             Frontend::ClusterIp("10.96.0.10:80".parse().unwrap()),
             Frontend::External("192.0.2.7:80".parse().unwrap()),
             Frontend::External("192.0.2.8:80".parse().unwrap()),
-            Frontend::NodePort { family: "10.96.0.10".parse().unwrap(), port: 30080 },
+            Frontend::NodePort {
+                family: "10.96.0.10".parse().unwrap(),
+                port: 30080,
+            },
         ];
-        assert_eq!(service_rules(&[object], &[], "node-a").remove(0).frontends, expected);
+        assert_eq!(
+            service_rules(&[object], &[], "node-a").remove(0).frontends,
+            expected
+        );
     }
 
     #[test]
@@ -143,14 +179,20 @@ mod tests {
         let endpoints = json!([{"addresses": ["10.244.1.2"], "nodeName": "node-a"}, {"addresses": ["10.244.2.2"], "nodeName": "node-b"}]);
         let rule = service_rules(&[service(&spec)], &[slice(&endpoints)], "node-a").remove(0);
         assert!(rule.affinity);
-        assert_eq!((rule.backends.len(), rule.local), (2, Some(vec!["10.244.1.2:8080".parse().unwrap()])));
+        assert_eq!(
+            (rule.backends.len(), rule.local),
+            (2, Some(vec!["10.244.1.2:8080".parse().unwrap()]))
+        );
     }
 
     #[test]
     fn headless_and_external_name_services_have_no_rules() {
         let ports = json!([{"port": 80}]);
-        let headless = service(&json!({"clusterIP": "None", "clusterIPs": ["None"], "ports": ports}));
-        let name = service(&json!({"type": "ExternalName", "externalName": "example.org", "ports": ports}));
+        let headless =
+            service(&json!({"clusterIP": "None", "clusterIPs": ["None"], "ports": ports}));
+        let name = service(
+            &json!({"type": "ExternalName", "externalName": "example.org", "ports": ports}),
+        );
         assert_eq!(service_rules(&[headless, name], &[], "node-a"), []);
     }
 }

@@ -1,4 +1,5 @@
-//! A stand-in for kube-proxy: nftables DNAT with conntrack. It changes its rules only on command, so that it can be late.
+//! A stand-in for kube-proxy: nftables DNAT with conntrack. It changes its rules only on command,
+//! so that it can be late.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -16,7 +17,8 @@ pub use endpoints::service_rules;
 /// How a [`Proxy`] rewrites, besides DNAT.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProxyOptions {
-    /// Masquerade every Service flow (kube-proxy's `--masquerade-all`), not only `NodePort`, external and hairpin ones.
+    /// Masquerade every Service flow (kube-proxy's `--masquerade-all`), not only `NodePort`,
+    /// external and hairpin ones.
     pub masquerade_all: bool,
 }
 
@@ -30,13 +32,21 @@ pub struct Proxy {
 impl Proxy {
     /// A proxy for the node whose namespace this is. It does nothing before [`Proxy::program`].
     pub fn new(netns: &NetNs, options: ProxyOptions) -> Self {
-        Self { netns: netns.clone(), options }
+        Self {
+            netns: netns.clone(),
+            options,
+        }
     }
 
-    /// Replaces all rules by these, atomically. Established conntrack entries keep their backend, as with kube-proxy.
+    /// Replaces all rules by these, atomically. Established conntrack entries keep their backend,
+    /// as with kube-proxy.
     pub fn program(&self, services: &[ServiceRule]) -> Result<()> {
         let script = ruleset::script(services, self.options);
-        let output = process::with_input(self.netns.command("nft").args(["-f", "-"]), &script, "nftables")?;
+        let output = process::with_input(
+            self.netns.command("nft").args(["-f", "-"]),
+            &script,
+            "nftables",
+        )?;
         ensure!(
             output.status.success(),
             "nft refused the rules in {}: {}",
@@ -49,8 +59,8 @@ impl Proxy {
 
 pub use epguard_core::facts::Protocol;
 
-/// A Service port: the addresses that clients use, and its backends. Both may mix address families; each frontend uses the
-/// backends of its own family, and rejects connections if there are none.
+/// A Service port: the addresses that clients use, and its backends. Both may mix address families;
+/// each frontend uses the backends of its own family, and rejects connections if there are none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceRule {
     /// `namespace/name:port`, for comments.
@@ -95,7 +105,9 @@ impl ServiceRule {
 
     /// `namespace/name` of the Service.
     pub fn service(&self) -> &str {
-        self.name.rsplit_once(':').map_or(&*self.name, |(service, _)| service)
+        self.name
+            .rsplit_once(':')
+            .map_or(&*self.name, |(service, _)| service)
     }
 }
 

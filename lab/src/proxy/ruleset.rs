@@ -1,7 +1,9 @@
-//! Services as an nftables script: tables, chains, maps and names are those of kube-proxy 1.36 in nftables mode.
+//! Services as an nftables script: tables, chains, maps and names are those of kube-proxy 1.36 in
+//! nftables mode.
 //!
-//! Two things differ. `numgen` counts instead of drawing random numbers, so that a story is the same each time. TCP is
-//! refused by a reset: Linux 6.18 ignores the `ICMPv6` error in reply to a SYN over veth.
+//! Two things differ. `numgen` counts instead of drawing random numbers, so that a story is the
+//! same each time. TCP is refused by a reset: Linux 6.18 ignores the `ICMPv6` error in reply to a
+//! SYN over veth.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -24,11 +26,19 @@ impl Family {
     }
 
     pub(super) fn address(self) -> &'static str {
-        if self == Self::V4 { "ipv4_addr" } else { "ipv6_addr" }
+        if self == Self::V4 {
+            "ipv4_addr"
+        } else {
+            "ipv6_addr"
+        }
     }
 
     pub(super) fn loopback(self) -> &'static str {
-        if self == Self::V4 { "127.0.0.0/8" } else { "::1" }
+        if self == Self::V4 {
+            "127.0.0.0/8"
+        } else {
+            "::1"
+        }
     }
 
     pub(super) fn is(self, ipv6: bool) -> bool {
@@ -46,10 +56,13 @@ pub(super) fn in_names(ip: IpAddr) -> String {
     ip.to_string().replace(':', ".")
 }
 
-/// A script that replaces all rules in one transaction. Tables and base chains stay, so that NAT is never unhooked. Chains
-/// of removed Services stay too, empty and without a jump to them, as kube-proxy keeps them for a while.
+/// A script that replaces all rules in one transaction. Tables and base chains stay, so that NAT is
+/// never unhooked. Chains of removed Services stay too, empty and without a jump to them, as
+/// kube-proxy keeps them for a while.
 pub(super) fn script(services: &[ServiceRule], options: ProxyOptions) -> String {
-    [Family::V4, Family::V6].map(|family| table(family, services, options)).concat()
+    [Family::V4, Family::V6]
+        .map(|family| table(family, services, options))
+        .concat()
 }
 
 /// All but the Services' own chains and elements.
@@ -61,17 +74,29 @@ fn table(family: Family, services: &[ServiceRule], options: ProxyOptions) -> Str
     for service in services {
         chains.add(service);
     }
-    let Chains { declared, rules, elements, .. } = chains;
-    let is_used = |line: &&str| options.masquerade_all || !line.contains("masquerade all clusterIP traffic");
+    let Chains {
+        declared,
+        rules,
+        elements,
+        ..
+    } = chains;
+    let is_used =
+        |line: &&str| options.masquerade_all || !line.contains("masquerade all clusterIP traffic");
     let base: String = BASE.split_inclusive('\n').filter(is_used).collect();
-    let base = base.replace("$ip", ip).replace("$address", family.address());
+    let base = base
+        .replace("$ip", ip)
+        .replace("$address", family.address());
     let base = base.replace("$loopback", family.loopback());
     [base, declared, rules, filled(ip, &elements)].concat()
 }
 
 fn filled(ip: &str, elements: &Elements) -> String {
     let add = |(set, elements): (&&str, &std::collections::BTreeSet<String>)| {
-        let elements = elements.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let elements = elements
+            .iter()
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(", ");
         format!("add element {ip} kube-proxy {set} {{ {elements} }}\n")
     };
     elements.iter().map(add).collect()

@@ -19,7 +19,11 @@ pub struct Agent {
 
 /// The kind in recordings; the other collections are taken to be empty.
 fn recorded(watched: Watched) -> Option<Kind> {
-    watched.to_string().parse().ok().filter(|kind| WATCHED.contains(kind))
+    watched
+        .to_string()
+        .parse()
+        .ok()
+        .filter(|kind| WATCHED.contains(kind))
 }
 
 impl Agent {
@@ -30,19 +34,29 @@ impl Agent {
             ipam: Ipam::Auto,
             ranges: Ranges::default(),
         };
-        let namespaces = recording
-            .namespaces()
-            .into_iter()
-            .map(|name| Namespace { name: name.into(), bound: Mode::Enforce });
+        let namespaces = recording.namespaces().into_iter().map(|name| Namespace {
+            name: name.into(),
+            bound: Mode::Enforce,
+        });
         let mut state = State::new(settings);
-        for watched in Watched::ALWAYS.into_iter().filter(|watched| recorded(*watched).is_none()) {
+        for watched in Watched::ALWAYS
+            .into_iter()
+            .filter(|watched| recorded(*watched).is_none())
+        {
             state.apply(Duration::ZERO, watched.empty());
         }
-        state.apply(Duration::ZERO, Fact::Namespace(facts::Change::Reset(namespaces.collect())));
-        Self { state, listed: Listed::default() }
+        state.apply(
+            Duration::ZERO,
+            Fact::Namespace(facts::Change::Reset(namespaces.collect())),
+        );
+        Self {
+            state,
+            listed: Listed::default(),
+        }
     }
 
-    /// Takes one event; `now` is the time since the recording began. An error if an agent could not take the object.
+    /// Takes one event; `now` is the time since the recording began. An error if an agent could not
+    /// take the object.
     pub fn feed(&mut self, now: Duration, event: &ApiEvent) -> Result<()> {
         self.listed.apply(event);
         self.apply(now, event)?;
@@ -53,12 +67,21 @@ impl Agent {
     /// Everything denied now.
     pub fn denials(&self) -> Vec<Denial> {
         let all = self.state.denials();
-        let in_force = all.filter(|(service, endpoint, _)| !self.state.is_pending(service, endpoint));
+        let in_force =
+            all.filter(|(service, endpoint, _)| !self.state.is_pending(service, endpoint));
         let denials = in_force.map(|((namespace, name), endpoint, proven)| {
             let (service, protocol) = (format!("{namespace}/{name}"), endpoint.protocol);
             Denial {
-                key: Key { service, ip: endpoint.ip.ip(), port: endpoint.port, protocol },
-                shape: Shape { reason: proven.reason, openers_only: proven.uid_state != UidState::Dead },
+                key: Key {
+                    service,
+                    ip: endpoint.ip.ip(),
+                    port: endpoint.port,
+                    protocol,
+                },
+                shape: Shape {
+                    reason: proven.reason,
+                    openers_only: proven.uid_state != UidState::Dead,
+                },
                 meant: proven.dead_uid.to_string(),
                 owner: (proven.owner_uid != Uid::NONE).then(|| proven.owner_uid.to_string()),
             }
@@ -80,7 +103,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Answers the lists and the freshness check that the state waits for, as the agent does, but at once: the judge allows no delay.
+    /// Answers the lists and the freshness check that the state waits for, as the agent does, but
+    /// at once: the judge allows no delay.
     fn confirm(&mut self, now: Duration) -> Result<()> {
         // A list confirms what was found before it was requested.
         let later = now + Duration::from_millis(1);
@@ -92,19 +116,36 @@ impl Agent {
             self.apply(later, &ApiEvent { kind, change })?;
         }
         while let Some((name, _)) = self.state.take_node_check(now) {
-            let uid = self.state.cluster().nodes.get(&name).map(|node| node.uid).unwrap_or_default();
-            self.state.apply(later, Fact::NodeSeen(NodeSeen { name, uid, at: later }));
+            let uid = self
+                .state
+                .cluster()
+                .nodes
+                .get(&name)
+                .map(|node| node.uid)
+                .unwrap_or_default();
+            self.state.apply(
+                later,
+                Fact::NodeSeen(NodeSeen {
+                    name,
+                    uid,
+                    at: later,
+                }),
+            );
         }
         Ok(())
     }
 }
 
-/// The change in the form of the agent's watches. The end of a watch is no event for the state machine.
+/// The change in the form of the agent's watches. The end of a watch is no event for the state
+/// machine.
 fn change<T: facts::Object>(event: &ApiEvent) -> Result<Option<facts::Change<T>>> {
-    let parse =
-        |object: &Object| T::parse(&serde_json::to_vec(object.as_ref())?).map_err(anyhow::Error::from_boxed);
+    let parse = |object: &Object| {
+        T::parse(&serde_json::to_vec(object.as_ref())?).map_err(anyhow::Error::from_boxed)
+    };
     Ok(Some(match &event.change {
-        Change::Reset(list) => facts::Change::Reset(list.iter().map(parse).collect::<Result<_, _>>()?),
+        Change::Reset(list) => {
+            facts::Change::Reset(list.iter().map(parse).collect::<Result<_, _>>()?)
+        }
         Change::Applied(object) => facts::Change::Applied(parse(object)?),
         Change::Deleted(object) => facts::Change::Deleted(parse(object)?),
         Change::Closed | Change::Resumed => return Ok(None),

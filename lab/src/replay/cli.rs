@@ -9,10 +9,11 @@ use comfy_table::{CellAlignment, Table, presets::NOTHING};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// Replay recordings of a cluster to the agent's state machine and judge every denial at every instant.
+/// Replay recordings of a cluster to the agent's state machine and judge every denial at every
+/// instant.
 ///
-/// Fails if anything was denied whose rightful receiver was alive, if anything provable was not denied, or if
-/// anything was denied without proof.
+/// Fails if anything was denied whose rightful receiver was alive, if anything provable was not
+/// denied, or if anything was denied without proof.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
     /// Recordings, or folders of them; the format is in lab/traces/README.md.
@@ -42,11 +43,23 @@ fn recordings(dirs: &[PathBuf]) -> Result<Vec<PathBuf>> {
 
 /// Prints how many stories passed; an error names those that did not.
 fn conclude(stories: &[Story]) -> Result<()> {
-    let failed: Vec<&str> =
-        stories.iter().filter(|story| story.failed()).map(|story| story.name.as_str()).collect();
-    println!("{} passed, {} failed", stories.len() - failed.len(), failed.len());
+    let failed: Vec<&str> = stories
+        .iter()
+        .filter(|story| story.failed())
+        .map(|story| story.name.as_str())
+        .collect();
+    println!(
+        "{} passed, {} failed",
+        stories.len() - failed.len(),
+        failed.len()
+    );
     let names = failed.join(", ");
-    ensure!(failed.is_empty(), "{} of {} recordings failed: {names}", failed.len(), stories.len());
+    ensure!(
+        failed.is_empty(),
+        "{} of {} recordings failed: {names}",
+        failed.len(),
+        stories.len()
+    );
     Ok(())
 }
 
@@ -56,7 +69,9 @@ pub(super) fn findings(story: &Story) -> String {
         return String::new();
     }
     let mut table = Table::new();
-    let columns = ["from ms", "to ms", "Service", "endpoint", "meant", "hit", "reason", "verdict"];
+    let columns = [
+        "from ms", "to ms", "Service", "endpoint", "meant", "hit", "reason", "verdict",
+    ];
     table.load_preset(NOTHING).set_header(columns);
     table.add_rows(story.findings.iter().map(|finding| row(story, finding)));
     for (number, column) in table.column_iter_mut().enumerate() {
@@ -69,12 +84,23 @@ pub(super) fn findings(story: &Story) -> String {
 }
 
 fn row(story: &Story, finding: &Finding) -> [String; 8] {
-    let Finding { denial, verdict, from, to, hit, why } = finding;
+    let Finding {
+        denial,
+        verdict,
+        from,
+        to,
+        hit,
+        why,
+    } = finding;
     let millis = |time: &std::time::Duration| format!("{:.1}", time.as_secs_f64() * 1000.0);
     // A later pod may have the same name with another UID.
     let meant = story.pods.get(&denial.meant).map_or("?", String::as_str);
     let hit = match (hit.is_empty(), story.has_truth) {
-        (false, _) => hit.iter().map(String::as_str).collect::<Vec<_>>().join(", "),
+        (false, _) => hit
+            .iter()
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(", "),
         (true, true) => "nobody".into(),
         (true, false) => "?".into(),
     };
@@ -82,20 +108,34 @@ fn row(story: &Story, finding: &Finding) -> [String; 8] {
         millis(from),
         millis(to),
         denial.key.service.clone(),
-        format!("{}/{}", SocketAddr::new(denial.key.ip, denial.key.port), denial.key.protocol.as_str()),
+        format!(
+            "{}/{}",
+            SocketAddr::new(denial.key.ip, denial.key.port),
+            denial.key.protocol.as_str()
+        ),
         format!("{meant} ({:.4})", denial.meant),
         hit,
         denial.shape.to_string(),
-        why.as_ref().map_or_else(|| verdict.to_string(), |why| format!("{verdict}: {why}")),
+        why.as_ref()
+            .map_or_else(|| verdict.to_string(), |why| format!("{verdict}: {why}")),
     ]
 }
 
 fn summary(story: &Story) -> String {
     let verdict = if story.failed() { "FAILED" } else { "ok    " };
-    let truth = if story.has_truth { "" } else { ", nothing from the node's side: only proofs checked" };
-    let [ok, alive, wrong, missing, unproven] =
-        [Verdict::Ok, Verdict::StillAlive, Verdict::Wrong, Verdict::Missing, Verdict::Unproven]
-            .map(|verdict| story.count(verdict));
+    let truth = if story.has_truth {
+        ""
+    } else {
+        ", nothing from the node's side: only proofs checked"
+    };
+    let [ok, alive, wrong, missing, unproven] = [
+        Verdict::Ok,
+        Verdict::StillAlive,
+        Verdict::Wrong,
+        Verdict::Missing,
+        Verdict::Unproven,
+    ]
+    .map(|verdict| story.count(verdict));
     format!(
         "{verdict} {:<25} {:>6.1} s, {:>4} events, {:>4} instants: {ok} denied rightly, {alive} whose Retired pod still ran, \
          {wrong} wrongly, {missing} missing, {unproven} unproven{truth}",
@@ -118,8 +158,12 @@ mod tests {
 
     #[test]
     fn a_folder_without_recordings_is_an_error() {
-        for (folder, expected) in [("src", "no pods.jsonl"), ("nowhere", "nowhere: no such recording")] {
-            let error = recordings(&[Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)]).unwrap_err();
+        for (folder, expected) in [
+            ("src", "no pods.jsonl"),
+            ("nowhere", "nowhere: no such recording"),
+        ] {
+            let error =
+                recordings(&[Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)]).unwrap_err();
             assert!(error.to_string().contains(expected), "{error}");
         }
     }
@@ -134,7 +178,14 @@ mod tests {
             lines[2],
             "   3979.8  5920.0  rt/web   10.244.1.2:8080/TCP  rt/web-578bbb9668-wzsrs (cd70)  nobody  dead-backend  ok"
         );
-        assert!(summary(&story).starts_with("ok     t-drain "), "{}", summary(&story));
-        assert!(summary(&story).contains(": 1 denied rightly, 0 whose Retired pod still ran, 0 wrongly"));
+        assert!(
+            summary(&story).starts_with("ok     t-drain "),
+            "{}",
+            summary(&story)
+        );
+        assert!(
+            summary(&story)
+                .contains(": 1 denied rightly, 0 whose Retired pod still ran, 0 wrongly")
+        );
     }
 }

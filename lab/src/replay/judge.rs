@@ -1,4 +1,5 @@
-//! One recording, replayed: the verdicts at each instant, on each denial and on each that is missing, and their story.
+//! One recording, replayed: the verdicts at each instant, on each denial and on each that is
+//! missing, and their story.
 
 #[cfg(test)]
 pub(super) mod tests;
@@ -72,11 +73,15 @@ impl Judge {
         self.world.apply(now, event);
         let proof = |key: &Key| Some((key.clone(), oracle::prove(&self.world, key, now).ok()?));
         self.proofs = self.world.listings.keys().filter_map(proof).collect();
-        self.blind_since = if self.world.is_watching() { None } else { self.blind_since.or(Some(now)) };
+        self.blind_since = if self.world.is_watching() {
+            None
+        } else {
+            self.blind_since.or(Some(now))
+        };
     }
 
-    /// The time at which the kernel stops denying because not all watches run. Before the first view there is no lease, and
-    /// every denial is judged.
+    /// The time at which the kernel stops denying because not all watches run. Before the first
+    /// view there is no lease, and every denial is judged.
     fn lease_ends(&self) -> Option<Duration> {
         self.blind_since.map(|since| since + LEASE)
     }
@@ -87,20 +92,41 @@ impl Judge {
             return Vec::new();
         }
         let is_denied = |key: &Key| denials.iter().any(|denial| denial.key == *key);
-        let missing = self.proofs.iter().filter(|(key, proof)| proof.required && !is_denied(key));
+        let missing = self
+            .proofs
+            .iter()
+            .filter(|(key, proof)| proof.required && !is_denied(key));
         let missing = missing.map(|(key, proof)| (proof.denial(key), true));
-        let all = denials.iter().map(|denial| (denial.clone(), false)).chain(missing);
+        let all = denials
+            .iter()
+            .map(|denial| (denial.clone(), false))
+            .chain(missing);
         let judged = all.map(|(denial, is_missing)| {
             let holders = self.truth.holders(denial.key.ip, now);
-            let (verdict, why) =
-                if is_missing { (Verdict::Missing, None) } else { self.verdict(&denial, &holders, now) };
+            let (verdict, why) = if is_missing {
+                (Verdict::Missing, None)
+            } else {
+                self.verdict(&denial, &holders, now)
+            };
             let hit = holders.into_iter().map(|holder| holder.name).collect();
-            Finding { denial, verdict, from: now, to: now, hit, why }
+            Finding {
+                denial,
+                verdict,
+                from: now,
+                to: now,
+                hit,
+                why,
+            }
         });
         judged.collect()
     }
 
-    fn verdict(&self, denial: &Denial, holders: &[PodIdentity], now: Duration) -> (Verdict, Option<String>) {
+    fn verdict(
+        &self,
+        denial: &Denial,
+        holders: &[PodIdentity],
+        now: Duration,
+    ) -> (Verdict, Option<String>) {
         if self.world.infrastructure.contains(&denial.key.ip) {
             return (Verdict::Wrong, Some("a node's own address".into()));
         }
@@ -121,9 +147,18 @@ impl Judge {
         }
         let objection = match self.proofs.get(&denial.key) {
             Some(proof) => proof.objection(denial),
-            None => oracle::prove(&self.world, &denial.key, now).err().map(str::to_owned),
+            None => oracle::prove(&self.world, &denial.key, now)
+                .err()
+                .map(str::to_owned),
         };
-        (if objection.is_some() { Verdict::Unproven } else { verdict }, objection)
+        (
+            if objection.is_some() {
+                Verdict::Unproven
+            } else {
+                verdict
+            },
+            objection,
+        )
     }
 
     /// Kubernetes sends a Retired pod no new flow, and only new ones are denied.
@@ -144,7 +179,8 @@ pub struct Story {
     pub events: usize,
     /// Instants judged: after each watch event and after each event on the node.
     pub instants: usize,
-    /// Whether the recording has the holders of the addresses; without them, only proofs were checked.
+    /// Whether the recording has the holders of the addresses; without them, only proofs were
+    /// checked.
     pub has_truth: bool,
     /// All denials, and all that are missing, in the order of their beginning.
     pub findings: Vec<Finding>,
@@ -155,20 +191,31 @@ pub struct Story {
 impl Story {
     /// How many findings have this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
-        self.findings.iter().filter(|finding| finding.verdict == verdict).count()
+        self.findings
+            .iter()
+            .filter(|finding| finding.verdict == verdict)
+            .count()
     }
 
     /// Whether anything was denied wrongly or without proof, or not denied.
     pub fn failed(&self) -> bool {
-        self.findings.iter().any(|finding| finding.verdict.is_fault())
+        self.findings
+            .iter()
+            .any(|finding| finding.verdict.is_fault())
     }
 }
 
-/// Replays a recording to the agent's state machine on a virtual clock, and judges at every instant what `denials` says it
-/// denies.
-pub fn replay(recording: &Recording, mut denials: impl FnMut(&Agent) -> Vec<Denial>) -> Result<Story> {
+/// Replays a recording to the agent's state machine on a virtual clock, and judges at every instant
+/// what `denials` says it denies.
+pub fn replay(
+    recording: &Recording,
+    mut denials: impl FnMut(&Agent) -> Vec<Denial>,
+) -> Result<Story> {
     let mut agent = Agent::new(recording);
-    let mut judge = Judge { truth: Truth::of(recording), ..Judge::default() };
+    let mut judge = Judge {
+        truth: Truth::of(recording),
+        ..Judge::default()
+    };
     let (mut timeline, mut end) = (Timeline::default(), Duration::ZERO);
     for (at, what) in &recording.instants {
         if let Some(lease_end) = judge.lease_ends().filter(|lease_end| lease_end < at) {
@@ -185,7 +232,11 @@ pub fn replay(recording: &Recording, mut denials: impl FnMut(&Agent) -> Vec<Deni
     Ok(Story {
         name: recording.name.clone(),
         seconds: end.as_secs_f64(),
-        events: recording.instants.iter().filter(|(_, what)| matches!(what, What::Api(_))).count(),
+        events: recording
+            .instants
+            .iter()
+            .filter(|(_, what)| matches!(what, What::Api(_)))
+            .count(),
         instants: recording.instants.len(),
         has_truth: recording.has_truth(),
         findings: timeline.finish(end),
@@ -209,12 +260,17 @@ impl Timeline {
             finding.hit.extend(found.hit);
             self.open.insert(key, finding);
         }
-        self.closed.extend(before.into_values().map(|finding| Finding { to: now, ..finding }));
+        self.closed.extend(
+            before
+                .into_values()
+                .map(|finding| Finding { to: now, ..finding }),
+        );
     }
 
     fn finish(mut self, now: Duration) -> Vec<Finding> {
         self.at(now, Vec::new());
-        self.closed.sort_by_key(|finding| (finding.from, finding.denial.clone()));
+        self.closed
+            .sort_by_key(|finding| (finding.from, finding.denial.clone()));
         self.closed
     }
 }

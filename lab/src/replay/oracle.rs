@@ -1,4 +1,5 @@
-//! The denials that the objects seen so far prove, by brute force, from the text of docs/verdicts.md.
+//! The denials that the objects seen so far prove, by brute force, from the text of
+//! docs/verdicts.md.
 //!
 //! Deliberately without indexes and without stored verdicts: each call reads all objects again.
 //! Where the text is ambiguous, a denial is allowed but not required.
@@ -9,7 +10,9 @@ mod tests;
 use super::pod::{self, Answer};
 use super::recording::Kind;
 use super::world::{Gone, Key, PodRecord, Standing, World};
-use crate::object::{cluster_ips, endpoints, has_selector, is_virtual_kubelet, opted_out, pod_ranges, ports};
+use crate::object::{
+    cluster_ips, endpoints, has_selector, is_virtual_kubelet, opted_out, pod_ranges, ports,
+};
 use crate::proxy::Protocol;
 use epguard_common::Reason;
 use serde_json::Value;
@@ -37,7 +40,8 @@ pub struct Denial {
 pub struct Shape {
     /// Which proof; never `terminated`, which rests on the node's routes.
     pub reason: Reason,
-    /// Only TCP SYN and SCTP INIT, because the meant UID is Retired and may still serve what it began.
+    /// Only TCP SYN and SCTP INIT, because the meant UID is Retired and may still serve what it
+    /// began.
     pub openers_only: bool,
 }
 
@@ -95,7 +99,10 @@ pub fn prove(world: &World, key: &Key, now: Duration) -> Result<Proof, &'static 
     if !world.is_synced() {
         return Err("not every watch has shown its objects");
     }
-    let service = world.listed.get(Kind::Service, &key.service).ok_or("the Service does not exist")?;
+    let service = world
+        .listed
+        .get(Kind::Service, &key.service)
+        .ok_or("the Service does not exist")?;
     let vips = cluster_ips(service);
     if vips.is_empty() {
         return Err("the Service has no VIP");
@@ -109,7 +116,11 @@ pub fn prove(world: &World, key: &Key, now: Duration) -> Result<Proof, &'static 
     let required = world.is_watching()
         && vips.iter().any(|vip| vip.is_ipv4() == key.ip.is_ipv4())
         && !world.deleted_services.contains(&key.service);
-    let mut case = Case { world, key, required };
+    let mut case = Case {
+        world,
+        key,
+        required,
+    };
     let meant = case.meant(now)?;
     case.nobody_else_is_listed()?;
     if !has_selector(service) {
@@ -126,12 +137,20 @@ pub fn prove(world: &World, key: &Key, now: Duration) -> Result<Proof, &'static 
     } else if case.retired_stranger_claims(&meant) {
         case.required = false;
         for reason in [Reason::DeadBackend, Reason::Reused, Reason::RetiredBackend] {
-            shapes.push(Shape { reason, openers_only: true });
+            shapes.push(Shape {
+                reason,
+                openers_only: true,
+            });
         }
     }
     // UDP has no opener, so a verdict about openers denies no packet of it.
     let required = case.required && (key.protocol != Protocol::Udp || !shapes[0].openers_only);
-    Ok(Proof { required, shapes, meant, owner })
+    Ok(Proof {
+        required,
+        shapes,
+        meant,
+        owner,
+    })
 }
 
 /// An endpoint of a Service in question.
@@ -145,10 +164,19 @@ struct Case<'a> {
 impl Case<'_> {
     /// The UIDs that were ever listed there. An error unless all of them are Retired or Dead.
     fn meant(&mut self, now: Duration) -> Result<BTreeSet<String>, &'static str> {
-        let Self { world, key, required } = self;
-        let listings = world.listings.get(key).ok_or("the Service never listed it")?;
+        let Self {
+            world,
+            key,
+            required,
+        } = self;
+        let listings = world
+            .listings
+            .get(key)
+            .ok_or("the Service never listed it")?;
         *required &= !listings.contains_key(&None);
-        *required &= listings.values().any(|&last| now.saturating_sub(last) < HISTORY);
+        *required &= listings
+            .values()
+            .any(|&last| now.saturating_sub(last) < HISTORY);
         let uids: BTreeSet<String> = listings.keys().flatten().cloned().collect();
         if uids.is_empty() {
             return Err("the Service never listed it with a UID");
@@ -177,19 +205,24 @@ impl Case<'_> {
 
     fn nobody_else_is_listed(&self) -> Result<(), &'static str> {
         let Self { world, key, .. } = self;
-        let listed = world.slices(&key.service).flat_map(|slice| endpoints(slice));
+        let listed = world
+            .slices(&key.service)
+            .flat_map(|slice| endpoints(slice));
         for endpoint in listed.filter(|endpoint| endpoint.ip == key.ip) {
             match endpoint.uid.map(|uid| world.standing(uid)) {
                 Some(Standing::Dead | Standing::Retired) => {}
                 Some(Standing::Live) => return Err("the Service lists the IP with a live UID"),
-                Some(Standing::Unknown) => return Err("the Service lists the IP with an unknown UID"),
+                Some(Standing::Unknown) => {
+                    return Err("the Service lists the IP with an unknown UID");
+                }
                 None => return Err("the Service lists the IP without a UID"),
             }
         }
         Ok(())
     }
 
-    /// For a Service without a selector, whose slices alone name its pods: an error if they no longer list a meant pod.
+    /// For a Service without a selector, whose slices alone name its pods: an error if they no
+    /// longer list a meant pod.
     fn still_lists(&mut self, meant: &BTreeSet<String>) -> Result<(), &'static str> {
         let Self { world, key, .. } = *self;
         let mut elsewhere = false;
@@ -197,19 +230,35 @@ impl Case<'_> {
             for endpoint in endpoints(slice) {
                 let aims = endpoint.uid.is_some_and(|uid| meant.contains(uid));
                 let mut ports = ports(slice).map(|port| (port.number, port.protocol));
-                if aims && endpoint.ip == key.ip && ports.any(|port| port == (key.port, key.protocol)) {
+                if aims
+                    && endpoint.ip == key.ip
+                    && ports.any(|port| port == (key.port, key.protocol))
+                {
                     return Ok(());
                 }
                 elsewhere |= aims;
             }
         }
         self.required = false;
-        if elsewhere { Ok(()) } else { Err("the Service, without a selector, no longer lists it") }
+        if elsewhere {
+            Ok(())
+        } else {
+            Err("the Service, without a selector, no longer lists it")
+        }
     }
 
-    /// An error if a pod of the Service may hold the IP unpublished. It may not where a stranger shows the IP and the selector proves.
-    fn no_candidate(&mut self, meant: &BTreeSet<String>, owner: Option<&str>) -> Result<(), &'static str> {
-        let Self { world, key, required } = self;
+    /// An error if a pod of the Service may hold the IP unpublished. It may not where a stranger
+    /// shows the IP and the selector proves.
+    fn no_candidate(
+        &mut self,
+        meant: &BTreeSet<String>,
+        owner: Option<&str>,
+    ) -> Result<(), &'static str> {
+        let Self {
+            world,
+            key,
+            required,
+        } = self;
         if let Some(stranger) = owner.and_then(|uid| world.pods.get(uid))
             && world.selector_proves(key)
         {
@@ -219,7 +268,9 @@ impl Case<'_> {
                 Answer::Yes => {}
             }
         }
-        let own = world.live_pods().filter(|(_, record)| world.is_own(key, &record.object));
+        let own = world
+            .live_pods()
+            .filter(|(_, record)| world.is_own(key, &record.object));
         for (_, PodRecord { object, .. }) in own {
             match pod::may_hold_unpublished(object) {
                 // Whether its node hands out such IPs depends on how fresh the Nodes are.
@@ -235,8 +286,9 @@ impl Case<'_> {
     /// The one live pod that claims the IP, if any.
     fn owner(&self) -> Result<Option<String>, &'static str> {
         let Self { world, key, .. } = self;
-        let mut claimants =
-            world.live_pods().filter(|(_, record)| pod::ips(&record.object).contains(&key.ip));
+        let mut claimants = world
+            .live_pods()
+            .filter(|(_, record)| pod::ips(&record.object).contains(&key.ip));
         let Some((uid, record)) = claimants.next() else {
             return Ok(None);
         };
@@ -252,12 +304,20 @@ impl Case<'_> {
         Ok(Some(uid.to_owned()))
     }
 
-    /// All packets if every meant pod is Dead; only openers if a Retired one may still serve connections from before.
+    /// All packets if every meant pod is Dead; only openers if a Retired one may still serve
+    /// connections from before.
     fn strengths(&self, meant: &BTreeSet<String>) -> Vec<Shape> {
-        let (dead, retired): (Vec<&String>, Vec<&String>) =
-            meant.iter().partition(|uid| self.world.standing(uid) == Standing::Dead);
-        let all = Shape { reason: Reason::DeadBackend, openers_only: false };
-        let openers = Shape { reason: Reason::RetiredBackend, openers_only: true };
+        let (dead, retired): (Vec<&String>, Vec<&String>) = meant
+            .iter()
+            .partition(|uid| self.world.standing(uid) == Standing::Dead);
+        let all = Shape {
+            reason: Reason::DeadBackend,
+            openers_only: false,
+        };
+        let openers = Shape {
+            reason: Reason::RetiredBackend,
+            openers_only: true,
+        };
         let superseded = |old: &&String| dead.iter().any(|new| self.order(new, old) != Answer::No);
         match (retired.is_empty(), retired.iter().all(superseded)) {
             (true, _) => vec![all],
@@ -266,8 +326,15 @@ impl Case<'_> {
         }
     }
 
-    fn newer_than_retired(&mut self, meant: &BTreeSet<String>, owner: &str) -> Result<(), &'static str> {
-        for uid in meant.iter().filter(|uid| self.world.standing(uid) == Standing::Retired) {
+    fn newer_than_retired(
+        &mut self,
+        meant: &BTreeSet<String>,
+        owner: &str,
+    ) -> Result<(), &'static str> {
+        for uid in meant
+            .iter()
+            .filter(|uid| self.world.standing(uid) == Standing::Retired)
+        {
             match self.order(owner, uid) {
                 Answer::Yes => {}
                 Answer::Perhaps => self.required = false,
@@ -277,7 +344,8 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// Whether one pod's claim is newer than another's; across a gap in the watch the order is uncertain.
+    /// Whether one pod's claim is newer than another's; across a gap in the watch the order is
+    /// uncertain.
     fn order(&self, newer: &str, older: &str) -> Answer {
         let claim = |uid| self.world.pods.get(uid)?.claims.get(&self.key.ip);
         match (claim(newer), claim(older)) {
@@ -287,8 +355,8 @@ impl Case<'_> {
         }
     }
 
-    /// True if a finished pod that was never listed there publishes the IP and is not proven dead. The text does not say if
-    /// that is a claim, so a denial of fewer packets is accepted.
+    /// True if a finished pod that was never listed there publishes the IP and is not proven dead.
+    /// The text does not say if that is a claim, so a denial of fewer packets is accepted.
     fn retired_stranger_claims(&self, meant: &BTreeSet<String>) -> bool {
         let Self { world, key, .. } = self;
         world.pods.iter().any(|(uid, record)| {
@@ -300,7 +368,8 @@ impl Case<'_> {
     }
 }
 
-/// True if the IP lies in the ranges of a node on which a meant pod ran, and the pod is on another node.
+/// True if the IP lies in the ranges of a node on which a meant pod ran, and the pod is on another
+/// node.
 fn is_of_other_range(world: &World, ip: IpAddr, meant: &BTreeSet<String>, pod: &Value) -> bool {
     let pods = meant.iter().filter_map(|uid| world.pods.get(uid));
     let mut nodes = pods.filter_map(|record| node_of(world, &record.object));

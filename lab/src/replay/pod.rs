@@ -24,19 +24,24 @@ pub(super) fn is_host_network(pod: &Value) -> bool {
 
 /// Phase Succeeded or Failed, by any writer.
 pub(super) fn is_terminal(pod: &Value) -> bool {
-    matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
+    matches!(
+        pod["status"]["phase"].as_str(),
+        Some("Succeeded" | "Failed")
+    )
 }
 
 /// Whether the status proves that the UID will never send or receive again, if it isn't a mirror's.
 pub(super) fn is_dead(pod: &Value) -> bool {
     let over = |status: &Value| {
         status["state"]["terminated"].is_object()
-            || (!status["state"]["running"].is_object() && !status["lastState"]["terminated"].is_object())
+            || (!status["state"]["running"].is_object()
+                && !status["lastState"]["terminated"].is_object())
     };
     is_terminal(pod)
         && phase_is_the_kubelets(pod)
         && condition(pod, "PodReadyToStartContainers").is_some_and(|c| c["status"] == "False")
-        && each(&pod["spec"]["containers"]).count() <= each(&pod["status"]["containerStatuses"]).count()
+        && each(&pod["spec"]["containers"]).count()
+            <= each(&pod["status"]["containerStatuses"]).count()
         && containers(pod).all(over)
         && containers(pod).any(|status| status["state"]["terminated"].is_object())
 }
@@ -46,21 +51,31 @@ pub(super) fn ips(pod: &Value) -> Vec<IpAddr> {
     let networks = annotation(pod, "k8s.v1.cni.cncf.io/network-status")
         .and_then(|text| serde_json::from_str::<Value>(text).ok())
         .unwrap_or_default();
-    status_ips(pod).chain(each(&networks).flat_map(|network| each(&network["ips"])).filter_map(ip)).collect()
+    status_ips(pod)
+        .chain(
+            each(&networks)
+                .flat_map(|network| each(&network["ips"]))
+                .filter_map(ip),
+        )
+        .collect()
 }
 
-/// Addresses of the pod's node, as in the pod's status; the pod's own if it uses its node's network.
+/// Addresses of the pod's node, as in the pod's status; the pod's own if it uses its node's
+/// network.
 pub(super) fn node_ips(pod: &Value) -> Vec<IpAddr> {
     let status = &pod["status"];
-    let hosts = std::iter::once(&status["hostIP"]).chain(each(&status["hostIPs"]).map(|entry| &entry["ip"]));
+    let hosts = std::iter::once(&status["hostIP"])
+        .chain(each(&status["hostIPs"]).map(|entry| &entry["ip"]));
     let own = status_ips(pod).filter(|_| is_host_network(pod));
     hosts.filter_map(ip).chain(own).collect()
 }
 
-/// Whether the pod, alive, may hold an IP that it doesn't publish: it has none yet, or its sandbox restarts.
+/// Whether the pod, alive, may hold an IP that it doesn't publish: it has none yet, or its sandbox
+/// restarts.
 ///
-/// A new sandbox is first reported with the old IPs and the old containers; the IPs are current once a container
-/// was started after it. The kubelet writes both times in UTC and whole seconds, so they compare as text.
+/// A new sandbox is first reported with the old IPs and the old containers; the IPs are current
+/// once a container was started after it. The kubelet writes both times in UTC and whole seconds,
+/// so they compare as text.
 pub(super) fn may_hold_unpublished(pod: &Value) -> Answer {
     if non_empty(&pod["spec"]["nodeName"]).is_none() || is_terminal(pod) || is_host_network(pod) {
         return Answer::No;
@@ -77,8 +92,8 @@ pub(super) fn may_hold_unpublished(pod: &Value) -> Answer {
     }
 }
 
-/// False if another program may have written the phase: others than the kubelet write it while containers run, and a
-/// second owner shows such a writer.
+/// False if another program may have written the phase: others than the kubelet write it while
+/// containers run, and a second owner shows such a writer.
 fn phase_is_the_kubelets(pod: &Value) -> bool {
     let mut owners = each(&pod["metadata"]["managedFields"])
         .filter(|fields| fields["fieldsV1"]["f:status"].get("f:phase").is_some())
@@ -91,9 +106,13 @@ fn condition<'a>(pod: &'a Value, kind: &str) -> Option<&'a Value> {
 }
 
 fn containers(pod: &Value) -> impl Iterator<Item = &Value> {
-    ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"]
-        .into_iter()
-        .flat_map(|list| each(&pod["status"][list]))
+    [
+        "containerStatuses",
+        "initContainerStatuses",
+        "ephemeralContainerStatuses",
+    ]
+    .into_iter()
+    .flat_map(|list| each(&pod["status"][list]))
 }
 
 fn last_start(container: &Value) -> Option<&str> {
@@ -102,10 +121,14 @@ fn last_start(container: &Value) -> Option<&str> {
         &container["state"]["terminated"],
         &container["lastState"]["terminated"],
     ];
-    runs.into_iter().filter_map(|run| run["startedAt"].as_str()).max()
+    runs.into_iter()
+        .filter_map(|run| run["startedAt"].as_str())
+        .max()
 }
 
 fn status_ips(pod: &Value) -> impl Iterator<Item = IpAddr> {
     let status = &pod["status"];
-    std::iter::once(&status["podIP"]).chain(each(&status["podIPs"]).map(|entry| &entry["ip"])).filter_map(ip)
+    std::iter::once(&status["podIP"])
+        .chain(each(&status["podIPs"]).map(|entry| &entry["ip"]))
+        .filter_map(ip)
 }

@@ -1,4 +1,5 @@
-//! A recording on disk, as a sequence of instants: the lines of each watch become the changes that a client would see.
+//! A recording on disk, as a sequence of instants: the lines of each watch become the changes that
+//! a client would see.
 
 use crate::object::{self, name};
 use anyhow::{Context, Result, bail, ensure};
@@ -30,8 +31,8 @@ pub enum What {
 }
 
 impl Recording {
-    /// Reads a folder; its format is in `lab/traces/README.md`. `nodes.jsonl` and `node.jsonl` may be absent.
-    /// An error names the file and the line that isn't what the recorder writes.
+    /// Reads a folder; its format is in `lab/traces/README.md`. `nodes.jsonl` and `node.jsonl` may
+    /// be absent. An error names the file and the line that isn't what the recorder writes.
     pub fn read(dir: &Path) -> Result<Self> {
         let mut instants = Vec::new();
         for kind in WATCHED {
@@ -57,13 +58,19 @@ impl Recording {
         }
         instants.sort_by_key(|(at, _)| *at);
         let dir = dir.canonicalize()?;
-        let name = dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy().into_owned();
+        let name = dir
+            .file_name()
+            .unwrap_or(dir.as_os_str())
+            .to_string_lossy()
+            .into_owned();
         Ok(Self { name, instants })
     }
 
     /// Whether the recording has events on the node, which show the holders of addresses.
     pub fn has_truth(&self) -> bool {
-        self.instants.iter().any(|(_, what)| matches!(what, What::Node(_)))
+        self.instants
+            .iter()
+            .any(|(_, what)| matches!(what, What::Node(_)))
     }
 
     /// The name of one of the nodes, for an agent, which needs one.
@@ -74,17 +81,22 @@ impl Recording {
 
     /// Every version of every object of a kind that the watches showed, with its time.
     pub fn objects(&self, kind: Kind) -> impl Iterator<Item = (Duration, &Object)> {
-        let events = self.instants.iter().filter_map(move |(at, what)| match what {
-            What::Api(event) if event.kind == kind => Some((*at, &event.change)),
-            _ => None,
-        });
+        let events = self
+            .instants
+            .iter()
+            .filter_map(move |(at, what)| match what {
+                What::Api(event) if event.kind == kind => Some((*at, &event.change)),
+                _ => None,
+            });
         events.flat_map(|(at, change)| change.objects().iter().map(move |object| (at, object)))
     }
 
     /// The namespaces of all pods and Services. They were not recorded, and each must have existed.
     pub fn namespaces(&self) -> BTreeSet<&str> {
         let objects = self.objects(Kind::Pod).chain(self.objects(Kind::Service));
-        objects.filter_map(|(_, object)| object["metadata"]["namespace"].as_str()).collect()
+        objects
+            .filter_map(|(_, object)| object["metadata"]["namespace"].as_str())
+            .collect()
     }
 
     /// `namespace/name` of every pod, by UID.
@@ -96,15 +108,25 @@ impl Recording {
 }
 
 fn read(path: &Path) -> Result<String> {
-    fs::read_to_string(path).with_context(|| format!("{}: a recording needs this file", path.display()))
+    fs::read_to_string(path)
+        .with_context(|| format!("{}: a recording needs this file", path.display()))
 }
 
 /// Lines of a file in the order written; where the clock went back, it stands still instead.
-fn each_line(path: &Path, text: &str, mut take: impl FnMut(Duration, Value) -> Result<()>) -> Result<()> {
+fn each_line(
+    path: &Path,
+    text: &str,
+    mut take: impl FnMut(Duration, Value) -> Result<()>,
+) -> Result<()> {
     let mut latest = Duration::ZERO;
-    for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
+    for (number, line) in (1..)
+        .zip(text.lines())
+        .filter(|(_, line)| !line.trim().is_empty())
+    {
         let at = || format!("{}:{number}", path.display());
-        let line: Value = serde_json::from_str(line).context("not JSON").with_context(at)?;
+        let line: Value = serde_json::from_str(line)
+            .context("not JSON")
+            .with_context(at)?;
         latest = latest.max(time(&line).with_context(at)?);
         take(latest, line).with_context(at)?;
     }
@@ -112,7 +134,9 @@ fn each_line(path: &Path, text: &str, mut take: impl FnMut(Duration, Value) -> R
 }
 
 fn time(line: &Value) -> Result<Duration> {
-    let millis = line["t_ms"].as_f64().context("a line without the number \"t_ms\"")?;
+    let millis = line["t_ms"]
+        .as_f64()
+        .context("a line without the number \"t_ms\"")?;
     Duration::try_from_secs_f64(millis / 1000.0)
         .with_context(|| format!("t_ms {millis} is no time since the recording began"))
 }
@@ -167,7 +191,9 @@ impl Listed {
     pub fn apply(&mut self, event: &ApiEvent) {
         let listed = self.0.entry(event.kind).or_default();
         match &event.change {
-            Change::Reset(list) => *listed = list.iter().map(|o| (name(o), Arc::clone(o))).collect(),
+            Change::Reset(list) => {
+                *listed = list.iter().map(|o| (name(o), Arc::clone(o))).collect()
+            }
             Change::Applied(object) => _ = listed.insert(name(object), Arc::clone(object)),
             Change::Deleted(object) => _ = listed.remove(&name(object)),
             Change::Closed | Change::Resumed => {}
@@ -204,7 +230,10 @@ impl Stream {
     /// The change that this line makes, if any. An error if the recorder does not write such lines.
     fn line(&mut self, line: &Value) -> Result<Option<Change>> {
         let Some(watch) = line.get("watch") else {
-            return self.event(line.get("event").context("neither an \"event\" nor a \"watch\" line")?);
+            return self.event(
+                line.get("event")
+                    .context("neither an \"event\" nor a \"watch\" line")?,
+            );
         };
         match watch.as_str() {
             Some("opened") => self.opened(line),
@@ -220,7 +249,9 @@ impl Stream {
         let url = line["url"].as_str().unwrap_or("?sendInitialEvents=true");
         let parameter = |name: &str| {
             let query = url.split_once('?').map_or("", |(_, query)| query);
-            query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+            query
+                .split('&')
+                .find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
         };
         if parameter("sendInitialEvents") == Some("true") {
             let was_open = self.closed();
@@ -242,8 +273,12 @@ impl Stream {
     }
 
     fn event(&mut self, event: &Value) -> Result<Option<Change>> {
-        let kind = event["type"].as_str().context("an event without a \"type\"")?;
-        let object = event.get("object").with_context(|| format!("a {kind} event without an \"object\""))?;
+        let kind = event["type"]
+            .as_str()
+            .context("an event without a \"type\"")?;
+        let object = event
+            .get("object")
+            .with_context(|| format!("a {kind} event without an \"object\""))?;
         let deleted = match kind {
             "ERROR" => return Ok(self.closed()),
             "BOOKMARK" => return Ok(self.bookmark(object)),
@@ -251,7 +286,10 @@ impl Stream {
             "DELETED" => true,
             _ => bail!("{kind:?} is no type of a watch event"),
         };
-        ensure!(object["metadata"]["name"].is_string(), "a {kind} event whose object has no metadata.name");
+        ensure!(
+            object["metadata"]["name"].is_string(),
+            "a {kind} event whose object has no metadata.name"
+        );
         let object = Arc::new(object.clone());
         match self {
             Self::Closed => bail!("a {kind} event on a closed watch"),
@@ -267,7 +305,9 @@ impl Stream {
 
     fn bookmark(&mut self, object: &Value) -> Option<Change> {
         let ends = object["metadata"]["annotations"]["k8s.io/initial-events-end"] == "true";
-        let Self::Listing(list) = self else { return None };
+        let Self::Listing(list) = self else {
+            return None;
+        };
         let list = ends.then(|| std::mem::take(list))?;
         *self = Self::Watching;
         Some(Change::Reset(list))
@@ -284,9 +324,15 @@ mod tests {
         let event = "{\"t_ms\": 1, \"event\": {\"type\": \"EXPLODED\", \"object\": {}}}";
         for (lines, expected) in [
             ("\n{\"t_ms\":", "pods.jsonl:2: not JSON"),
-            ("{\"t_ms\": \"noon\"}", "pods.jsonl:1: a line without the number \"t_ms\""),
+            (
+                "{\"t_ms\": \"noon\"}",
+                "pods.jsonl:1: a line without the number \"t_ms\"",
+            ),
             ("{\"t_ms\": -1}", "pods.jsonl:1: t_ms -1 is no time"),
-            ("{\"t_ms\": 1}", "pods.jsonl:1: neither an \"event\" nor a \"watch\" line"),
+            (
+                "{\"t_ms\": 1}",
+                "pods.jsonl:1: neither an \"event\" nor a \"watch\" line",
+            ),
             (event, "pods.jsonl:1: \"EXPLODED\" is no type"),
         ] {
             let mut stream = Stream::default();
@@ -302,7 +348,12 @@ mod tests {
         let folder = scratch.path();
         for file in ["services.jsonl", "pods.jsonl", "endpointslices.jsonl"] {
             let error = Recording::read(folder).unwrap_err();
-            assert!(error.to_string().ends_with(&format!("{file}: a recording needs this file")), "{error}");
+            assert!(
+                error
+                    .to_string()
+                    .ends_with(&format!("{file}: a recording needs this file")),
+                "{error}"
+            );
             fs::write(folder.join(file), "").unwrap();
         }
         let recording = Recording::read(folder).unwrap();
@@ -312,17 +363,22 @@ mod tests {
         assert_eq!(recording.a_node(), None);
     }
 
-    /// A line of the recorder by `opened QUERY`, `refused`, `closed`, `end` of the initial events, or the type of an event.
+    /// A line of the recorder by `opened QUERY`, `refused`, `closed`, `end` of the initial events,
+    /// or the type of an event.
     fn line(text: &str) -> Value {
-        let event =
-            |kind: &str, metadata: Value| json!({"event": {"type": kind, "object": {"metadata": metadata}}});
+        let event = |kind: &str, metadata: Value| json!({"event": {"type": kind, "object": {"metadata": metadata}}});
         match text.split_once(' ').unwrap_or((text, "")) {
             ("opened", query) => {
                 json!({"watch": "opened", "url": format!("/x?watch=1&{query}"), "status": 200})
             }
-            ("refused", _) => json!({"watch": "opened", "url": "/x?sendInitialEvents=true", "status": 403}),
+            ("refused", _) => {
+                json!({"watch": "opened", "url": "/x?sendInitialEvents=true", "status": 403})
+            }
             ("closed", _) => json!({"watch": "closed", "error": "EOF"}),
-            ("end", _) => event("BOOKMARK", json!({"annotations": {"k8s.io/initial-events-end": "true"}})),
+            ("end", _) => event(
+                "BOOKMARK",
+                json!({"annotations": {"k8s.io/initial-events-end": "true"}}),
+            ),
             (kind, _) => event(kind, json!({"name": "p"})),
         }
     }
@@ -345,13 +401,19 @@ mod tests {
             ("opened resourceVersion=0", nowhere),
         ] {
             let mut stream = Stream::default();
-            let changes = lines.split(", ").filter_map(|text| match stream.line(&line(text)) {
-                Ok(change) => change.map(|change| {
-                    let shown = format!("{change:?}");
-                    format!("{} {}", shown.split('(').next().unwrap_or_default(), change.objects().len())
-                }),
-                Err(error) => Some(error.to_string()),
-            });
+            let changes = lines
+                .split(", ")
+                .filter_map(|text| match stream.line(&line(text)) {
+                    Ok(change) => change.map(|change| {
+                        let shown = format!("{change:?}");
+                        format!(
+                            "{} {}",
+                            shown.split('(').next().unwrap_or_default(),
+                            change.objects().len()
+                        )
+                    }),
+                    Err(error) => Some(error.to_string()),
+                });
             assert_eq!(changes.collect::<Vec<_>>().join(", "), expected, "{lines}");
         }
     }

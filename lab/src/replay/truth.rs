@@ -46,7 +46,11 @@ impl Truth {
         let mut truth = Self::default();
         for (at, pod) in recording.objects(Kind::Pod) {
             if let Some(uid) = uid(pod) {
-                truth.versions.entry(uid.into()).or_default().push((at, Object::clone(pod)));
+                truth
+                    .versions
+                    .entry(uid.into())
+                    .or_default()
+                    .push((at, Object::clone(pod)));
             }
         }
         for (at, what) in &recording.instants {
@@ -60,33 +64,57 @@ impl Truth {
 
     /// The pods that hold the address at this time; one that was not identified has no UIDs.
     pub fn holders(&self, ip: IpAddr, at: Duration) -> Vec<PodIdentity> {
-        let held = |lease: &&Lease| lease.ip == ip && lease.from <= at && lease.to.is_none_or(|to| at < to);
+        let held = |lease: &&Lease| {
+            lease.ip == ip && lease.from <= at && lease.to.is_none_or(|to| at < to)
+        };
         let pod = |lease: &Lease| self.pods.get(lease.sandbox.as_ref()?).cloned();
-        let unknown = || PodIdentity { name: "an unknown pod".into(), uids: BTreeSet::new() };
-        self.leases.iter().filter(held).map(|lease| pod(lease).unwrap_or_else(unknown)).collect()
+        let unknown = || PodIdentity {
+            name: "an unknown pod".into(),
+            uids: BTreeSet::new(),
+        };
+        self.leases
+            .iter()
+            .filter(held)
+            .map(|lease| pod(lease).unwrap_or_else(unknown))
+            .collect()
     }
 
     /// The latest API object of a pod at this time, or the first one after it.
     pub fn object(&self, pod: &PodIdentity, at: Duration) -> Option<&Object> {
-        let versions = pod.uids.iter().filter_map(|uid| self.versions.get(uid)).flatten();
+        let versions = pod
+            .uids
+            .iter()
+            .filter_map(|uid| self.versions.get(uid))
+            .flatten();
         let (past, future): (Vec<_>, Vec<_>) = versions.partition(|(time, _)| *time <= at);
         let latest = past.into_iter().max_by_key(|(time, _)| *time);
-        latest.or_else(|| future.into_iter().min_by_key(|(time, _)| *time)).map(|(_, object)| object)
+        latest
+            .or_else(|| future.into_iter().min_by_key(|(time, _)| *time))
+            .map(|(_, object)| object)
     }
 
-    /// The runtime's UID equals the API's. For a static pod it is the hash of the configuration that the mirror carries as an
-    /// annotation.
+    /// The runtime's UID equals the API's. For a static pod it is the hash of the configuration
+    /// that the mirror carries as an annotation.
     fn identify(&mut self, sandbox: &Value) {
         let fields = ["id", "ns", "pod", "uid"].map(|field| non_empty(&sandbox[field]));
-        let [Some(id), Some(namespace), Some(pod), Some(uid)] = fields else { return };
+        let [Some(id), Some(namespace), Some(pod), Some(uid)] = fields else {
+            return;
+        };
         let pod = format!("{namespace}/{pod}");
         let is_it = |(api, versions): &(&String, &Vec<(Duration, Object)>)| {
             let object = &versions[0].1;
             let mirrors = annotation(object, "kubernetes.io/config.mirror");
             api.starts_with(uid) || (mirrors.is_some() && name(object) == pod)
         };
-        let uids = self.versions.iter().filter(is_it).map(|(api, _)| api.clone()).collect();
-        self.pods.entry(id.into()).or_insert(PodIdentity { name: pod, uids });
+        let uids = self
+            .versions
+            .iter()
+            .filter(is_it)
+            .map(|(api, _)| api.clone())
+            .collect();
+        self.pods
+            .entry(id.into())
+            .or_insert(PodIdentity { name: pod, uids });
     }
 
     fn take(&mut self, at: Duration, line: &Value) {
@@ -105,19 +133,29 @@ impl Truth {
         self.end(at, |lease| lease.node == node && lease.ip == ip);
         if op == "alloc" {
             let sandbox = non_empty(&line["sandbox"]).map(str::to_owned);
-            self.leases.push(Lease { managed: true, sandbox, ..Lease::new(node, ip, at) });
+            self.leases.push(Lease {
+                managed: true,
+                sandbox,
+                ..Lease::new(node, ip, at)
+            });
         }
     }
 
     /// A host route (`10.244.1.10 dev veth0 scope host`) of a point-to-point CNI.
     fn route(&mut self, at: Duration, node: &str, op: &str, line: &Value) {
-        let words: Vec<&str> = line.as_str().unwrap_or_default().split_whitespace().collect();
+        let words: Vec<&str> = line
+            .as_str()
+            .unwrap_or_default()
+            .split_whitespace()
+            .collect();
         let ["dev", interface, ..] = words.get(1..).unwrap_or_default() else {
             return;
         };
         let Ok(ip) = words[0].parse() else { return };
         if op == "del" {
-            return self.end(at, |lease| !lease.managed && lease.node == node && lease.ip == ip);
+            return self.end(at, |lease| {
+                !lease.managed && lease.node == node && lease.ip == ip
+            });
         }
         if self.open(node, ip).is_none() {
             self.leases.push(Lease::new(node, ip, at));
@@ -127,12 +165,16 @@ impl Truth {
         }
     }
 
-    /// `14: veth0444efa0@NONE: <BROADCAST,...`: the sandbox behind the link is unreachable, even if its address is still
-    /// assigned.
+    /// `14: veth0444efa0@NONE: <BROADCAST,...`: the sandbox behind the link is unreachable, even if
+    /// its address is still assigned.
     fn link_gone(&mut self, at: Duration, node: &str, notice: &Value) {
         let mut parts = notice.as_str().unwrap_or_default().split(": ");
-        let link = parts.nth(1).map(|name| name.split('@').next().unwrap_or(name));
-        self.end(at, |lease| link.is_some() && lease.node == node && lease.link.as_deref() == link);
+        let link = parts
+            .nth(1)
+            .map(|name| name.split('@').next().unwrap_or(name));
+        self.end(at, |lease| {
+            link.is_some() && lease.node == node && lease.link.as_deref() == link
+        });
     }
 
     fn sandbox(&mut self, at: Duration, node: &str, line: &Value) {
@@ -142,7 +184,9 @@ impl Truth {
         };
         if sandbox["state"] != "SANDBOX_READY" {
             let removed = sandbox.is_object() || line["kind"] == "sandbox-poll-removed";
-            return self.end(at, |lease| removed && !lease.managed && lease.sandbox.as_deref() == Some(id));
+            return self.end(at, |lease| {
+                removed && !lease.managed && lease.sandbox.as_deref() == Some(id)
+            });
         }
         let age = line["wall_us"].as_u64().zip(sandbox["created_us"].as_u64());
         let age = age.map_or(0, |(now, created)| now.saturating_sub(created));
@@ -153,7 +197,10 @@ impl Truth {
             if let Some(lease) = self.open(node, ip) {
                 lease.sandbox.get_or_insert_with(|| id.into());
             } else if !over {
-                self.leases.push(Lease { sandbox: Some(id.into()), ..Lease::new(node, ip, from) });
+                self.leases.push(Lease {
+                    sandbox: Some(id.into()),
+                    ..Lease::new(node, ip, from)
+                });
             }
         }
     }
@@ -173,6 +220,14 @@ impl Truth {
 
 impl Lease {
     fn new(node: &str, ip: IpAddr, from: Duration) -> Self {
-        Self { node: node.into(), ip, from, to: None, sandbox: None, link: None, managed: false }
+        Self {
+            node: node.into(),
+            ip,
+            from,
+            to: None,
+            sandbox: None,
+            link: None,
+            managed: false,
+        }
     }
 }

@@ -1,9 +1,11 @@
-//! The raw objects that the watches have shown so far, and facts that follow from their order alone.
+//! The raw objects that the watches have shown so far, and facts that follow from their order
+//! alone.
 
 use super::pod;
 use super::recording::{ApiEvent, Change, Kind, Listed, Object, WATCHED};
 use crate::object::{
-    self, Port, endpoints, has_selector, is_controllers, named_namespaces, ports, selects, slice_service,
+    self, Port, endpoints, has_selector, is_controllers, named_namespaces, ports, selects,
+    slice_service,
 };
 use crate::proxy::Protocol;
 use serde_json::Value;
@@ -91,16 +93,21 @@ impl World {
             }
             Change::Applied(_) | Change::Deleted(_) => {}
         }
-        let before: Vec<String> =
-            self.listed.of(Kind::Service).map(|service| object::name(service)).collect();
+        let before: Vec<String> = self
+            .listed
+            .of(Kind::Service)
+            .map(|service| object::name(service))
+            .collect();
         self.listed.apply(event);
         let there = |name: &String| self.listed.get(Kind::Service, name).is_some();
-        self.deleted_services.extend(before.into_iter().filter(|name| !there(name)));
+        self.deleted_services
+            .extend(before.into_iter().filter(|name| !there(name)));
         match event.kind {
             Kind::Pod => self.apply_pods(&event.change),
             Kind::Node => {
                 let nodes = event.change.objects().iter();
-                self.infrastructure.extend(nodes.flat_map(|node| object::node_addresses(node)));
+                self.infrastructure
+                    .extend(nodes.flat_map(|node| object::node_addresses(node)));
             }
             _ => {}
         }
@@ -125,7 +132,9 @@ impl World {
 
     /// True if the pod, while it lives, is the Service's own (docs/verdicts.md).
     pub(super) fn is_own(&self, key: &Key, pod: &Value) -> bool {
-        let Some(service) = self.listed.get(Kind::Service, &key.service) else { return false };
+        let Some(service) = self.listed.get(Kind::Service, &key.service) else {
+            return false;
+        };
         let mut listed = self.slices(&key.service).flat_map(|slice| endpoints(slice));
         selects(service, pod)
             || listed.any(|endpoint| endpoint.uid.is_some() && endpoint.uid == object::uid(pod))
@@ -134,21 +143,32 @@ impl World {
 
     /// True if the selector of the Service tells which pods are its own.
     pub(super) fn selector_proves(&self, key: &Key) -> bool {
-        let Some(service) = self.listed.get(Kind::Service, &key.service) else { return false };
+        let Some(service) = self.listed.get(Kind::Service, &key.service) else {
+            return false;
+        };
         let mut slices = self.slices(&key.service);
-        let of_service = self.listings.iter().filter(|(listed, _)| listed.service == key.service);
+        let of_service = self
+            .listings
+            .iter()
+            .filter(|(listed, _)| listed.service == key.service);
         let listed = of_service.flat_map(|(_, uids)| uids.keys().flatten());
         let mut pods = listed.filter_map(|uid| self.pods.get(uid));
         has_selector(service)
-            && slices.all(|slice| is_controllers(slice) || endpoints(slice).all(|one| one.uid.is_none()))
+            && slices
+                .all(|slice| is_controllers(slice) || endpoints(slice).all(|one| one.uid.is_none()))
             && pods.all(|record| selects(service, &record.object))
     }
 
     /// True if slices of the Service name a pod of this pod's namespace, or named one.
     fn is_of_named_namespace(&self, key: &Key, pod: &Value) -> bool {
         let namespace = &pod["metadata"]["namespace"];
-        let mut named = self.slices(&key.service).flat_map(|slice| named_namespaces(slice));
-        let of_service = self.listings.iter().filter(|(listed, _)| listed.service == key.service);
+        let mut named = self
+            .slices(&key.service)
+            .flat_map(|slice| named_namespaces(slice));
+        let of_service = self
+            .listings
+            .iter()
+            .filter(|(listed, _)| listed.service == key.service);
         let listed = of_service.flat_map(|(_, uids)| uids.keys().flatten());
         let mut pods = listed.filter_map(|uid| self.pods.get(uid));
         named.any(|named| named == namespace)
@@ -162,11 +182,16 @@ impl World {
     }
 
     pub(super) fn standing(&self, uid: &str) -> Standing {
-        let Some(PodRecord { object, gone, dead, .. }) = self.pods.get(uid) else {
+        let Some(PodRecord {
+            object, gone, dead, ..
+        }) = self.pods.get(uid)
+        else {
             return Standing::Unknown;
         };
         let retired = match gone {
-            Gone::Deleted => object["metadata"]["deletionTimestamp"].is_string() || pod::is_terminal(object),
+            Gone::Deleted => {
+                object["metadata"]["deletionTimestamp"].is_string() || pod::is_terminal(object)
+            }
             Gone::No | Gone::Vanished => pod::is_terminal(object),
         };
         match (pod::is_mirror(object), gone) {
@@ -178,14 +203,25 @@ impl World {
     }
 
     fn apply_pods(&mut self, change: &Change) {
-        let gone = if matches!(change, Change::Deleted(_)) { Gone::Deleted } else { Gone::No };
+        let gone = if matches!(change, Change::Deleted(_)) {
+            Gone::Deleted
+        } else {
+            Gone::No
+        };
         if matches!(change, Change::Reset(_)) {
             self.pods_listed = self.events;
-            for record in self.pods.values_mut().filter(|record| record.gone == Gone::No) {
+            for record in self
+                .pods
+                .values_mut()
+                .filter(|record| record.gone == Gone::No)
+            {
                 record.gone = Gone::Vanished;
             }
         }
-        let identified = change.objects().iter().filter_map(|object| Some((object::uid(object)?, object)));
+        let identified = change
+            .objects()
+            .iter()
+            .filter_map(|object| Some((object::uid(object)?, object)));
         for (uid, object) in identified {
             self.infrastructure.extend(pod::node_ips(object));
             let record = self.pods.entry(uid.to_owned()).or_default();
@@ -207,8 +243,18 @@ impl World {
                 continue;
             };
             for endpoint in endpoints(slice) {
-                for Port { number: port, protocol, .. } in ports(slice) {
-                    let key = Key { service: service.clone(), ip: endpoint.ip, port, protocol };
+                for Port {
+                    number: port,
+                    protocol,
+                    ..
+                } in ports(slice)
+                {
+                    let key = Key {
+                        service: service.clone(),
+                        ip: endpoint.ip,
+                        port,
+                        protocol,
+                    };
                     let uids = self.listings.entry(key).or_default();
                     uids.insert(endpoint.uid.map(str::to_owned), now);
                 }

@@ -26,7 +26,8 @@ use crate::process;
 use crate::wait;
 use crate::workdir::Workdir;
 
-/// An `epguard agent` on a node of a cluster, which may be killed and started again. Dropping it kills it.
+/// An `epguard agent` on a node of a cluster, which may be killed and started again. Dropping it
+/// kills it.
 #[derive(Debug)]
 pub struct Agent {
     process: Option<AgentProcess>,
@@ -41,8 +42,8 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// One for the network namespace of node-a, not started yet, with these flags beside those of every agent. A flag without
-    /// a value keeps the agent's default.
+    /// One for the network namespace of node-a, not started yet, with these flags beside those of
+    /// every agent. A flag without a value keeps the agent's default.
     pub fn prepare<const N: usize>(
         netns: &NetNs,
         workdir: &Workdir,
@@ -51,21 +52,40 @@ impl Agent {
     ) -> Result<Self> {
         let run_dir = workdir.path.clone();
         let pin_dir = workdir.pins().join("epguard");
-        let place = Place { node: "node-a", kubeconfig, run_dir: &run_dir, pin_dir: &pin_dir };
+        let place = Place {
+            node: "node-a",
+            kubeconfig,
+            run_dir: &run_dir,
+            pin_dir: &pin_dir,
+        };
         let mut arguments = place.arguments()?;
-        let given = flags.into_iter().filter_map(|(flag, value)| Some(format!("--{flag}={}", value?)));
+        let given = flags
+            .into_iter()
+            .filter_map(|(flag, value)| Some(format!("--{flag}={}", value?)));
         arguments.extend(given.map(OsString::from));
         let program = process::epguard()?;
         let (netns, capabilities) = (netns.clone(), (0..=63).collect());
-        Ok(Self { process: None, program, arguments, capabilities, netns, run_dir, pin_dir })
+        Ok(Self {
+            process: None,
+            program,
+            arguments,
+            capabilities,
+            netns,
+            run_dir,
+            pin_dir,
+        })
     }
 
-    /// Starts it, or starts it again with the same command line after [`Agent::kill`]. Returns once it is running, before it has
-    /// seen all objects.
+    /// Starts it, or starts it again with the same command line after [`Agent::kill`]. Returns once
+    /// it is running, before it has seen all objects.
     pub fn start_again(&mut self) -> Result<()> {
         let mut command = self.netns.command(&self.program);
         command.args(&self.arguments);
-        self.process = Some(AgentProcess::start_with(&self.capabilities, command, &self.run_dir)?);
+        self.process = Some(AgentProcess::start_with(
+            &self.capabilities,
+            command,
+            &self.run_dir,
+        )?);
         Ok(())
     }
 
@@ -87,24 +107,38 @@ impl Agent {
 
     /// Waits until the maps reflect all objects in the store and every named link has its hooks.
     pub fn catch_up(&mut self, store: &Store, links: &[&str]) -> Result<Status> {
-        let version = |watched: Watched| Ok((watched, store.resource_version(watched.to_string().parse()?)));
-        let wanted = Watched::ALWAYS.into_iter().map(version).collect::<Result<Vec<_>>>()?;
+        let version = |watched: Watched| {
+            Ok((
+                watched,
+                store.resource_version(watched.to_string().parse()?),
+            ))
+        };
+        let wanted = Watched::ALWAYS
+            .into_iter()
+            .map(version)
+            .collect::<Result<Vec<_>>>()?;
         let process = self.process.as_mut().context("the agent was killed")?;
         process.until("did not catch up", |status| missing(status, &wanted, links))
     }
 
-    /// Waits until the lease in the kernel runs, or is over, whether or not the agent lives. A late response of the API
-    /// server may renew it for some milliseconds only: a running lease must have a second left.
+    /// Waits until the lease in the kernel runs, or is over, whether or not the agent lives. A late
+    /// response of the API server may renew it for some milliseconds only: a running lease must
+    /// have a second left.
     pub fn await_lease(&self, held: bool) -> Result<()> {
         const A_WHILE_NS: u64 = 1_000_000_000;
-        let (to_go, wanted) = if held { (A_WHILE_NS, "held") } else { (0, "over") };
+        let (to_go, wanted) = if held {
+            (A_WHILE_NS, "held")
+        } else {
+            (0, "over")
+        };
         wait::until(Duration::from_millis(10), || {
             let seen = self.view()?.lease_deadline_ns > boot_ns() + to_go;
             Ok((seen != held).then(|| format!("the lease is not {wanted}")))
         })
     }
 
-    /// Whether the kernel judges packets by the connections of their sockets, so that a call that is dropped can wait.
+    /// Whether the kernel judges packets by the connections of their sockets, so that a call that
+    /// is dropped can wait.
     pub fn judges_by_socket(&self) -> Result<bool> {
         Ok(self.view()?.socket_lb == View::HOOKED)
     }
@@ -117,12 +151,14 @@ impl Agent {
         lines.any(|line| line.split_whitespace().any(|word| word == id))
     }
 
-    /// Waits until TERMINATED has the address. The agent needs the node's routes for it, some time after the API shows that the
-    /// pod is dead.
+    /// Waits until TERMINATED has the address. The agent needs the node's routes for it, some time
+    /// after the API shows that the pod is dead.
     pub fn await_orphan_ip(&self, address: IpAddr) -> Result<()> {
         let terminated = maps::open::<KeyedMap<Addr, Terminated>>(&self.pin_dir, "TERMINATED")?;
         wait::until(Duration::from_millis(5), || {
-            let is_there = terminated.get(&address.into()).is_ok_and(|entry| entry.lifted_ns == 0);
+            let is_there = terminated
+                .get(&address.into())
+                .is_ok_and(|entry| entry.lifted_ns == 0);
             Ok((!is_there).then(|| format!("{address} is not in TERMINATED")))
         })
     }
@@ -137,10 +173,18 @@ impl Agent {
         process::output(&mut self.command(words)).map(drop)
     }
 
-    /// The standard output of `epguard` with these words, whatever its exit code: some verbs fail if they find something.
+    /// The standard output of `epguard` with these words, whatever its exit code: some verbs fail
+    /// if they find something.
     pub fn output(&self, words: &str) -> Result<String> {
-        let output = self.command(words).output().with_context(|| format!("cannot run epguard {words}"))?;
-        ensure!(!output.stdout.is_empty(), "epguard {words} prints nothing: {}", process::cause(&output));
+        let output = self
+            .command(words)
+            .output()
+            .with_context(|| format!("cannot run epguard {words}"))?;
+        ensure!(
+            !output.stdout.is_empty(),
+            "epguard {words} prints nothing: {}",
+            process::cause(&output)
+        );
         String::from_utf8(output.stdout).with_context(|| format!("epguard {words} prints no UTF-8"))
     }
 
@@ -190,17 +234,28 @@ fn missing(status: &Status, wanted: &[(Watched, u64)], links: &[&str]) -> Option
     for (resource, version) in wanted {
         let applied = status.applied.get(resource).copied().unwrap_or_default();
         if applied < *version {
-            return Some(format!("{resource} are applied up to {applied}, and the API is at {version}"));
+            return Some(format!(
+                "{resource} are applied up to {applied}, and the API is at {version}"
+            ));
         }
     }
-    let attached =
-        |link: &&&str| status.interfaces.iter().any(|hooked| hooked.name == **link && hooked.attached);
+    let attached = |link: &&&str| {
+        status
+            .interfaces
+            .iter()
+            .any(|hooked| hooked.name == **link && hooked.attached)
+    };
     match links.iter().find(|link| !attached(link)) {
-        Some(link) => Some(format!("{link} has no hooks; there are {:?}", status.interfaces)),
+        Some(link) => Some(format!(
+            "{link} has no hooks; there are {:?}",
+            status.interfaces
+        )),
         None if !status.synced => Some("it is not synced".into()),
         None if status.redirect_waits => Some("not every interface has the ingress hook".into()),
         None if !status.breaker.is_empty() => Some(format!("it holds {:?}", status.breaker)),
-        None if !status.services.is_empty() && status.lease_ms <= 0 => Some("its lease is over".into()),
+        None if !status.services.is_empty() && status.lease_ms <= 0 => {
+            Some("its lease is over".into())
+        }
         None => None,
     }
 }

@@ -1,4 +1,5 @@
-//! The load balancer on a story's stage, with the cgroups whose sockets it translates, and its programs at the interfaces of pods.
+//! The load balancer on a story's stage, with the cgroups whose sockets it translates, and its
+//! programs at the interfaces of pods.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -21,7 +22,8 @@ const CGROUPS: [&str; 2] = ["kubepods.slice", "system.slice"];
 #[derive(Debug)]
 pub struct Balancer {
     pub(super) lb: SocketLb,
-    /// Its programs at the interfaces of pods, if it does not translate their sockets. Without them no proxy is needed.
+    /// Its programs at the interfaces of pods, if it does not translate their sockets. Without them
+    /// no proxy is needed.
     pub(super) packets: Option<Neighbour>,
     caller: Caller,
     /// What stands for the root of cgroup v2.
@@ -31,24 +33,31 @@ pub struct Balancer {
 }
 
 impl Balancer {
-    /// One that is not started yet; `pins` is a folder in a bpffs, `node` its node. `clsact`: its programs at interfaces are filters.
-    /// Needs root.
+    /// One that is not started yet; `pins` is a folder in a bpffs, `node` its node. `clsact`: its
+    /// programs at interfaces are filters. Needs root.
     pub fn new(pins: &Path, caller: Caller, node: &NetNs, clsact: bool) -> Result<Self> {
         let root = SocketRoot::new()?;
         for cgroup in CGROUPS {
             root.make(cgroup)?;
         }
-        let plan = Plan { kind: Kind::PacketLb, place: Place::Behind, clsact };
+        let plan = Plan {
+            kind: Kind::PacketLb,
+            place: Place::Behind,
+            clsact,
+        };
         Ok(Self {
             lb: SocketLb::new(&root.path, pins),
-            packets: caller.is_per_packet().then(|| Neighbour::new(plan, node, pins)),
+            packets: caller
+                .is_per_packet()
+                .then(|| Neighbour::new(plan, node, pins)),
             caller,
             root,
             net_cls: OnceLock::new(),
         })
     }
 
-    /// The cgroups in which a host makes its sockets for a call: one of v2, and if the call wants it one of `net_cls`.
+    /// The cgroups in which a host makes its sockets for a call: one of v2, and if the call wants
+    /// it one of `net_cls`.
     pub fn cgroups(&self, host: &str, call: Option<&Call>) -> Result<Vec<PathBuf>> {
         let [pods, node] = CGROUPS;
         let own = if host == "node-a" { node } else { pods };
@@ -67,7 +76,8 @@ impl Balancer {
         self.net_cls.get().context("there is no cgroup of net_cls")
     }
 
-    /// Starts, restarts or stops it, or replaces its maps by larger ones, or by ones of other flags.
+    /// Starts, restarts or stops it, or replaces its maps by larger ones, or by ones of other
+    /// flags.
     pub fn step(&mut self, step: SocketLbStep) -> Result<()> {
         match step {
             SocketLbStep::Starts | SocketLbStep::Restarts => {
@@ -89,8 +99,8 @@ impl Balancer {
         }
     }
 
-    /// Makes it translate sockets of these network namespaces, and of no others; those of pods only if it serves their sockets. Else it
-    /// translates packets at these interfaces of theirs.
+    /// Makes it translate sockets of these network namespaces, and of no others; those of pods only
+    /// if it serves their sockets. Else it translates packets at these interfaces of theirs.
     pub fn serve(&mut self, node: &NetNs, pods: &[(NetNs, String)]) -> Result<()> {
         let mut namespaces = vec![node];
         if let Some(packets) = &mut self.packets {
@@ -102,15 +112,27 @@ impl Balancer {
         self.lb.serve(&namespaces)
     }
 
-    /// Waits until the agent's status shows that its hooks are where this load balancer needs them, until the kernel judges packets by
-    /// their sockets if every hook can, and until the agent has found the maps.
+    /// Waits until the agent's status shows that its hooks are where this load balancer needs them,
+    /// until the kernel judges packets by their sockets if every hook can, and until the agent has
+    /// found the maps.
     pub fn await_hooks(&self, agent: &Agent) -> Result<()> {
         wait::until(Duration::from_millis(10), || {
-            let Status { socket_lb: seen, interfaces, .. } = agent.status()?;
+            let Status {
+                socket_lb: seen,
+                interfaces,
+                ..
+            } = agent.status()?;
             let is_attached = self.lb.is_attached();
-            let unread: Vec<_> = self.lb.pinned()?.into_iter().filter(|map| !agent.reads(*map)).collect();
+            let unread: Vec<_> = self
+                .lb
+                .pinned()?
+                .into_iter()
+                .filter(|map| !agent.reads(*map))
+                .collect();
             let found = !seen.programs.is_empty();
-            let everywhere = interfaces.iter().all(|at| at.attached && at.before.is_empty());
+            let everywhere = interfaces
+                .iter()
+                .all(|at| at.attached && at.before.is_empty());
             let judges = agent.judges_by_socket()?;
             let is_as_needed = found == is_attached
                 && (!found || seen.in_force)

@@ -16,11 +16,20 @@ use crate::wait;
 impl Stage {
     /// The interfaces of node-a at whose ingress other programs than epguard's are.
     pub(super) fn shared_entrances(&self) -> BTreeSet<&str> {
-        let balancer = self.cluster.balancer.as_ref().and_then(|balancer| balancer.packets.as_ref());
-        self.neighbour.iter().chain(balancer).flat_map(Neighbour::at_ingress).collect()
+        let balancer = self
+            .cluster
+            .balancer
+            .as_ref()
+            .and_then(|balancer| balancer.packets.as_ref());
+        self.neighbour
+            .iter()
+            .chain(balancer)
+            .flat_map(Neighbour::at_ingress)
+            .collect()
     }
 
-    /// Waits until the agent knows at which interfaces other programs are, and that none is elsewhere.
+    /// Waits until the agent knows at which interfaces other programs are, and that none is
+    /// elsewhere.
     ///
     /// Errors: it does not in time, or shows no status.
     pub fn await_entrances(&self) -> Result<()> {
@@ -28,9 +37,15 @@ impl Stage {
         wait::until(Duration::from_millis(20), || {
             let status = self.agent.status()?;
             let seen: BTreeSet<&str> = status.unanswered.iter().map(|it| &*it.interface).collect();
-            let is_new = status.unanswered.iter().any(|it| it.why.starts_with("not checked"));
+            let is_new = status
+                .unanswered
+                .iter()
+                .any(|it| it.why.starts_with("not checked"));
             Ok((is_new || seen != wanted).then(|| {
-                format!("other programs are at {wanted:?}, and the status shows {:?}", status.unanswered)
+                format!(
+                    "other programs are at {wanted:?}, and the status shows {:?}",
+                    status.unanswered
+                )
             }))
         })
     }
@@ -39,13 +54,19 @@ impl Stage {
     pub fn neighbour(&mut self, step: NeighbourStep) -> Result<()> {
         // Links of removed interfaces cannot be taken over.
         self.hook_neighbour(false)?;
-        let neighbour = self.neighbour.as_mut().context("the story has no `neighbour`")?;
+        let neighbour = self
+            .neighbour
+            .as_mut()
+            .context("the story has no `neighbour`")?;
         match step {
             NeighbourStep::Killed => neighbour.kill(),
             NeighbourStep::Stops => neighbour.stop()?,
             NeighbourStep::Starts | NeighbourStep::Restarts => {
                 neighbour.start()?;
-                let flows = self.forbids.iter().map(|forbidden| flow(forbidden, &self.cluster));
+                let flows = self
+                    .forbids
+                    .iter()
+                    .map(|forbidden| flow(forbidden, &self.cluster));
                 neighbour.forbid(&flows.collect::<Result<Vec<_>>>()?)?;
                 self.hook_neighbour(false)?;
             }
@@ -53,10 +74,17 @@ impl Stage {
         Ok(())
     }
 
-    /// Lets the neighbour, if there is one, hook the interfaces of node-a, and drop the entries of removed ones. `epguard_is_there`:
-    /// whether epguard has hooked them all.
+    /// Lets the neighbour, if there is one, hook the interfaces of node-a, and drop the entries of
+    /// removed ones. `epguard_is_there`: whether epguard has hooked them all.
     pub(super) fn hook_neighbour(&mut self, epguard_is_there: bool) -> Result<()> {
-        let Self { neighbour: Some(neighbour), cluster, .. } = self else { return Ok(()) };
+        let Self {
+            neighbour: Some(neighbour),
+            cluster,
+            ..
+        } = self
+        else {
+            return Ok(());
+        };
         let mut interfaces = cluster.links();
         let uplinks = cluster.topology.uplinks();
         if neighbour.kind().is_everywhere() {
@@ -74,18 +102,31 @@ impl Stage {
         for (alias, pod) in cluster.local_pods() {
             let ifindex = node.run(|| nix::net::if_::if_nametoindex(&*pod.host_ifname))??;
             for port in &cluster.cast[alias].ports {
-                routes.extend(pod.ips.iter().map(|ip| (SocketAddr::new(*ip, *port), ifindex)));
+                routes.extend(
+                    pod.ips
+                        .iter()
+                        .map(|ip| (SocketAddr::new(*ip, *port), ifindex)),
+                );
             }
         }
         neighbour.route(&routes)
     }
 }
 
-/// Checks what the neighbour's programs have seen of one call since `before`. Its policy must drop the call if it `is_forbidden`: its
-/// verdicts must be the same as without epguard. The story's proxy marks no packets, and without epguard no packet has a
-/// `tc_index`.
-pub(super) fn check(neighbour: &Neighbour, call: &Call, is_forbidden: bool, before: Counts) -> Result<()> {
-    let least = if is_forbidden { u64::from(call.times) } else { 0 };
+/// Checks what the neighbour's programs have seen of one call since `before`. Its policy must drop
+/// the call if it `is_forbidden`: its verdicts must be the same as without epguard. The story's
+/// proxy marks no packets, and without epguard no packet has a `tc_index`.
+pub(super) fn check(
+    neighbour: &Neighbour,
+    call: &Call,
+    is_forbidden: bool,
+    before: Counts,
+) -> Result<()> {
+    let least = if is_forbidden {
+        u64::from(call.times)
+    } else {
+        0
+    };
     // A packet is counted when its client has its answer, or a moment later.
     wait::until(Duration::from_millis(5), || {
         let now = neighbour.counts()?;
@@ -97,21 +138,36 @@ pub(super) fn check(neighbour: &Neighbour, call: &Call, is_forbidden: bool, befo
             is_forbidden || now.forbidden == before.forbidden,
             "the neighbour's policy drops what the story does not forbid: before {before}, now {now}"
         );
-        Ok((now.forbidden < before.forbidden + least)
-            .then(|| format!("the neighbour's policy has not dropped {least}: before {before}, now {now}")))
+        Ok((now.forbidden < before.forbidden + least).then(|| {
+            format!("the neighbour's policy has not dropped {least}: before {before}, now {now}")
+        }))
     })?;
     let (changed, seen) = (neighbour.changed()?, neighbour.counts()?);
-    ensure!(seen.keyless == 0, "a packet has entered at the tunnel that did not come out of it: {seen}");
-    ensure!(changed.is_empty(), "epguard has changed fields of packets that it let pass: {changed:?}");
     ensure!(
-        !neighbour.is_attached() || !neighbour.kind().is_everywhere() || seen.scrambled + seen.same > 0,
+        seen.keyless == 0,
+        "a packet has entered at the tunnel that did not come out of it: {seen}"
+    );
+    ensure!(
+        changed.is_empty(),
+        "epguard has changed fields of packets that it let pass: {changed:?}"
+    );
+    ensure!(
+        !neighbour.is_attached()
+            || !neighbour.kind().is_everywhere()
+            || seen.scrambled + seen.same > 0,
         "the neighbour's programs have seen no packet"
     );
     Ok(())
 }
 
 fn flow(forbidden: &Forbidden, cluster: &Cluster) -> Result<Flow> {
-    let to = destination(&forbidden.to, (forbidden.port, false), Wire::Tcp, "client", cluster)?;
+    let to = destination(
+        &forbidden.to,
+        (forbidden.port, false),
+        Wire::Tcp,
+        "client",
+        cluster,
+    )?;
     let from = match &*forbidden.from {
         "node-a" => cluster.topology.node("node-a")?.ip(to.is_ipv4()),
         "external" => cluster.topology.external_ip(to.is_ipv4())?,

@@ -42,7 +42,8 @@ impl Played<'_> {
     /// The answers to the calls of a group.
     pub fn of(&self, group: &Group) -> impl Iterator<Item = &Answer> {
         let rows = self.burst.callers().zip(&self.answers);
-        rows.filter(move |((of, _), _)| std::ptr::eq(*of, group)).flat_map(|(_, row)| row.iter().flatten())
+        rows.filter(move |((of, _), _)| std::ptr::eq(*of, group))
+            .flat_map(|(_, row)| row.iter().flatten())
     }
 
     fn calls(&self, group: &Group) -> u64 {
@@ -67,10 +68,20 @@ impl<'a> Run<'a> {
     /// Makes the calls and hands every claim to the presenter.
     pub(super) fn burst(&mut self, burst: &'a Burst) -> Result<()> {
         self.stage.catch_up()?;
-        let Self { clients, played: earlier, presenter, stage, .. } = self;
+        let Self {
+            clients,
+            played: earlier,
+            presenter,
+            stage,
+            ..
+        } = self;
         for group in &burst.groups {
             let is_whole = group.denied.is_some() == group.hit.is_some();
-            ensure!(is_whole, "calls to {} have `denied` and `hit`, or none of them", group.means);
+            ensure!(
+                is_whole,
+                "calls to {} have `denied` and `hit`, or none of them",
+                group.means
+            );
         }
         let server = |group: &Group| stage.cluster.servers.get(&group.means);
         let requests = |group: &Group| server(group).map_or(0, Server::requests);
@@ -82,7 +93,11 @@ impl<'a> Run<'a> {
         });
         let calls = calls.collect::<Result<Vec<_>>>()?;
         let answers = vec![vec![None; usize::try_from(burst.rounds)?]; calls.len()];
-        let mut played = Played { burst, answers, reports: Vec::new() };
+        let mut played = Played {
+            burst,
+            answers,
+            reports: Vec::new(),
+        };
         make(&calls, &mut played, *presenter);
         let denied = burst.denied().map(|group| (group, played.calls(group)));
         if let Some((_, wanted)) = denied {
@@ -91,7 +106,10 @@ impl<'a> Run<'a> {
         let now = stage.counters()?.since(&before);
         presenter.counted(&played);
         for group in &burst.groups {
-            let saw = played.of(group).filter(|answer| word(answer) == group.sees).count() as u64;
+            let saw = played
+                .of(group)
+                .filter(|answer| word(answer) == group.sees)
+                .count() as u64;
             let text = format!("all {} {}", played.calls(group), group.claim);
             presenter.claim(saw == played.calls(group), text, format!("{saw} were"))?;
         }
@@ -103,18 +121,23 @@ impl<'a> Run<'a> {
             let others = burst.groups.iter().zip(&received);
             for (other, before) in others.filter(|(other, _)| other.denied.is_none()) {
                 let (own, got) = (played.calls(other), requests(other) - before);
-                let text =
-                    format!("{}'s process received those {own} requests and not one more", other.means);
+                let text = format!(
+                    "{}'s process received those {own} requests and not one more",
+                    other.means
+                );
                 presenter.claim(own == got, text, format!("it received {got}"))?;
             }
             let outcome = outcome(group);
             let reason = group.denied.as_deref().and_then(Reason::parse);
             let counted = reason.map_or(0, |reason| now.of(reason, outcome));
             let (kind, means) = (outcome.as_str(), &group.means);
-            let text = format!("epguard counted {calls} {kind} packets, a SYN for each call to {means}");
+            let text =
+                format!("epguard counted {calls} {kind} packets, a SYN for each call to {means}");
             presenter.claim(counted == calls, text, format!("it counted {now}"))?;
         } else {
-            let stopped: u64 = Outcome::stopped().map(|outcome| now.with_outcome(outcome)).sum();
+            let stopped: u64 = Outcome::stopped()
+                .map(|outcome| now.with_outcome(outcome))
+                .sum();
             let text = "epguard stopped nothing".into();
             presenter.claim(stopped == 0, text, format!("it counted {now}"))?;
         }
@@ -123,9 +146,15 @@ impl<'a> Run<'a> {
         let text = format!(
             "epguard counted all {calls} connections to {means}, with both pods' names, and no other"
         );
-        presenter.claim(named == calls && all == calls, text, format!("{named} of {all} are right"))?;
+        presenter.claim(
+            named == calls && all == calls,
+            text,
+            format!("{named} of {all} are right"),
+        )?;
         if let Some(than) = burst.quicker_than {
-            let mut denied = earlier.iter().filter_map(|played| Some((played, played.burst.denied()?)));
+            let mut denied = earlier
+                .iter()
+                .filter_map(|played| Some((played, played.burst.denied()?)));
             let before = denied.find(|(_, group)| group.by == Some(than));
             let (before, of) = before.context("no earlier burst is denied in this way")?;
             let (now, before) = (played.median(group), before.median(of));
@@ -164,7 +193,8 @@ fn make(calls: &[Vec<(Client, Call)>], played: &mut Played<'_>, presenter: &mut 
     });
 }
 
-/// Waits until the agent has counted this many connections since `before`. Returns the rows with new ones.
+/// Waits until the agent has counted this many connections since `before`. Returns the rows with
+/// new ones.
 fn counted_since(before: &[Dropped], agent: &Agent, wanted: u64) -> Vec<Dropped> {
     let mut rows = Vec::new();
     // What is missing after a minute, the caller reports.
@@ -172,7 +202,9 @@ fn counted_since(before: &[Dropped], agent: &Agent, wanted: u64) -> Vec<Dropped>
         rows = agent.drops().unwrap_or_default();
         for row in &mut rows {
             let earlier = before.iter().find(|earlier| earlier.kind == row.kind);
-            row.openings = row.openings.saturating_sub(earlier.map_or(0, |earlier| earlier.openings));
+            row.openings = row
+                .openings
+                .saturating_sub(earlier.map_or(0, |earlier| earlier.openings));
         }
         rows.retain(|row| row.openings > 0);
         let opened: u64 = rows.iter().map(|row| row.openings).sum();
@@ -185,15 +217,24 @@ fn counted_since(before: &[Dropped], agent: &Agent, wanted: u64) -> Vec<Dropped>
 fn named(played: &Played<'_>, group: &Group, stage: &Stage) -> Result<(u64, u64)> {
     let names = &stage.cluster.names;
     let full = |pod: &str| names.expand_text(&format!("${{{pod}}}"));
-    let (meant, hit) = (full(&group.means)?, full(group.hit.as_deref().unwrap_or_default())?);
+    let (meant, hit) = (
+        full(&group.means)?,
+        full(group.hit.as_deref().unwrap_or_default())?,
+    );
     let right = |Dropped { kind, .. }: &&Dropped| {
         kind.outcome == outcome(group).as_str()
             && Some(&*kind.reason) == group.denied.as_deref()
-            && group.callers.iter().any(|caller| caller.call == kind.service)
+            && group
+                .callers
+                .iter()
+                .any(|caller| caller.call == kind.service)
             && (&kind.meant, &kind.hit) == (&meant, &hit)
     };
     let opened = |row: &Dropped| row.openings;
-    Ok((played.reports.iter().filter(right).map(opened).sum(), played.reports.iter().map(opened).sum()))
+    Ok((
+        played.reports.iter().filter(right).map(opened).sum(),
+        played.reports.iter().map(opened).sum(),
+    ))
 }
 
 #[cfg(test)]

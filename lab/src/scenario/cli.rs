@@ -17,7 +17,8 @@ use crate::files;
 /// Run scenarios on the real datapath with the real agent.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Scenario files, or folders of them [default with --all: lab/scenarios and lab/scenarios-at-sockets]
+    /// Scenario files, or folders of them [default with --all: lab/scenarios and
+    /// lab/scenarios-at-sockets]
     #[arg(required_unless_present = "all")]
     files: Vec<PathBuf>,
     /// Runs at the same time [default: four per processor]
@@ -26,7 +27,8 @@ pub struct Args {
     /// Run each scenario in one of its variants only, another one for each scenario
     #[arg(long)]
     sample: bool,
-    /// Run every scenario in all of its variants, even those with `sample`, with its own callers and with those of `--socket-lb`
+    /// Run every scenario in all of its variants, even those with `sample`, with its own callers
+    /// and with those of `--socket-lb`
     #[arg(long, conflicts_with_all = ["sample", "socket_lb"])]
     all: bool,
     /// Run the stories with callers at a load balancer at sockets, in place of their own callers
@@ -50,10 +52,18 @@ impl Args {
             let runs = [own.clone()].into_iter().chain(others);
             return runs.flat_map(|runs| Variant::all(&runs)).collect();
         }
-        let Some(runs) = (if self.socket_lb { at_sockets } else { Some(own.clone()) }) else {
+        let Some(runs) = (if self.socket_lb {
+            at_sockets
+        } else {
+            Some(own.clone())
+        }) else {
             return Vec::new();
         };
-        let mut variants = if runs.sample { Variant::sample(&runs) } else { Variant::all(&runs) };
+        let mut variants = if runs.sample {
+            Variant::sample(&runs)
+        } else {
+            Variant::all(&runs)
+        };
         if self.sample {
             variants = vec![variants.remove(index % variants.len())];
         }
@@ -71,10 +81,19 @@ struct Job<'a> {
 pub fn run(args: &Args) -> Result<ExitCode> {
     let every = ["scenarios", "scenarios-at-sockets"]
         .map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));
-    let named = if args.files.is_empty() { &every[..] } else { &args.files };
-    let is_yaml = |file: &Path| file.extension().is_some_and(|extension| extension == "yaml");
+    let named = if args.files.is_empty() {
+        &every[..]
+    } else {
+        &args.files
+    };
+    let is_yaml = |file: &Path| {
+        file.extension()
+            .is_some_and(|extension| extension == "yaml")
+    };
     let files = files::named(named, "scenario", |path| !path.is_dir(), is_yaml)?;
-    let scenarios = files.iter().map(|file| load(file).map(|scenario| (file, scenario)));
+    let scenarios = files
+        .iter()
+        .map(|file| load(file).map(|scenario| (file, scenario)));
     let scenarios: Vec<(&PathBuf, Scenario)> = scenarios.collect::<Result<_>>()?;
     let wanted = scenarios.iter().filter(|(file, scenario)| {
         let is_wanted = args.wants(file, &scenario.runs);
@@ -85,7 +104,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     });
     let runs = wanted.enumerate().flat_map(|(index, (file, scenario))| {
         let variants = args.variants(&scenario.runs, index).into_iter();
-        variants.map(move |variant| Job { file, scenario, variant })
+        variants.map(move |variant| Job {
+            file,
+            scenario,
+            variant,
+        })
     });
     let jobs = Mutex::new(runs);
     // Most of the time a run waits to see that no packet comes.
@@ -96,7 +119,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let work = || {
         loop {
             let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some(Job { file, scenario, variant }) = job else { return };
+            let Some(Job {
+                file,
+                scenario,
+                variant,
+            }) = job
+            else {
+                return;
+            };
             let start = Instant::now();
             let told = tell(&mut (), scenario, variant, &args.how).map(drop);
             let name = format!("{} [{variant}]", scenario.id);
@@ -108,7 +138,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     thread::scope(|scope| (0..parallel).for_each(|_| _ = scope.spawn(work)));
     let [passed, failed] = counts.into_inner().unwrap_or_else(PoisonError::into_inner);
     println!("{passed} passed, {failed} failed");
-    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn report(file: &Path, name: &str, told: &Result<(), Box<Failure>>, took: Duration) {
@@ -119,7 +153,11 @@ fn report(file: &Path, name: &str, told: &Result<(), Box<Failure>>, took: Durati
         Some(line) => {
             let text = std::fs::read_to_string(file).unwrap_or_default();
             let step = (1..).zip(text.lines()).find(|(number, _)| *number == line);
-            println!("    {}:{line}: {}", file.display(), step.map_or("", |(_, step)| step.trim()));
+            println!(
+                "    {}:{line}: {}",
+                file.display(),
+                step.map_or("", |(_, step)| step.trim())
+            );
         }
         None => println!("    {}: before the first step", file.display()),
     }
@@ -144,8 +182,15 @@ mod tests {
 
     #[test]
     fn a_long_story_runs_if_its_file_is_named_or_with_all() {
-        let runs =
-            |args: &[&str], long| parsed(args).wants(&"f/s.yaml".into(), &Runs { long, ..Runs::default() });
+        let runs = |args: &[&str], long| {
+            parsed(args).wants(
+                &"f/s.yaml".into(),
+                &Runs {
+                    long,
+                    ..Runs::default()
+                },
+            )
+        };
         assert!(runs(&["f/s.yaml"], true) && runs(&["--all"], true) && runs(&["f"], false));
         assert!(!runs(&["f"], true));
     }
@@ -157,16 +202,35 @@ mod tests {
 
     #[test]
     fn with_all_a_story_runs_with_its_own_callers_and_with_those_at_sockets() {
-        let runs = Runs { sample: true, ..Runs::default() };
+        let runs = Runs {
+            sample: true,
+            ..Runs::default()
+        };
         assert_eq!(names(&["f"], &runs), ["ipv4", "ipv6"]);
         assert_eq!(names(&["f", "--sample"], &runs), ["ipv6"]);
-        let at_sockets =
-            ["ipv4 socket-lb-pod", "ipv6 socket-lb-pod", "ipv4 socket-lb-node", "ipv6 socket-lb-node"];
-        assert_eq!(names(&["f", "--socket-lb"], &runs), [at_sockets[0], at_sockets[3]]);
-        assert_eq!(names(&["--all"], &runs), [&["ipv4", "ipv6"], &at_sockets[..]].concat());
-        let not_there = Runs { socket_lb: false, ..runs.clone() };
+        let at_sockets = [
+            "ipv4 socket-lb-pod",
+            "ipv6 socket-lb-pod",
+            "ipv4 socket-lb-node",
+            "ipv6 socket-lb-node",
+        ];
+        assert_eq!(
+            names(&["f", "--socket-lb"], &runs),
+            [at_sockets[0], at_sockets[3]]
+        );
+        assert_eq!(
+            names(&["--all"], &runs),
+            [&["ipv4", "ipv6"], &at_sockets[..]].concat()
+        );
+        let not_there = Runs {
+            socket_lb: false,
+            ..runs.clone()
+        };
         assert_eq!(names(&["--all"], &not_there), ["ipv4", "ipv6"]);
-        let only_there = Runs { caller: vec![Caller::SocketLbPod], ..runs };
+        let only_there = Runs {
+            caller: vec![Caller::SocketLbPod],
+            ..runs
+        };
         assert_eq!(names(&["--all"], &only_there), at_sockets[..2]);
     }
 }

@@ -1,5 +1,5 @@
-//! A cluster for one run: nodes and pods on the network, objects in the API, a proxy. The API server has a runtime of its own, since
-//! everything else here blocks.
+//! A cluster for one run: nodes and pods on the network, objects in the API, a proxy. The API
+//! server has a runtime of its own, since everything else here blocks.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -31,7 +31,8 @@ pub struct Cluster {
     /// Addresses, UIDs and objects of the story's names.
     pub names: Names,
     pub(super) cast: BTreeMap<String, Pod>,
-    /// It moves by a second with each event: changes of a status are a second apart, however fast the story runs.
+    /// It moves by a second with each event: changes of a status are a second apart, however fast
+    /// the story runs.
     pub(super) clock: Timestamp,
     pub(super) objects: BTreeMap<String, PodObject>,
     pub(super) servers: BTreeMap<String, Server>,
@@ -39,7 +40,8 @@ pub struct Cluster {
     /// Processes of nodes, as the story has them.
     pub(super) node_servers: BTreeMap<String, NodeServer>,
     proxy: Proxy,
-    /// In the proxy's place, for callers at sockets and per packet. If it does not serve sockets of all, the proxy stays.
+    /// In the proxy's place, for callers at sockets and per packet. If it does not serve sockets of
+    /// all, the proxy stays.
     pub(super) balancer: Option<Balancer>,
     rules: Vec<ServiceRule>,
     host_ports: Vec<ServiceRule>,
@@ -54,15 +56,23 @@ pub struct Cluster {
 impl Cluster {
     /// The nodes, the story's Services, and the client. Needs root.
     pub fn new(scenario: &Scenario, variant: Variant) -> Result<Self> {
-        let topology = Topology::new(TopologyOptions { cni: variant.cni, overlay: variant.overlay })?;
+        let topology = Topology::new(TopologyOptions {
+            cni: variant.cni,
+            overlay: variant.overlay,
+        })?;
         let store = Store::default();
         let node_a = &topology.node("node-a")?.netns;
         let listener = node_a.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
-        let runtime =
-            Builder::new_multi_thread().worker_threads(1).thread_name("api").enable_all().build()?;
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("api")
+            .enable_all()
+            .build()?;
         let api = runtime.block_on(async { ApiServer::start(listener, store.clone()) })?;
         api.faults(|faults| faults.bookmark_period = Some(BOOKMARKS));
-        let options = ProxyOptions { masquerade_all: variant.caller == Caller::Masquerade };
+        let options = ProxyOptions {
+            masquerade_all: variant.caller == Caller::Masquerade,
+        };
         let proxy = Proxy::new(node_a, options);
         let mut cast = scenario.pods.clone();
         cast.insert(CLIENT.into(), names::client(scenario));
@@ -89,12 +99,14 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Updates the network namespaces and interfaces that the load balancer translates: those that node-a has now.
+    /// Updates the network namespaces and interfaces that the load balancer translates: those that
+    /// node-a has now.
     pub(super) fn serve_pods(&mut self) -> Result<()> {
         let node = self.topology.node("node-a")?.netns.clone();
         let pods = self.local_pods().into_iter();
-        let pods: Vec<(NetNs, String)> =
-            pods.map(|(_, pod)| (pod.netns.clone(), pod.host_ifname.clone())).collect();
+        let pods: Vec<(NetNs, String)> = pods
+            .map(|(_, pod)| (pod.netns.clone(), pod.host_ifname.clone()))
+            .collect();
         let balancer = self.balancer.as_mut();
         balancer.map_or(Ok(()), |balancer| balancer.serve(&node, &pods))
     }
@@ -120,8 +132,13 @@ impl Cluster {
 
     /// Sets exactly these backends for these Services; the others keep theirs.
     pub fn set_proxy(&mut self, backends: &BTreeMap<String, Vec<String>>) -> Result<()> {
-        backends.keys().try_for_each(|service| self.names.service(service).map(drop))?;
-        backends.values().flatten().try_for_each(|alias| self.names.pod(alias).map(drop))?;
+        backends
+            .keys()
+            .try_for_each(|service| self.names.service(service).map(drop))?;
+        backends
+            .values()
+            .flatten()
+            .try_for_each(|alias| self.names.pod(alias).map(drop))?;
         let mut rules = self.wanted_rules();
         for rule in &mut rules {
             let service = rule.service();
@@ -143,15 +160,21 @@ impl Cluster {
         self.program(rules)
     }
 
-    /// Sets exactly these hostPorts of node-a, each with the pod that its rule leads to. They are not masqueraded.
+    /// Sets exactly these hostPorts of node-a, each with the pod that its rule leads to. They are
+    /// not masqueraded.
     pub fn set_host_ports(&mut self, ports: &BTreeMap<u16, String>) -> Result<()> {
         let rule = |(port, alias): (&u16, &String)| {
             let (ip, numbers) = (self.names.pod(alias)?.ip, &self.cast[alias].ports);
-            let first = numbers.first().context("a pod with a hostPort needs a port")?;
+            let first = numbers
+                .first()
+                .context("a pod with a hostPort needs a port")?;
             let backends = vec![SocketAddr::new(ip, *first)];
             Ok(ServiceRule {
                 name: format!("hostPort/{port}:"),
-                frontends: vec![Frontend::NodePort { family: ip, port: *port }],
+                frontends: vec![Frontend::NodePort {
+                    family: ip,
+                    port: *port,
+                }],
                 local: Some(backends.clone()),
                 backends,
                 ..ServiceRule::default()
@@ -170,13 +193,14 @@ impl Cluster {
         }
     }
 
-    /// Clients on a host. Where there is a load balancer at sockets, those on node-a make theirs in its cgroups, or in those
-    /// that the call names.
+    /// Clients on a host. Where there is a load balancer at sockets, those on node-a make theirs in
+    /// its cgroups, or in those that the call names.
     pub fn client(&self, host: &str, call: Option<&Call>) -> Result<Client> {
         let host = self.host(host);
         let client = Client::new(self.topology.netns(host)?);
         let client = client.sending(call.and_then(|call| call.size).unwrap_or_default());
-        let is_local = host == "node-a" || self.local_pods().iter().any(|(alias, _)| *alias == host);
+        let is_local =
+            host == "node-a" || self.local_pods().iter().any(|(alias, _)| *alias == host);
         Ok(match &self.balancer {
             Some(balancer) if is_local => client.in_cgroups(balancer.cgroups(host, call)?),
             _ => client,
@@ -201,32 +225,53 @@ impl Cluster {
         let rules = self.rules.iter().filter(|rule| rule.service() == service);
         let mut rules = rules.peekable();
         rules.peek()?;
-        Some(rules.flat_map(|rule| rule.backends.iter().copied()).collect())
+        Some(
+            rules
+                .flat_map(|rule| rule.backends.iter().copied())
+                .collect(),
+        )
     }
 
     /// Pods that are on node-a now, by their names in the story.
     pub fn local_pods(&self) -> Vec<(&str, &PodNet)> {
-        let pods = self.cast.keys().filter_map(|alias| Some((&**alias, self.topology.pod(alias).ok()?)));
+        let pods = self
+            .cast
+            .keys()
+            .filter_map(|alias| Some((&**alias, self.topology.pod(alias).ok()?)));
         pods.filter(|(_, pod)| pod.node == "node-a").collect()
     }
 
     /// Links on node-a that lead to pods.
     pub fn links(&self) -> Vec<&str> {
         let pods = self.local_pods().into_iter();
-        let links = pods.flat_map(|(_, pod)| pod.net1.iter().map(|(_, link)| link).chain([&pod.host_ifname]));
+        let links = pods.flat_map(|(_, pod)| {
+            pod.net1
+                .iter()
+                .map(|(_, link)| link)
+                .chain([&pod.host_ifname])
+        });
         links.map(|link| &**link).collect()
     }
 
     fn wanted_rules(&self) -> Vec<ServiceRule> {
-        service_rules(&self.store.list(Kind::Service), &self.store.list(Kind::EndpointSlice), "node-a")
+        service_rules(
+            &self.store.list(Kind::Service),
+            &self.store.list(Kind::EndpointSlice),
+            "node-a",
+        )
     }
 
     fn program(&mut self, rules: Vec<ServiceRule>) -> Result<()> {
         if let Some(balancer) = &mut self.balancer {
             balancer.lb.program(&rules)?;
         }
-        if self.balancer.as_ref().is_none_or(|balancer| balancer.packets.is_some()) {
-            self.proxy.program(&[&rules[..], &self.host_ports].concat())?;
+        if self
+            .balancer
+            .as_ref()
+            .is_none_or(|balancer| balancer.packets.is_some())
+        {
+            self.proxy
+                .program(&[&rules[..], &self.host_ports].concat())?;
         }
         self.rules = rules;
         Ok(())

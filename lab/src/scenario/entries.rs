@@ -58,13 +58,13 @@ pub fn mismatch(expected: &Entries, seen: &[Value]) -> Option<String> {
     Some(format!("there is an entry with {unwanted}"))
 }
 
-/// Whether a value matches: an object needs at least the expected fields, and a struct may wrap a single field. An expected
-/// address or UID as text matches its 16 octets (IPv4 mapped into IPv6).
+/// Whether a value matches: an object needs at least the expected fields, and a struct may wrap a
+/// single field. An expected address or UID as text matches its 16 octets (IPv4 mapped into IPv6).
 fn matches(expected: &Value, seen: &Value) -> bool {
     match (expected, seen) {
-        (Value::Object(wanted), Value::Object(fields)) => {
-            wanted.iter().all(|(name, value)| fields.get(name).is_some_and(|seen| matches(value, seen)))
-        }
+        (Value::Object(wanted), Value::Object(fields)) => wanted
+            .iter()
+            .all(|(name, value)| fields.get(name).is_some_and(|seen| matches(value, seen))),
         (_, Value::Object(fields)) if fields.len() == 1 => {
             fields.values().all(|inner| matches(expected, inner))
         }
@@ -74,7 +74,10 @@ fn matches(expected: &Value, seen: &Value) -> bool {
         }
         (Value::Array(wanted), Value::Array(items)) => {
             wanted.len() == items.len()
-                && wanted.iter().zip(items).all(|(wanted, item)| matches(wanted, item))
+                && wanted
+                    .iter()
+                    .zip(items)
+                    .all(|(wanted, item)| matches(wanted, item))
         }
         _ => expected == seen,
     }
@@ -102,21 +105,51 @@ mod tests {
 
     #[test]
     fn an_entry_may_have_more_fields_and_octets_are_what_they_spell() {
-        let has = |entry| Entries { has: vec![entry], ..Entries::default() };
-        let lacks = |entry| Entries { lacks: vec![entry], ..Entries::default() };
-        let address = json!({"addr": {"octets": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 244, 1, 10]}});
+        let has = |entry| Entries {
+            has: vec![entry],
+            ..Entries::default()
+        };
+        let lacks = |entry| Entries {
+            lacks: vec![entry],
+            ..Entries::default()
+        };
+        let address =
+            json!({"addr": {"octets": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 244, 1, 10]}});
         let mut uid = vec![json!("0x00"); 16];
         uid[15] = json!("0x2a");
         for (expected, seen, wrong) in [
             (has(json!({"a": 1})), json!({"a": 1, "b": 2}), None),
-            (has(json!({"a": 1})), json!({"b": 1}), Some("no entry has {\"a\":1}")),
+            (
+                has(json!({"a": 1})),
+                json!({"b": 1}),
+                Some("no entry has {\"a\":1}"),
+            ),
             (has(json!({"addr": "10.244.1.10"})), address.clone(), None),
             (lacks(json!({"addr": "10.244.1.11"})), address, None),
-            (has(json!("00000000-0000-0000-0000-00000000002a")), json!(uid), None),
-            (lacks(json!({"a": 1})), json!({"a": 1}), Some("there is an entry with {\"a\":1}")),
-            (Entries { count: Some(0), ..Entries::default() }, json!(1), Some("1 entries instead of 0")),
+            (
+                has(json!("00000000-0000-0000-0000-00000000002a")),
+                json!(uid),
+                None,
+            ),
+            (
+                lacks(json!({"a": 1})),
+                json!({"a": 1}),
+                Some("there is an entry with {\"a\":1}"),
+            ),
+            (
+                Entries {
+                    count: Some(0),
+                    ..Entries::default()
+                },
+                json!(1),
+                Some("1 entries instead of 0"),
+            ),
         ] {
-            assert_eq!(mismatch(&expected, &[seen]).as_deref(), wrong, "{expected:?}");
+            assert_eq!(
+                mismatch(&expected, &[seen]).as_deref(),
+                wrong,
+                "{expected:?}"
+            );
         }
     }
 }

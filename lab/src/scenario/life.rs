@@ -1,4 +1,5 @@
-//! The events of pods, on their node and in the API, in the order that was recorded on a real cluster.
+//! The events of pods, on their node and in the API, in the order that was recorded on a real
+//! cluster.
 
 use std::net::IpAddr;
 
@@ -25,7 +26,10 @@ impl Cluster {
 
     /// Makes an event happen to a process of a node.
     pub fn server_event(&mut self, name: &str, event: ServerEvent) -> Result<()> {
-        let declared = self.node_servers.get(name).with_context(|| format!("there is no server {name}"))?;
+        let declared = self
+            .node_servers
+            .get(name)
+            .with_context(|| format!("there is no server {name}"))?;
         match event {
             ServerEvent::Starts => {
                 let netns = &self.topology.node(&declared.node)?.netns;
@@ -50,15 +54,24 @@ impl Cluster {
                 self.scheduled(alias)?;
                 self.edit(alias, Cluster::show_running)
             }
-            PodEvent::Starts => {
-                self.each(alias, &[PodEvent::Scheduled, PodEvent::SandboxUp, PodEvent::Published])
-            }
+            PodEvent::Starts => self.each(
+                alias,
+                &[
+                    PodEvent::Scheduled,
+                    PodEvent::SandboxUp,
+                    PodEvent::Published,
+                ],
+            ),
             PodEvent::Unready => self.edit(alias, |pod, now, _| pod.ready = (false, now.into())),
             PodEvent::Exits => {
                 self.servers.remove(alias);
                 self.edit(alias, |pod, now, _| pod.exit(now, 0))
             }
-            PodEvent::SandboxDown => self.names.pod(alias).map(drop).and_then(|()| self.detach(alias)),
+            PodEvent::SandboxDown => self
+                .names
+                .pod(alias)
+                .map(drop)
+                .and_then(|()| self.detach(alias)),
             PodEvent::Succeeds => self.ends(alias, "Succeeded", 0),
             PodEvent::Fails => self.ends(alias, "Failed", 1),
             PodEvent::FailsEarly => self.edit(alias, |pod, _, _| pod.phase = "Failed"),
@@ -72,13 +85,18 @@ impl Cluster {
             }),
             PodEvent::Deleting => self.delete_pod(alias, None),
             PodEvent::Gone | PodEvent::ForceDeleted => self.delete_pod(alias, Some(0)),
-            PodEvent::Stops => self.each(alias, &[PodEvent::Deleting, PodEvent::Succeeds, PodEvent::Gone]),
+            PodEvent::Stops => self.each(
+                alias,
+                &[PodEvent::Deleting, PodEvent::Succeeds, PodEvent::Gone],
+            ),
             PodEvent::NewSandbox => self.new_sandbox(alias),
         }
     }
 
     fn each(&mut self, alias: &str, events: &[PodEvent]) -> Result<()> {
-        events.iter().try_for_each(|event| self.pod_event(alias, *event))
+        events
+            .iter()
+            .try_for_each(|event| self.pod_event(alias, *event))
     }
 
     fn scheduled(&mut self, alias: &str) -> Result<()> {
@@ -107,7 +125,11 @@ impl Cluster {
             pod.report_sandbox(false, now);
             pod.exit(now, 137);
         })?;
-        let next = self.names.pod(alias)?.next_ip.context("its story gives it no `next-ip`")?;
+        let next = self
+            .names
+            .pod(alias)?
+            .next_ip
+            .context("its story gives it no `next-ip`")?;
         self.attach(alias, next)?;
         self.clock += SECOND;
         self.edit(alias, |pod, now, _| pod.report_sandbox(true, now))
@@ -165,9 +187,18 @@ impl Cluster {
         Ok(())
     }
 
-    /// Changes the object, given the time and the address that the pod holds, and writes it to the API.
-    fn edit(&mut self, alias: &str, edit: impl FnOnce(&mut PodObject, &str, Option<IpAddr>)) -> Result<()> {
-        let held = self.topology.pod(alias).ok().and_then(|pod| pod.ips.first().copied());
+    /// Changes the object, given the time and the address that the pod holds, and writes it to the
+    /// API.
+    fn edit(
+        &mut self,
+        alias: &str,
+        edit: impl FnOnce(&mut PodObject, &str, Option<IpAddr>),
+    ) -> Result<()> {
+        let held = self
+            .topology
+            .pod(alias)
+            .ok()
+            .and_then(|pod| pod.ips.first().copied());
         let held = held.or_else(|| self.names.pod(alias).ok().map(|pod| pod.ip));
         let object = self.objects.get_mut(alias);
         let object = object.context("nothing has happened to it yet: let it be `scheduled`")?;
@@ -176,7 +207,8 @@ impl Cluster {
     }
 
     fn publish(&self, alias: &str) -> Result<()> {
-        self.store.apply(self.objects[alias].render(&timestamp(self.clock)))?;
+        self.store
+            .apply(self.objects[alias].render(&timestamp(self.clock)))?;
         Ok(())
     }
 }

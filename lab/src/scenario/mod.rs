@@ -1,4 +1,5 @@
-//! Stories in YAML, run on the real datapath with the real agent. `lab/SCENARIOS.md` documents the format.
+//! Stories in YAML, run on the real datapath with the real agent. `lab/SCENARIOS.md` documents the
+//! format.
 
 pub mod agent;
 mod balancer;

@@ -30,7 +30,10 @@ impl Names {
     pub fn new(scenario: &Scenario, variant: Variant, topology: &Topology) -> Result<Self> {
         let client = client(scenario);
         let is_ipv4 = variant.family == Family::Ipv4;
-        let cast = scenario.pods.iter().map(|(alias, pod)| (alias.as_str(), pod));
+        let cast = scenario
+            .pods
+            .iter()
+            .map(|(alias, pod)| (alias.as_str(), pod));
         let cast: Vec<_> = cast.chain([(CLIENT, &client)]).collect();
         let mut addresses = BTreeMap::new();
         for (alias, pod) in &cast {
@@ -66,13 +69,25 @@ impl Names {
             ((*alias).to_owned(), name)
         });
         let pods = pods.collect();
-        let services = scenario.services.iter().zip(10_u8..).map(|((name, service), number)| {
-            let vip = |is_ipv4| outside(is_ipv4, 96, number);
-            let of_caller = (variant.caller == Caller::Nodeport).then_some(30000 + 10 * u16::from(number));
-            let other_family = service.dual_stack.then(|| vip(!is_ipv4)).transpose()?;
-            let node_port = service.node_port.or(of_caller);
-            Ok((name.clone(), Frontends { vip: vip(is_ipv4)?, other_family, node_port }))
-        });
+        let services = scenario
+            .services
+            .iter()
+            .zip(10_u8..)
+            .map(|((name, service), number)| {
+                let vip = |is_ipv4| outside(is_ipv4, 96, number);
+                let of_caller =
+                    (variant.caller == Caller::Nodeport).then_some(30000 + 10 * u16::from(number));
+                let other_family = service.dual_stack.then(|| vip(!is_ipv4)).transpose()?;
+                let node_port = service.node_port.or(of_caller);
+                Ok((
+                    name.clone(),
+                    Frontends {
+                        vip: vip(is_ipv4)?,
+                        other_family,
+                        node_port,
+                    },
+                ))
+            });
         let services = services.collect::<Result<_>>()?;
         let ranges = ["node-a", "node-b", "node-c"].map(|name| {
             let ranges = topology.node(name)?.pod_cidrs();
@@ -81,24 +96,36 @@ impl Names {
             Ok((name.to_owned(), range.unwrap_or_default()))
         });
         let ranges = ranges.into_iter().collect::<Result<_>>()?;
-        Ok(Self { family: variant.family, addresses, pods, services, ranges })
+        Ok(Self {
+            family: variant.family,
+            addresses,
+            pods,
+            services,
+            ranges,
+        })
     }
 
     /// A pod of the story, or the client.
     pub fn pod(&self, alias: &str) -> Result<&PodName> {
-        self.pods.get(alias).with_context(|| format!("there is no pod {alias}"))
+        self.pods
+            .get(alias)
+            .with_context(|| format!("there is no pod {alias}"))
     }
 
     /// The addresses of a Service.
     pub fn service(&self, name: &str) -> Result<Frontends> {
-        self.services.get(name).copied().with_context(|| format!("there is no Service {name}"))
+        self.services
+            .get(name)
+            .copied()
+            .with_context(|| format!("there is no Service {name}"))
     }
 
     /// An address by its own name, or by the name of the pod that has it.
     pub fn address(&self, name: &str) -> Result<IpAddr> {
         let of_pod = self.pods.get(name).map(|pod| &pod.ip);
         let ip = of_pod.or_else(|| self.addresses.get(name));
-        ip.copied().with_context(|| format!("there is no address {name}"))
+        ip.copied()
+            .with_context(|| format!("there is no address {name}"))
     }
 
     /// True if all addresses are IPv4.
@@ -106,12 +133,15 @@ impl Names {
         self.family == Family::Ipv4
     }
 
-    /// Replaces `${X}`, `${A}` (namespace/name), `${A.uid}`, `${A.ip}`, `${ns/service.vip}`, `${node-b.range}` and `${family}` in
-    /// every text.
+    /// Replaces `${X}`, `${A}` (namespace/name), `${A.uid}`, `${A.ip}`, `${ns/service.vip}`,
+    /// `${node-b.range}` and `${family}` in every text.
     pub fn expand(&self, value: &Value) -> Result<Value> {
         Ok(match value {
             Value::String(text) => self.expand_text(text)?.into(),
-            Value::Array(items) => items.iter().map(|item| self.expand(item)).collect::<Result<_>>()?,
+            Value::Array(items) => items
+                .iter()
+                .map(|item| self.expand(item))
+                .collect::<Result<_>>()?,
             Value::Object(fields) => fields
                 .iter()
                 .map(|(key, value)| Ok((key.clone(), self.expand(value)?)))
@@ -125,8 +155,9 @@ impl Names {
         let mut expanded = String::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("${") {
-            let (name, after) =
-                after.split_once('}').with_context(|| format!("{text:?} has ${{ without }}"))?;
+            let (name, after) = after
+                .split_once('}')
+                .with_context(|| format!("{text:?} has ${{ without }}"))?;
             expanded.push_str(before);
             expanded.push_str(&self.meaning(name)?);
             rest = after;
@@ -147,7 +178,9 @@ impl Names {
         match (self.services.get(thing), self.addresses.get(thing), part) {
             (Some(service), _, "vip") => Ok(service.vip.to_string()),
             (_, Some(address), "") => Ok(address.to_string()),
-            _ if part == "range" && self.ranges.contains_key(thing) => Ok(self.ranges[thing].clone()),
+            _ if part == "range" && self.ranges.contains_key(thing) => {
+                Ok(self.ranges[thing].clone())
+            }
             _ if name == "family" => Ok(if self.is_ipv4() { "IPv4" } else { "IPv6" }.into()),
             _ => bail!("${{{name}}} is no address, pod, SERVICE.vip or NODE.range of this story"),
         }
@@ -171,9 +204,13 @@ pub fn split(name: &str) -> (String, String) {
     (namespace.into(), name.into())
 }
 
-/// An address outside of the pods' ranges: on the network of second interfaces (245), or a cluster IP (96).
+/// An address outside of the pods' ranges: on the network of second interfaces (245), or a cluster
+/// IP (96).
 fn outside(is_ipv4: bool, network: u8, number: u8) -> Result<IpAddr> {
-    let text =
-        if is_ipv4 { format!("10.{network}.0.{number}") } else { format!("fd00:10:{network}::{number:x}") };
+    let text = if is_ipv4 {
+        format!("10.{network}.0.{number}")
+    } else {
+        format!("fd00:10:{network}::{number:x}")
+    };
     Ok(text.parse()?)
 }

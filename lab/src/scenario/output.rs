@@ -1,4 +1,5 @@
-//! The output of a command of epguard, compared with the texts that it must contain and those that it must not.
+//! The output of a command of epguard, compared with the texts that it must contain and those that
+//! it must not.
 
 use std::time::Duration;
 
@@ -11,7 +12,11 @@ use super::tell::await_and_hold;
 /// Waits until the output is as expected.
 pub(super) fn await_output(stage: &Stage, expected: &Output) -> Result<()> {
     let expected = expanded(stage, expected)?;
-    let hold = if expected.has.is_empty() { ABSENT } else { Duration::ZERO };
+    let hold = if expected.has.is_empty() {
+        ABSENT
+    } else {
+        Duration::ZERO
+    };
     await_and_hold(hold, || {
         let text = stage.agent.output(&expected.of)?;
         Ok(mismatch(&expected, &text)
@@ -22,8 +27,17 @@ pub(super) fn await_output(stage: &Stage, expected: &Output) -> Result<()> {
 /// With the values of the names in each text.
 fn expanded(stage: &Stage, Output { of, has, lacks }: &Output) -> Result<Output> {
     let names = &stage.cluster.names;
-    let all = |texts: &[String]| texts.iter().map(|text| names.expand_text(text)).collect::<Result<_>>();
-    Ok(Output { of: names.expand_text(of)?, has: all(has)?, lacks: all(lacks)? })
+    let all = |texts: &[String]| {
+        texts
+            .iter()
+            .map(|text| names.expand_text(text))
+            .collect::<Result<_>>()
+    };
+    Ok(Output {
+        of: names.expand_text(of)?,
+        has: all(has)?,
+        lacks: all(lacks)?,
+    })
 }
 
 /// The first text that is missing, or that should be.
@@ -47,7 +61,11 @@ mod tests {
             (&["one", "three"], &[], Some("\"three\" is not in")),
             (&["one"], &["three", "two"], Some("\"two\" is in")),
         ] {
-            let expected = Output { of: "status".into(), has: texts(has), lacks: texts(lacks) };
+            let expected = Output {
+                of: "status".into(),
+                has: texts(has),
+                lacks: texts(lacks),
+            };
             assert_eq!(mismatch(&expected, "one\ntwo\n").as_deref(), wrong);
         }
     }

@@ -78,14 +78,21 @@ pub struct How {
     pub least_privilege: bool,
 }
 
-/// Runs the story from the beginning, and shows it to a presenter. Returns the stage as the last step has left it.
+/// Runs the story from the beginning, and shows it to a presenter. Returns the stage as the last
+/// step has left it.
 pub fn tell(
     presenter: &mut dyn Presenter,
     scenario: &Scenario,
     variant: Variant,
     how: &How,
 ) -> Result<Stage, Box<Failure>> {
-    let unprepared = |error| Box::new(Failure { line: None, error, evidence: String::new() });
+    let unprepared = |error| {
+        Box::new(Failure {
+            line: None,
+            error,
+            evidence: String::new(),
+        })
+    };
     let mut run = Run {
         scenario,
         variant,
@@ -96,37 +103,47 @@ pub fn tell(
     };
     let mut told = run.stage.catch_up().map_err(|error| (None, error));
     for step in &scenario.steps {
-        told =
-            told.and_then(|()| run.step(&step.value).map_err(|error| (Some(step.referenced.line()), error)));
+        told = told.and_then(|()| {
+            run.step(&step.value)
+                .map_err(|error| (Some(step.referenced.line()), error))
+        });
     }
-    let Err((line, error)) = told else { return Ok(run.stage) };
+    let Err((line, error)) = told else {
+        return Ok(run.stage);
+    };
     let evidence = run.evidence();
     if how.keep {
         run.stage.workdir.keep();
     }
-    Err(Box::new(Failure { line, error, evidence }))
+    Err(Box::new(Failure {
+        line,
+        error,
+        evidence,
+    }))
 }
 
 impl<'a> Run<'a> {
     fn step(&mut self, step: &'a Step) -> Result<()> {
         self.presenter.step(&self.stage, &self.played, step)?;
         match step {
-            Step::BeforeEpguard(calls) => calls.iter().try_for_each(|call| self.without_agent(call)),
-            Step::Pods(steps) => {
-                steps.iter().try_for_each(|step| self.stage.pod_event(&step.name, step.event))
+            Step::BeforeEpguard(calls) => {
+                calls.iter().try_for_each(|call| self.without_agent(call))
             }
-            Step::Slices(slices) => slices
+            Step::Pods(steps) => steps
                 .iter()
-                .try_for_each(|(service, endpoints)| self.stage.cluster.set_slice(service, endpoints)),
+                .try_for_each(|step| self.stage.pod_event(&step.name, step.event)),
+            Step::Slices(slices) => slices.iter().try_for_each(|(service, endpoints)| {
+                self.stage.cluster.set_slice(service, endpoints)
+            }),
             Step::Proxy(ProxyStep::Sync(_)) => self.stage.cluster.sync_proxy(),
             Step::Proxy(ProxyStep::Set(backends)) => self.stage.cluster.set_proxy(backends),
             Step::HostPorts(ports) => self.stage.cluster.set_host_ports(ports),
-            Step::Servers(steps) => {
-                steps.iter().try_for_each(|step| self.stage.cluster.server_event(&step.name, step.event))
-            }
-            Step::Addresses(steps) => {
-                steps.iter().try_for_each(|step| self.stage.cluster.address_event(&step.name, step.event))
-            }
+            Step::Servers(steps) => steps
+                .iter()
+                .try_for_each(|step| self.stage.cluster.server_event(&step.name, step.event)),
+            Step::Addresses(steps) => steps
+                .iter()
+                .try_for_each(|step| self.stage.cluster.address_event(&step.name, step.event)),
             Step::Apply(objects) => self.stage.cluster.apply(objects),
             Step::Patch(patch) => self.stage.cluster.patch(patch),
             Step::Delete(objects) => self.stage.cluster.delete(objects),
@@ -135,7 +152,9 @@ impl<'a> Run<'a> {
             Step::Maps(tables) | Step::Dump(tables) => {
                 self.stage.catch_up()?;
                 let is_dump = matches!(step, Step::Dump(_));
-                tables.iter().try_for_each(|(table, expected)| self.table(table, is_dump, expected))
+                tables
+                    .iter()
+                    .try_for_each(|(table, expected)| self.table(table, is_dump, expected))
             }
             Step::Output(expected) => {
                 self.stage.catch_up()?;
@@ -155,9 +174,9 @@ impl<'a> Run<'a> {
                 Ok(())
             }
             Step::Lease(step) => self.stage.agent.await_lease(*step == LeaseStep::Held),
-            Step::Writers(writers) => {
-                self.stage.write_at_once(writers, self.scenario.agent.fleet_config.as_deref())
-            }
+            Step::Writers(writers) => self
+                .stage
+                .write_at_once(writers, self.scenario.agent.fleet_config.as_deref()),
             Step::Heading(_) | Step::Say(_) | Step::Note(_) | Step::Show(_) => Ok(()),
             Step::Check(_)
             | Step::Interleave(_)
@@ -171,7 +190,9 @@ impl<'a> Run<'a> {
     /// Makes a call before the agent starts. Only the clients' results are checked.
     fn without_agent(&mut self, call: &Spanned<Call>) -> Result<()> {
         let (cluster, sees) = (&self.stage.cluster, &call.value.sees);
-        let answers = self.clients.make(&call.value, sees, cluster, self.variant)?;
+        let answers = self
+            .clients
+            .make(&call.value, sees, cluster, self.variant)?;
         as_expected(sees, &answers).with_context(|| format!("line {}", call.referenced.line()))
     }
 
@@ -183,7 +204,9 @@ impl<'a> Run<'a> {
             series.mode = *mode;
             for call in (0..rounds).flat_map(|_| calls) {
                 let line = || format!("line {}", call.referenced.line());
-                series.make(&call.value, &mut self.clients).with_context(line)?;
+                series
+                    .make(&call.value, &mut self.clients)
+                    .with_context(line)?;
             }
         }
         // Their senders get no answer; their retransmissions would be counted among later calls.
@@ -198,40 +221,66 @@ impl<'a> Run<'a> {
     fn table(&mut self, table: &str, is_dump: bool, expected: &Entries) -> Result<()> {
         let read = || {
             if is_dump {
-                return Ok(self.stage.agent.dump()?[table].as_array().cloned().unwrap_or_default());
+                return Ok(self.stage.agent.dump()?[table]
+                    .as_array()
+                    .cloned()
+                    .unwrap_or_default());
             }
             entries::read(&self.stage.agent.pin_dir, table)
         };
         let seen = self.entries(expected, read);
-        let seen =
-            seen.with_context(|| if is_dump { format!("epguard dump: {table}") } else { table.into() });
-        let Some(text) = &expected.claim else { return seen };
-        let wrong = seen.as_ref().err().map_or_else(String::new, |error| format!("{error:#}"));
+        let seen = seen.with_context(|| {
+            if is_dump {
+                format!("epguard dump: {table}")
+            } else {
+                table.into()
+            }
+        });
+        let Some(text) = &expected.claim else {
+            return seen;
+        };
+        let wrong = seen
+            .as_ref()
+            .err()
+            .map_or_else(String::new, |error| format!("{error:#}"));
         self.presenter.claim(seen.is_ok(), text.clone(), wrong)
     }
 
-    /// Waits for the expected entries: those that depend on the node's routes follow them after a moment. Then they must hold.
+    /// Waits for the expected entries: those that depend on the node's routes follow them after a
+    /// moment. Then they must hold.
     fn entries(&self, expected: &Entries, read: impl Fn() -> Result<Vec<Value>>) -> Result<()> {
         let expand = |values: &[Value]| {
-            values.iter().map(|value| self.stage.cluster.names.expand(value)).collect::<Result<_>>()
+            values
+                .iter()
+                .map(|value| self.stage.cluster.names.expand(value))
+                .collect::<Result<_>>()
         };
-        let expanded =
-            Entries { has: expand(&expected.has)?, lacks: expand(&expected.lacks)?, ..expected.clone() };
+        let expanded = Entries {
+            has: expand(&expected.has)?,
+            lacks: expand(&expected.lacks)?,
+            ..expected.clone()
+        };
         let compare = || -> Result<Option<String>> {
             let seen = read()?;
-            Ok(entries::mismatch(&expanded, &seen).map(|what| format!("{what}; seen:\n  {}", shown(&seen))))
+            Ok(entries::mismatch(&expanded, &seen)
+                .map(|what| format!("{what}; seen:\n  {}", shown(&seen))))
         };
         await_and_hold(expected.hold(), compare)
     }
 
     fn logged(&self, texts: &[String]) -> Result<()> {
-        let texts: Vec<String> =
-            texts.iter().map(|text| self.stage.cluster.names.expand_text(text)).collect::<Result<_>>()?;
+        let texts: Vec<String> = texts
+            .iter()
+            .map(|text| self.stage.cluster.names.expand_text(text))
+            .collect::<Result<_>>()?;
         // Log lines come through a ring buffer, a little after the verdict.
         wait::until(Duration::from_millis(5), || {
             let log = self.stage.agent.log();
-            let is_there = log.lines().any(|line| texts.iter().all(|text| line.contains(text)));
-            Ok((!is_there).then(|| format!("no line of the agent's log has {}", texts.join(" and "))))
+            let is_there = log
+                .lines()
+                .any(|line| texts.iter().all(|text| line.contains(text)));
+            Ok((!is_there)
+                .then(|| format!("no line of the agent's log has {}", texts.join(" and "))))
         })
     }
 
@@ -242,7 +291,8 @@ impl<'a> Run<'a> {
         let mut evidence = format!("agent's log:\n  {last}\n");
         for map in ["SUSPECTS", "SERVICES", "DENIED", "TERMINATED", "OWNERS"] {
             let entries = entries::read(&self.stage.agent.pin_dir, map);
-            let shown = entries.map_or_else(|error| format!("{error:#}"), |entries| shown(&entries));
+            let shown =
+                entries.map_or_else(|error| format!("{error:#}"), |entries| shown(&entries));
             evidence.extend([map, ":\n  ", &shown, "\n"]);
         }
         evidence
@@ -250,14 +300,20 @@ impl<'a> Run<'a> {
 }
 
 /// Waits until nothing is missing, and then for as long as nothing may be.
-pub(super) fn await_and_hold(hold: Duration, missing: impl Fn() -> Result<Option<String>>) -> Result<()> {
+pub(super) fn await_and_hold(
+    hold: Duration,
+    missing: impl Fn() -> Result<Option<String>>,
+) -> Result<()> {
     let every = Duration::from_millis(20);
     wait::until(every, &missing)?;
     let since = Instant::now();
     while since.elapsed() < hold {
         std::thread::sleep(every);
         if let Some(what) = missing()? {
-            bail!("it held for {:?} instead of {hold:?}: {what}", since.elapsed());
+            bail!(
+                "it held for {:?} instead of {hold:?}: {what}",
+                since.elapsed()
+            );
         }
     }
     Ok(())
@@ -265,5 +321,9 @@ pub(super) fn await_and_hold(hold: Duration, missing: impl Fn() -> Result<Option
 
 /// Entries of a table, one a line.
 fn shown(entries: &[Value]) -> String {
-    entries.iter().map(Value::to_string).collect::<Vec<_>>().join("\n  ")
+    entries
+        .iter()
+        .map(Value::to_string)
+        .collect::<Vec<_>>()
+        .join("\n  ")
 }

@@ -14,12 +14,13 @@ use super::format::{Call, Sees, Wire};
 use super::variant::Variant;
 use crate::traffic::{self, Answer, Client, Flow, Outcome, UdpPeer};
 
-/// Time limit for a reply that must come. It takes a millisecond, and on a slow machine TCP may repeat a SYN after 1, 3 and 7 s.
+/// Time limit for a reply that must come. It takes a millisecond, and on a slow machine TCP may
+/// repeat a SYN after 1, 3 and 7 s.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Time limit for a client that may get no reply; a reply takes a millisecond.
 const SILENCE: Duration = Duration::from_millis(300);
-/// Source ports of calls that name none. Each is used once: the kernel may choose a port again, and conntrack
-/// sends packets from such a port to the destination of the earlier call.
+/// Source ports of calls that name none. Each is used once: the kernel may choose a port again, and
+/// conntrack sends packets from such a port to the destination of the earlier call.
 const PORTS: Range<u16> = 10_000..30_000;
 
 /// A flow that stays open.
@@ -41,8 +42,8 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Makes the requests, one after the other, up to one with a result that the story does not allow. Returns each client's result in
-    /// words of the story.
+    /// Makes the requests, one after the other, up to one with a result that the story does not
+    /// allow. Returns each client's result in words of the story.
     pub fn make(
         &mut self,
         call: &Call,
@@ -82,7 +83,10 @@ impl Clients {
         cluster: &Cluster,
     ) -> Result<(Client, traffic::Call)> {
         let to = destination(to, (None, false), Wire::Tcp, from, cluster)?;
-        Ok((cluster.client(from, None)?, from_port(Some(self.next_port()), Wire::Tcp, to, timeout)))
+        Ok((
+            cluster.client(from, None)?,
+            from_port(Some(self.next_port()), Wire::Tcp, to, timeout),
+        ))
     }
 
     fn next_port(&mut self) -> u16 {
@@ -97,7 +101,8 @@ impl Clients {
         }
     }
 
-    /// Waits until the packets of a kept UDP flow count as those of its connection: what its socket sent before has left then.
+    /// Waits until the packets of a kept UDP flow count as those of its connection: what its socket
+    /// sent before has left then.
     pub fn await_settled(&self, flow: &str) {
         let kept = self.flows.get(flow);
         if let Some(kept) = kept.filter(|kept| kept.protocol == Wire::Udp) {
@@ -113,7 +118,9 @@ impl Clients {
 
     fn flow(&mut self, name: &str) -> Result<&mut Flow> {
         let kept = self.flows.get_mut(name).map(|kept| &mut kept.flow);
-        kept.with_context(|| format!("no earlier call has kept the flow {name}, or it was denied since"))
+        kept.with_context(|| {
+            format!("no earlier call has kept the flow {name}, or it was denied since")
+        })
     }
 
     fn request(
@@ -125,23 +132,35 @@ impl Clients {
     ) -> Result<Answer> {
         let host = call.from.as_deref().unwrap_or(variant.caller_host());
         let client = cluster.client(host, Some(call))?;
-        let to = destination(to, (call.port, call.other_family), call.protocol, host, cluster)?;
+        let to = destination(
+            to,
+            (call.port, call.other_family),
+            call.protocol,
+            host,
+            cluster,
+        )?;
         let to = match to.ip() {
             IpAddr::V4(ip) if call.mapped => SocketAddr::new(ip.to_ipv6_mapped().into(), to.port()),
             IpAddr::V6(_) if call.mapped => {
-                bail!("{to} is not an IPv4 address, so it cannot be mapped: `runs` needs `family: [ipv4]`")
+                bail!(
+                    "{to} is not an IPv4 address, so it cannot be mapped: `runs` needs `family: [ipv4]`"
+                )
             }
             _ => to,
         };
         if let Some(name) = &call.socket {
             if !self.sockets.contains_key(name) {
-                self.sockets.insert(name.clone(), client.udp(SocketAddr::new(any(to), 0))?);
+                self.sockets
+                    .insert(name.clone(), client.udp(SocketAddr::new(any(to), 0))?);
             }
             return Ok(self.sockets[name].ask(to, timeout));
         }
-        // A load balancer at sockets needs no conntrack entry, and clients without a source port do not bind.
+        // A load balancer at sockets needs no conntrack entry, and clients without a source port do
+        // not bind.
         let chooses = !variant.caller.is_at_sockets();
-        let port = call.source_port.or_else(|| chooses.then(|| self.next_port()));
+        let port = call
+            .source_port
+            .or_else(|| chooses.then(|| self.next_port()));
         let request = from_port(port, call.protocol, to, timeout);
         let Some(name) = &call.keep else {
             return Ok(client.call(request));
@@ -149,7 +168,11 @@ impl Clients {
         Ok(match client.open(request) {
             Ok(mut flow) => {
                 let answer = flow.ask(timeout);
-                let kept = Kept { protocol: call.protocol, flow, opened: Instant::now() };
+                let kept = Kept {
+                    protocol: call.protocol,
+                    flow,
+                    opened: Instant::now(),
+                };
                 self.flows.insert(name.clone(), kept);
                 answer
             }
@@ -159,13 +182,27 @@ impl Clients {
 }
 
 /// A call from this source port, or from one that the kernel chooses.
-fn from_port(port: Option<u16>, protocol: Wire, to: SocketAddr, timeout: Duration) -> traffic::Call {
+fn from_port(
+    port: Option<u16>,
+    protocol: Wire,
+    to: SocketAddr,
+    timeout: Duration,
+) -> traffic::Call {
     let from = port.map(|port| SocketAddr::new(any(to), port));
-    traffic::Call { protocol: protocol.into(), to, from, timeout }
+    traffic::Call {
+        protocol: protocol.into(),
+        to,
+        from,
+        timeout,
+    }
 }
 
 fn any(to: SocketAddr) -> IpAddr {
-    if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() }
+    if to.is_ipv4() {
+        Ipv4Addr::UNSPECIFIED.into()
+    } else {
+        Ipv6Addr::UNSPECIFIED.into()
+    }
 }
 
 pub(super) fn destination(
@@ -177,19 +214,28 @@ pub(super) fn destination(
 ) -> Result<SocketAddr> {
     let Some(service) = cluster.services.get(to) else {
         let ip = match to {
-            "node-a" | "node-b" | "node-c" => cluster.topology.node(to)?.ip(cluster.names.is_ipv4()),
+            "node-a" | "node-b" | "node-c" => {
+                cluster.topology.node(to)?.ip(cluster.names.is_ipv4())
+            }
             _ => cluster.names.address(to)?,
         };
         return Ok(SocketAddr::new(ip, port.unwrap_or(8080)));
     };
     let frontends = cluster.names.service(to)?;
-    let vip = frontends.other_family.filter(|_| other_family).unwrap_or(frontends.vip);
+    let vip = frontends
+        .other_family
+        .filter(|_| other_family)
+        .unwrap_or(frontends.vip);
     if host != "external" {
         return Ok(SocketAddr::new(vip, service.port));
     }
-    let index = (0..).zip(&service.protocols).find(|(_, served)| **served == protocol);
+    let index = (0..)
+        .zip(&service.protocols)
+        .find(|(_, served)| **served == protocol);
     let (Some(first), Some((index, _))) = (frontends.node_port, index) else {
-        bail!("{to} has no NodePort for {protocol:?}: give it a `node-port`, or run with `caller: nodeport`");
+        bail!(
+            "{to} has no NodePort for {protocol:?}: give it a `node-port`, or run with `caller: nodeport`"
+        );
     };
     let node = cluster.topology.node("node-a")?;
     Ok(SocketAddr::new(node.ip(vip.is_ipv4()), first + index))
@@ -210,7 +256,8 @@ pub(super) fn word(answer: &Answer) -> String {
 pub(super) fn as_expected(sees: &Sees, answers: &[String]) -> Result<()> {
     let allowed = sees.allowed();
     let as_said = answers.iter().all(|word| allowed.contains(word));
-    let complete = matches!(sees, Sees::Always(_)) || allowed.iter().all(|word| answers.contains(word));
+    let complete =
+        matches!(sees, Sees::Always(_)) || allowed.iter().all(|word| answers.contains(word));
     ensure!(as_said && complete, "expected {sees}, {}", summary(answers));
     Ok(())
 }
@@ -221,8 +268,10 @@ pub(super) fn summary(seen: &[String]) -> String {
     for word in seen {
         *counts.entry(word).or_default() += 1;
     }
-    let counts: Vec<String> =
-        counts.iter().map(|(word, count)| format!("{word} ({count} of {})", seen.len())).collect();
+    let counts: Vec<String> = counts
+        .iter()
+        .map(|(word, count)| format!("{word} ({count} of {})", seen.len()))
+        .collect();
     format!("clients saw {}", counts.join(", "))
 }
 
@@ -230,6 +279,10 @@ pub(super) fn summary(seen: &[String]) -> String {
 pub fn describe(call: &Call) -> String {
     match (&call.on, &call.call) {
         (Some(flow), _) => format!("request on the flow {flow}"),
-        (None, to) => format!("{} call to {}", call.protocol, to.as_deref().unwrap_or_default()),
+        (None, to) => format!(
+            "{} call to {}",
+            call.protocol,
+            to.as_deref().unwrap_or_default()
+        ),
     }
 }

@@ -45,8 +45,8 @@ impl Variant {
         (0..).map_while(variant).collect()
     }
 
-    /// Few combinations that together contain each value of each list: a greedy search takes next the one with most new
-    /// values.
+    /// Few combinations that together contain each value of each list: a greedy search takes next
+    /// the one with most new values.
     pub fn sample(runs: &Runs) -> Vec<Self> {
         let all = Self::all(runs);
         let mut shown = BTreeSet::new();
@@ -80,7 +80,15 @@ impl Variant {
 /// The differences from the default: IPv4 pods on a point-to-point CNI.
 impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { family, caller, cni, overlay, first, place, action } = self;
+        let Self {
+            family,
+            caller,
+            cni,
+            overlay,
+            first,
+            place,
+            action,
+        } = self;
         let first = first.map(|first| match first {
             First::Later => first.to_string(),
             First::Neighbour | First::Epguard => format!("{first}-first"),
@@ -98,7 +106,8 @@ impl fmt::Display for Variant {
     }
 }
 
-/// The value of a list whose turn it is in a count, in which the list is one digit; none of an empty list.
+/// The value of a list whose turn it is in a count, in which the list is one digit; none of an
+/// empty list.
 fn pick<T: Copy>(count: &mut usize, values: &[T]) -> Option<T> {
     let base = values.len().max(1);
     let value = values.get(*count % base).copied();
@@ -116,12 +125,29 @@ mod tests {
 
     #[test]
     fn a_scenario_runs_once_for_each_combination_and_a_sample_shows_each_value() {
-        let runs = Runs { caller: vec![Caller::Pod, Caller::Node], ..Runs::default() };
-        assert_eq!(names(&Variant::all(&runs)), ["ipv4", "ipv6", "ipv4 node", "ipv6 node"]);
+        let runs = Runs {
+            caller: vec![Caller::Pod, Caller::Node],
+            ..Runs::default()
+        };
+        assert_eq!(
+            names(&Variant::all(&runs)),
+            ["ipv4", "ipv6", "ipv4 node", "ipv6 node"]
+        );
         let place = vec![Place::Before, Place::Behind, Place::Between];
-        let runs = Runs { place, action: vec![Action::Drop, Action::Reject], ..Runs::default() };
+        let runs = Runs {
+            place,
+            action: vec![Action::Drop, Action::Reject],
+            ..Runs::default()
+        };
         assert_eq!(Variant::all(&runs).len(), 12);
         let sample = names(&Variant::sample(&runs));
-        assert_eq!(sample, ["ipv4 before drop", "ipv6 behind reject", "ipv4 between drop"]);
+        assert_eq!(
+            sample,
+            [
+                "ipv4 before drop",
+                "ipv6 behind reject",
+                "ipv4 between drop"
+            ]
+        );
     }
 }

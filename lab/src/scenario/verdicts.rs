@@ -38,10 +38,18 @@ impl<'a> Series<'a> {
     /// A series of calls on this stage.
     pub fn new(scenario: &'a Scenario, stage: &'a Stage, variant: Variant) -> Result<Self> {
         let judges_by_socket = variant.caller.is_at_sockets() && stage.agent.judges_by_socket()?;
-        Ok(Self { mode: Mode::Off, judges_by_socket, scenario, stage, variant, noisy: BTreeSet::new() })
+        Ok(Self {
+            mode: Mode::Off,
+            judges_by_socket,
+            scenario,
+            stage,
+            variant,
+            noisy: BTreeSet::new(),
+        })
     }
 
-    /// Makes the requests of one call, if the run's caller makes it. The error names the expected and the seen results.
+    /// Makes the requests of one call, if the run's caller makes it. The error names the expected
+    /// and the seen results.
     pub fn make(&mut self, call: &Call, clients: &mut Clients) -> Result<()> {
         let at_sockets = self.variant.caller.is_at_sockets();
         if at_sockets && !call.socket_lb {
@@ -49,7 +57,9 @@ impl<'a> Series<'a> {
         }
         let expected = self.expected(call, clients)?;
         if let (Some(Reason::Terminated), Some(to)) = (expected.denied, &call.call) {
-            self.stage.agent.await_orphan_ip(self.stage.cluster.names.address(to)?)?;
+            self.stage
+                .agent
+                .await_orphan_ip(self.stage.cluster.names.address(to)?)?;
         }
         let must_be_recognized = expected.denied.is_some() || !call.counted.is_empty();
         if at_sockets
@@ -60,7 +70,12 @@ impl<'a> Series<'a> {
         }
         let before = self.quiet()?;
         let sniffer = expected.refused.then(|| self.sniffer(call)).transpose()?;
-        let beside = self.stage.neighbour.as_ref().map(Neighbour::counts).transpose()?;
+        let beside = self
+            .stage
+            .neighbour
+            .as_ref()
+            .map(Neighbour::counts)
+            .transpose()?;
         let answers = clients.make(call, &expected.sees, &self.stage.cluster, self.variant)?;
         self.quiet()?;
         let judge = || {
@@ -92,10 +107,19 @@ impl<'a> Series<'a> {
             "the call is forbidden, and the story has no `neighbour` whose policy could do that"
         );
         let denied = call.denied.as_ref().filter(|_| self.mode != Mode::Off);
-        let unknown = |text| format!("no denial has the reason {text:?}: {}", OneOf(Reason::TO_DENY));
+        let unknown = |text| {
+            format!(
+                "no denial has the reason {text:?}: {}",
+                OneOf(Reason::TO_DENY)
+            )
+        };
         let denied = denied.map(|text| Reason::parse(text).with_context(|| unknown(text)));
         let denied = denied.transpose()?;
-        let action = self.variant.action.or(self.scenario.agent.action).unwrap_or(Action::Drop);
+        let action = self
+            .variant
+            .action
+            .or(self.scenario.agent.action)
+            .unwrap_or(Action::Drop);
         let declared = call.by.unwrap_or(action);
         let enforcing = self.mode == Mode::Enforce;
         let enforced = denied.filter(|reason| enforcing && !self.only_observes(call, *reason));
@@ -104,9 +128,17 @@ impl<'a> Series<'a> {
         if enforced.is_some() && needs_entrance && self.stage.agent.pid().is_some() {
             self.stage.await_entrances()?;
         }
-        let refused = self.variant.caller.is_at_sockets() && by == Action::Reject && call.on.is_none();
+        let refused =
+            self.variant.caller.is_at_sockets() && by == Action::Reject && call.on.is_none();
         let answer = match by {
-            Action::Reject if call.on.as_ref().is_some_and(|flow| clients.is_connection(flow)) => "reset",
+            Action::Reject
+                if call
+                    .on
+                    .as_ref()
+                    .is_some_and(|flow| clients.is_connection(flow)) =>
+            {
+                "reset"
+            }
             Action::Reject => "refused",
             _ => "nothing",
         };
@@ -130,14 +162,27 @@ impl<'a> Series<'a> {
         };
         let refused = refused && enforced.is_some_and(|reason| reason != Reason::Terminated);
         let enforced = enforced.is_some();
-        Ok(Expected { call, denied, declared, by, enforced, refused, sees, forbidden })
+        Ok(Expected {
+            call,
+            denied,
+            declared,
+            by,
+            enforced,
+            refused,
+            sees,
+            forbidden,
+        })
     }
 
-    /// The action for a denied call, or its substitute at a load balancer at sockets. UDP is refused where it should be
-    /// redirected, or wait: its first datagrams may be those of an earlier call. So is TCP where the kernel does not judge packets
-    /// by their sockets. A kept flow has made its call.
+    /// The action for a denied call, or its substitute at a load balancer at sockets. UDP is
+    /// refused where it should be redirected, or wait: its first datagrams may be those of an
+    /// earlier call. So is TCP where the kernel does not judge packets by their sockets. A kept
+    /// flow has made its call.
     fn action_at_caller(&self, call: &Call, declared: Action) -> Action {
-        let is_to_ip = call.call.as_ref().is_some_and(|to| !self.stage.cluster.services.contains_key(to));
+        let is_to_ip = call
+            .call
+            .as_ref()
+            .is_some_and(|to| !self.stage.cluster.services.contains_key(to));
         let is_udp = call.protocol == Wire::Udp;
         let is_refused = match declared {
             _ if !self.variant.caller.is_at_sockets() || is_to_ip || call.on.is_some() => false,
@@ -152,20 +197,29 @@ impl<'a> Series<'a> {
         match declared {
             Action::Reject | Action::Redirect if !self.shares_entrance(call) => declared,
             // These are refused at their sockets, without a packet.
-            Action::Reject if host == "node-a" && self.variant.caller == Caller::SocketLbHostns => declared,
+            Action::Reject if host == "node-a" && self.variant.caller == Caller::SocketLbHostns => {
+                declared
+            }
             Action::Reject if host == "node-a" => Action::Drop,
             Action::Redirect => Action::Reject,
             other => other,
         }
     }
 
-    /// Whether other programs than epguard's are where a packet of the call's endpoint enters node-a: there, no process of the node gets
-    /// an answer in the endpoint's name, and no flow is redirected.
+    /// Whether other programs than epguard's are where a packet of the call's endpoint enters
+    /// node-a: there, no process of the node gets an answer in the endpoint's name, and no flow is
+    /// redirected.
     fn shares_entrance(&self, call: &Call) -> bool {
         let topology = &self.stage.cluster.topology;
-        let backends = self.stage.cluster.backends(call.call.as_deref().unwrap_or_default());
-        let is_local =
-            |at: &SocketAddr| topology.node("node-a").is_ok_and(|node| node.has_in_pod_cidr(at.ip()));
+        let backends = self
+            .stage
+            .cluster
+            .backends(call.call.as_deref().unwrap_or_default());
+        let is_local = |at: &SocketAddr| {
+            topology
+                .node("node-a")
+                .is_ok_and(|node| node.has_in_pod_cidr(at.ip()))
+        };
         let leads_out = backends.is_some_and(|backends| !backends.iter().any(is_local));
         let is_uplink = |interface: &&str| topology.uplinks().contains(interface);
         let mut shared = self.stage.shared_entrances().into_iter();
@@ -177,12 +231,19 @@ impl<'a> Series<'a> {
 
     /// Counts from now on the packets of a call to the Service's backends.
     fn sniffer(&self, call: &Call) -> Result<Sniffer> {
-        let backends = self.stage.cluster.backends(call.call.as_deref().unwrap_or_default());
+        let backends = self
+            .stage
+            .cluster
+            .backends(call.call.as_deref().unwrap_or_default());
         let host = call.from.as_deref().unwrap_or(self.variant.caller_host());
-        Sniffer::new(self.stage.cluster.netns(host)?, backends.unwrap_or_default())
+        Sniffer::new(
+            self.stage.cluster.netns(host)?,
+            backends.unwrap_or_default(),
+        )
     }
 
-    /// The counters once they no longer change: the last packets of earlier calls have been counted.
+    /// The counters once they no longer change: the last packets of earlier calls have been
+    /// counted.
     fn quiet(&self) -> Result<Counters> {
         let deadline = Instant::now() + PATIENCE;
         let mut last = self.stage.counters()?;
@@ -206,11 +267,19 @@ impl<'a> Series<'a> {
     }
 
     fn is_unreachable(&self, call: &Call) -> bool {
-        let backends = self.stage.cluster.backends(call.call.as_deref().unwrap_or_default());
+        let backends = self
+            .stage
+            .cluster
+            .backends(call.call.as_deref().unwrap_or_default());
         self.variant.caller.is_at_sockets() && backends.is_some_and(|backends| backends.is_empty())
     }
 
-    fn await_counted(&self, expected: &Expected<'_>, before: &Counters, seen: &[String]) -> Result<()> {
+    fn await_counted(
+        &self,
+        expected: &Expected<'_>,
+        before: &Counters,
+        seen: &[String],
+    ) -> Result<()> {
         wait::until(Duration::from_millis(1), || {
             let now = self.stage.counters()?.since(before);
             self.no_other_reason(expected, &now, seen)?;
@@ -228,17 +297,30 @@ impl<'a> Series<'a> {
     }
 
     /// An error if denials of another reason than the expected one were counted.
-    fn no_other_reason(&self, expected: &Expected<'_>, now: &Counters, seen: &[String]) -> Result<()> {
-        let Some(reason) = self.unwanted(expected, now) else { return Ok(()) };
-        let what =
-            expected.denied.map_or("nothing denied".into(), |reason| format!("only {}", reason.as_str()));
-        bail!("expected {what}, seen {}: counted {now}; {}", reason.as_str(), summary(seen))
+    fn no_other_reason(
+        &self,
+        expected: &Expected<'_>,
+        now: &Counters,
+        seen: &[String],
+    ) -> Result<()> {
+        let Some(reason) = self.unwanted(expected, now) else {
+            return Ok(());
+        };
+        let what = expected.denied.map_or("nothing denied".into(), |reason| {
+            format!("only {}", reason.as_str())
+        });
+        bail!(
+            "expected {what}, seen {}: counted {now}; {}",
+            reason.as_str(),
+            summary(seen)
+        )
     }
 
-    /// A reason other than the expected one that was counted. Later packets of a redirected flow have no reason: they are no
-    /// denial.
+    /// A reason other than the expected one that was counted. Later packets of a redirected flow
+    /// have no reason: they are no denial.
     fn unwanted(&self, expected: &Expected<'_>, counted: &Counters) -> Option<Reason> {
-        // At sockets a datagram of an unconnected socket that was only observed looks like one to the IP itself.
+        // At sockets a datagram of an unconnected socket that was only observed looks like one to
+        // the IP itself.
         let observed = self.mode == Mode::Observe && expected.call.protocol == Wire::Udp;
         let also = (self.variant.caller.is_at_sockets() && observed).then_some(Reason::Terminated);
         let wanted = |reason: &Reason| {
@@ -247,7 +329,9 @@ impl<'a> Series<'a> {
                 || reason == also
                 || self.noisy.iter().any(|noisy| Some(*noisy) == reason)
         };
-        Reason::TO_DENY.into_iter().find(|reason| !wanted(reason) && counted.denials(*reason) > 0)
+        Reason::TO_DENY
+            .into_iter()
+            .find(|reason| !wanted(reason) && counted.denials(*reason) > 0)
     }
 
     /// An error if packets were counted beyond those that the call sends.
@@ -270,8 +354,20 @@ impl<'a> Series<'a> {
     }
 
     fn missing(&self, expected: &Expected<'_>, now: &Counters) -> Option<String> {
-        let Expected { call, denied, declared, by, enforced, refused, .. } = *expected;
-        let least = if matches!(call.sees, Sees::Always(_)) { u64::from(call.times) } else { 1 };
+        let Expected {
+            call,
+            denied,
+            declared,
+            by,
+            enforced,
+            refused,
+            ..
+        } = *expected;
+        let least = if matches!(call.sees, Sees::Always(_)) {
+            u64::from(call.times)
+        } else {
+            1
+        };
         if let Some(reason) = denied {
             // Refused instead of what the story expects: counted beside.
             let unseen = refused && matches!(declared, Action::Drop | Action::Capture);
@@ -289,16 +385,29 @@ impl<'a> Series<'a> {
                     return Some(format!("at least {least} unanswerable"));
                 }
             }
-            let outcome = if enforced { by.outcome() } else { Outcome::Observed };
+            let outcome = if enforced {
+                by.outcome()
+            } else {
+                Outcome::Observed
+            };
             let counted = now.of(reason, outcome);
             if counted < least || (refused && counted > least) {
                 let bound = if refused { "exactly" } else { "at least" };
-                return Some(format!("{bound} {least} {}/{}", reason.as_str(), outcome.as_str()));
+                return Some(format!(
+                    "{bound} {least} {}/{}",
+                    reason.as_str(),
+                    outcome.as_str()
+                ));
             }
         }
-        let is_uncounted =
-            |text: &&String| Outcome::named(text).is_none_or(|outcome| now.with_outcome(outcome) == 0);
-        let uncounted = call.counted.iter().find(is_uncounted).filter(|_| self.mode != Mode::Off);
+        let is_uncounted = |text: &&String| {
+            Outcome::named(text).is_none_or(|outcome| now.with_outcome(outcome) == 0)
+        };
+        let uncounted = call
+            .counted
+            .iter()
+            .find(is_uncounted)
+            .filter(|_| self.mode != Mode::Off);
         uncounted.map(|text| format!("at least one {text}"))
     }
 }

@@ -1,9 +1,10 @@
-//! A stand-in for Cilium where it replaces kube-proxy: the programs of `lab/neighbour/src/socket_lb` at a root cgroup,
-//! which translate cluster IPs at `connect` and `sendmsg`. Only calls change its Services, so that it can be late. Its maps are also
-//! those of the programs that translate packets ([`Kind::PacketLb`](crate::neighbour::Kind::PacketLb)).
+//! A stand-in for Cilium where it replaces kube-proxy: the programs of
+//! `lab/neighbour/src/socket_lb` at a root cgroup, which translate cluster IPs at `connect` and
+//! `sendmsg`. Only calls change its Services, so that it can be late. Its maps are also those of
+//! the programs that translate packets ([`Kind::PacketLb`](crate::neighbour::Kind::PacketLb)).
 //!
-//! Its root is a cgroup of the lab's own ([`crate::net::SocketRoot`]), and it acts only on sockets of the network namespaces
-//! that it is given: no process of this machine meets it.
+//! Its root is a cgroup of the lab's own ([`crate::net::SocketRoot`]), and it acts only on sockets
+//! of the network namespaces that it is given: no process of this machine meets it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -24,7 +25,8 @@ use crate::proxy::ServiceRule;
 
 mod tables;
 
-/// The load balancer of one node. Dropping it detaches its programs, and so does the kernel if the process is killed.
+/// The load balancer of one node. Dropping it detaches its programs, and so does the kernel if the
+/// process is killed.
 #[derive(Debug)]
 pub struct SocketLb {
     cgroup: PathBuf,
@@ -37,7 +39,8 @@ pub struct SocketLb {
 }
 
 impl SocketLb {
-    /// One for the sockets below a cgroup, not started yet; `pins` is a folder in a bpffs for its maps.
+    /// One for the sockets below a cgroup, not started yet; `pins` is a folder in a bpffs for its
+    /// maps.
     pub fn new(cgroup: &Path, pins: &Path) -> Self {
         Self {
             cgroup: cgroup.to_owned(),
@@ -49,9 +52,9 @@ impl SocketLb {
         }
     }
 
-    /// Loads and attaches the programs, behind those that are at the root. If it is attached already, the new programs take
-    /// the places of the old ones: model `attachCgroup()` of `pkg/socketlb/cgroup.go`, Cilium commit 265414935e08. Needs
-    /// root.
+    /// Loads and attaches the programs, behind those that are at the root. If it is attached
+    /// already, the new programs take the places of the old ones: model `attachCgroup()` of
+    /// `pkg/socketlb/cgroup.go`, Cilium commit 265414935e08. Needs root.
     pub fn start(&mut self) -> Result<()> {
         let mut object = load_programs(&self.pins)?;
         let old = self.hooks.take();
@@ -62,7 +65,8 @@ impl SocketLb {
         Ok(())
     }
 
-    /// Detaches the programs. Its maps stay, as Cilium's do: open sockets are shown their cluster IPs again after a start.
+    /// Detaches the programs. Its maps stay, as Cilium's do: open sockets are shown their cluster
+    /// IPs again after a start.
     pub fn stop(&mut self) -> Result<()> {
         self.hooks.take().map_or(Ok(()), Hooks::detach)
     }
@@ -72,8 +76,8 @@ impl SocketLb {
         self.hooks.is_some()
     }
 
-    /// Replaces all Services by these. Of their frontends only cluster IPs are served, over TCP and UDP. Connected sockets
-    /// keep their backends.
+    /// Replaces all Services by these. Of their frontends only cluster IPs are served, over TCP and
+    /// UDP. Connected sockets keep their backends.
     pub fn program(&mut self, rules: &[ServiceRule]) -> Result<()> {
         self.rules = rules.to_vec();
         self.write_services()
@@ -87,8 +91,9 @@ impl SocketLb {
         Ok(())
     }
 
-    /// Does what Cilium's agent does when it starts with other sizes of maps, or other flags: pins new ones in place of the old ones, and
-    /// fills those of reversals. Programs use the old ones until they are started again.
+    /// Does what Cilium's agent does when it starts with other sizes of maps, or other flags: pins
+    /// new ones in place of the old ones, and fills those of reversals. Programs use the old ones
+    /// until they are started again.
     pub fn replace_maps(&mut self, with_other_flags: bool) -> Result<()> {
         replace_maps(&self.pins, with_other_flags)?;
         self.write_services()
@@ -103,7 +108,8 @@ impl SocketLb {
         ciliums().map(|(_, pin)| Ok((pin, id(pin)?))).collect()
     }
 
-    /// Translates the sockets of these network namespaces, and of no others: those of a node and its pods.
+    /// Translates the sockets of these network namespaces, and of no others: those of a node and
+    /// its pods.
     pub fn serve(&mut self, namespaces: &[&NetNs]) -> Result<()> {
         let mut cookies = BTreeMap::new();
         for namespace in namespaces {
@@ -115,7 +121,11 @@ impl SocketLb {
             cookies.insert(name.to_owned(), cookie);
         }
         self.namespaces = cookies;
-        if self.is_attached() { self.write_namespaces() } else { Ok(()) }
+        if self.is_attached() {
+            self.write_namespaces()
+        } else {
+            Ok(())
+        }
     }
 
     fn write_namespaces(&self) -> Result<()> {
@@ -137,8 +147,14 @@ const PROGRAMS: [(&str, bpf_attach_type); 8] = [
     ("sock6_sendmsg", bpf_attach_type::BPF_CGROUP_UDP6_SENDMSG),
     ("sock4_recvmsg", bpf_attach_type::BPF_CGROUP_UDP4_RECVMSG),
     ("sock6_recvmsg", bpf_attach_type::BPF_CGROUP_UDP6_RECVMSG),
-    ("sock4_getpeername", bpf_attach_type::BPF_CGROUP_INET4_GETPEERNAME),
-    ("sock6_getpeername", bpf_attach_type::BPF_CGROUP_INET6_GETPEERNAME),
+    (
+        "sock4_getpeername",
+        bpf_attach_type::BPF_CGROUP_INET4_GETPEERNAME,
+    ),
+    (
+        "sock6_getpeername",
+        bpf_attach_type::BPF_CGROUP_INET6_GETPEERNAME,
+    ),
 ];
 
 /// Those of Cilium's names.
@@ -147,8 +163,9 @@ pub(super) fn ciliums() -> impl Iterator<Item = (&'static str, &'static str)> {
     all.filter(|(_, pin)| pin.starts_with("cilium_"))
 }
 
-/// Pins new maps, twice as large and empty, in place of those of Cilium's names: model `OpenOrCreateMap()` of `pkg/bpf`, where a map has
-/// another size or other flags than the pinned one. The other flag is that of `bpf.distributedLRU`, or of `bpf.preallocateMaps`.
+/// Pins new maps, twice as large and empty, in place of those of Cilium's names: model
+/// `OpenOrCreateMap()` of `pkg/bpf`, where a map has another size or other flags than the pinned
+/// one. The other flag is that of `bpf.distributedLRU`, or of `bpf.preallocateMaps`.
 fn replace_maps(pins: &Path, with_other_flags: bool) -> Result<()> {
     for (_, pin) in ciliums() {
         let path = pins.join(pin);
@@ -163,12 +180,14 @@ fn replace_maps(pins: &Path, with_other_flags: bool) -> Result<()> {
         let map = aya_obj::Map::new_from_params(kind as u32, key, value, size, flags);
         let map = MapData::create(map, pin, None).with_context(|| format!("cannot make {pin}"))?;
         fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
-        map.pin(&path).with_context(|| format!("cannot pin {pin}"))?;
+        map.pin(&path)
+            .with_context(|| format!("cannot pin {pin}"))?;
     }
     Ok(())
 }
 
-/// Loads the programs over the maps under the pin folder; the maps are made if they are not pinned yet.
+/// Loads the programs over the maps under the pin folder; the maps are made if they are not pinned
+/// yet.
 pub(super) fn load_programs(pins: &Path) -> Result<Ebpf> {
     let mut object = load(pins, &BALANCER_MAPS)?;
     for (name, _) in PROGRAMS {
@@ -178,15 +197,17 @@ pub(super) fn load_programs(pins: &Path) -> Result<Ebpf> {
     Ok(object)
 }
 
-/// The attached programs, one link each. No link is pinned: the kernel detaches them when this process ends.
+/// The attached programs, one link each. No link is pinned: the kernel detaches them when this
+/// process ends.
 #[derive(Debug)]
 pub(super) struct Hooks(Vec<OwnedFd>);
 
 impl Hooks {
-    /// Attaches the programs to a cgroup behind those that are there, or puts them into the links of `old`, in which there is
-    /// a program at each moment.
+    /// Attaches the programs to a cgroup behind those that are there, or puts them into the links
+    /// of `old`, in which there is a program at each moment.
     pub(super) fn attach(object: &mut Ebpf, cgroup: &Path, old: Option<Self>) -> Result<Self> {
-        let directory = File::open(cgroup).with_context(|| format!("cannot open {}", cgroup.display()))?;
+        let directory =
+            File::open(cgroup).with_context(|| format!("cannot open {}", cgroup.display()))?;
         let mut old = old.into_iter().flat_map(|old| old.0);
         let mut links = Vec::new();
         for (name, hook) in PROGRAMS {
@@ -195,7 +216,9 @@ impl Hooks {
                 Some(link) => bpf::link_update(link.as_fd(), program).map(|()| link),
                 None => bpf::link_create(program, bpf::Target::Cgroup(directory.as_fd()), hook, 0),
             };
-            links.push(link.with_context(|| format!("cannot attach {name} to {}", cgroup.display()))?);
+            links.push(
+                link.with_context(|| format!("cannot attach {name} to {}", cgroup.display()))?,
+            );
         }
         Ok(Self(links))
     }

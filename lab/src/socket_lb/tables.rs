@@ -9,7 +9,8 @@ use anyhow::Result;
 use crate::neighbour::maps::{Endpoint, endpoint, insert, open, replace, retain};
 use crate::proxy::{Frontend, Protocol, ServiceRule};
 
-/// How long a client stays with its backend: the default of `sessionAffinityConfig.clientIP.timeoutSeconds`.
+/// How long a client stays with its backend: the default of
+/// `sessionAffinityConfig.clientIP.timeoutSeconds`.
 const AFFINITY_SECONDS: u32 = 10_800;
 
 /// An endpoint with the protocol in its padding.
@@ -35,8 +36,8 @@ struct Wanted {
 }
 
 impl Tables {
-    /// Writes what these Services need and removes the rest. A Service is switched to new backends by one write, and old ones
-    /// go after it: no call finds half of it.
+    /// Writes what these Services need and removes the rest. A Service is switched to new backends
+    /// by one write, and old ones go after it: no call finds half of it.
     pub(super) fn write_services(&mut self, pins: &Path, rules: &[ServiceRule]) -> Result<()> {
         let wanted = self.wanted(rules);
         let mut backends = open::<u32, Endpoint>(pins, "SOCKET_BACKENDS")?;
@@ -56,7 +57,8 @@ impl Tables {
         let mut wanted = Wanted::default();
         for rule in rules {
             for frontend in &rule.frontends {
-                let (Frontend::ClusterIp(vip), Protocol::Tcp | Protocol::Udp) = (frontend, rule.protocol)
+                let (Frontend::ClusterIp(vip), Protocol::Tcp | Protocol::Udp) =
+                    (frontend, rule.protocol)
                 else {
                     continue;
                 };
@@ -82,7 +84,8 @@ impl Tables {
                 wanted.services.insert(key, [count, service, affinity, 0]);
             }
         }
-        self.services.retain(|key, _| wanted.services.contains_key(key));
+        self.services
+            .retain(|key, _| wanted.services.contains_key(key));
         let kept: BTreeSet<u32> = wanted.backends.keys().copied().collect();
         self.backends.retain(|_, number| kept.contains(number));
         wanted
@@ -95,7 +98,9 @@ impl Tables {
 
     fn backend(&mut self, service: u32, backend: Endpoint) -> u32 {
         let Self { backends, last, .. } = self;
-        *backends.entry((service, backend)).or_insert_with(|| next(last))
+        *backends
+            .entry((service, backend))
+            .or_insert_with(|| next(last))
     }
 }
 
@@ -124,7 +129,10 @@ mod tests {
     fn rule(backends: &[&str]) -> ServiceRule {
         ServiceRule {
             frontends: vec![Frontend::ClusterIp("10.96.0.10:80".parse().unwrap())],
-            backends: backends.iter().map(|backend| backend.parse().unwrap()).collect(),
+            backends: backends
+                .iter()
+                .map(|backend| backend.parse().unwrap())
+                .collect(),
             ..ServiceRule::default()
         }
     }
@@ -133,23 +141,37 @@ mod tests {
     fn a_backend_keeps_its_number_while_it_is_listed_and_gets_a_new_one_after_that() {
         let mut tables = Tables::default();
         let mut numbers = |backends: &[&str]| -> Vec<u32> {
-            tables.wanted(&[rule(backends)]).backends.keys().copied().collect()
+            tables
+                .wanted(&[rule(backends)])
+                .backends
+                .keys()
+                .copied()
+                .collect()
         };
         let first = numbers(&["10.244.1.3:80", "10.244.1.4:80"]);
         assert_eq!(numbers(&["10.244.1.4:80"]), first[1..]);
         let again = numbers(&["10.244.1.3:80", "10.244.1.4:80"]);
-        assert!(again.contains(&first[1]) && !again.contains(&first[0]), "{again:?}");
+        assert!(
+            again.contains(&first[1]) && !again.contains(&first[0]),
+            "{again:?}"
+        );
     }
 
     #[test]
     fn a_reversal_is_in_network_order() {
         let wanted = Tables::default().wanted(&[rule(&[])]);
-        assert_eq!(wanted.reversals4, BTreeMap::from([([0, 1], [10, 96, 0, 10, 0, 80])]));
+        assert_eq!(
+            wanted.reversals4,
+            BTreeMap::from([([0, 1], [10, 96, 0, 10, 0, 80])])
+        );
     }
 
     #[test]
     fn a_service_uses_the_backends_of_its_own_family() {
         let wanted = Tables::default().wanted(&[rule(&["10.244.1.3:80", "[fd00::1]:80"])]);
-        assert_eq!(wanted.services.values().next().map(|service| service[0]), Some(1));
+        assert_eq!(
+            wanted.services.values().next().map(|service| service[0]),
+            Some(1)
+        );
     }
 }

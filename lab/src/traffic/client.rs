@@ -24,7 +24,11 @@ pub struct Client {
 impl Client {
     /// Clients in this namespace.
     pub fn new(netns: &NetNs) -> Self {
-        Self { netns: netns.clone(), cgroups: Vec::new(), size: 0 }
+        Self {
+            netns: netns.clone(),
+            cgroups: Vec::new(),
+            size: 0,
+        }
     }
 
     /// The same, and their TCP and UDP sockets are made in these cgroups, one of each hierarchy.
@@ -44,16 +48,23 @@ impl Client {
             |unopened| unopened,
             |mut flow| flow.ask(call.timeout.saturating_sub(start.elapsed())),
         );
-        Answer { latency: start.elapsed(), ..answer }
+        Answer {
+            latency: start.elapsed(),
+            ..answer
+        }
     }
 
-    /// Opens a flow (for TCP: connects) that stays open and has made no request yet. `Err` is the result that prevented it.
+    /// Opens a flow (for TCP: connects) that stays open and has made no request yet. `Err` is the
+    /// result that prevented it.
     pub fn open(&self, call: Call) -> Result<Flow, Answer> {
         let start = Instant::now();
         let mut local = None;
         let opened = self.netns.io(|| self.unconnected(call)).and_then(|socket| {
             let connected = socket.connect_timeout(&call.to.into(), call.timeout);
-            local = socket.local_addr().ok().and_then(|address| address.as_socket());
+            local = socket
+                .local_addr()
+                .ok()
+                .and_then(|address| address.as_socket());
             // An unanswered SYN would be sent again.
             connected.inspect_err(|_| abort(&socket)).map(|()| socket)
         });
@@ -72,7 +83,12 @@ impl Client {
                 UdpPeer::new(socket, self.size)
             })
         });
-        bound.with_context(|| format!("cannot bind a UDP socket to {from} in {}", self.netns.name()))
+        bound.with_context(|| {
+            format!(
+                "cannot bind a UDP socket to {from} in {}",
+                self.netns.name()
+            )
+        })
     }
 
     fn unconnected(&self, call: Call) -> io::Result<Socket> {
@@ -102,8 +118,8 @@ impl Client {
     }
 }
 
-/// Tries again while the port seems to be in use: a child process of ours has a copy of a closed socket between its fork and its
-/// exec.
+/// Tries again while the port seems to be in use: a child process of ours has a copy of a closed
+/// socket between its fork and its exec.
 pub(super) fn unless_closing<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {

@@ -11,7 +11,8 @@ use socket2::Socket;
 use super::{Answer, Outcome, server};
 use crate::proxy::Protocol;
 
-/// A connected TCP or UDP socket. Dropping it resets a TCP connection: none of its packets is on the way afterwards.
+/// A connected TCP or UDP socket. Dropping it resets a TCP connection: none of its packets is on
+/// the way afterwards.
 #[derive(Debug)]
 pub struct Flow {
     local: Option<SocketAddr>,
@@ -21,20 +22,33 @@ pub struct Flow {
 
 #[derive(Debug)]
 enum Connection {
-    Tcp { stream: BufReader<TcpStream>, line: Vec<u8> },
+    Tcp {
+        stream: BufReader<TcpStream>,
+        line: Vec<u8>,
+    },
     Udp(UdpSocket),
 }
 
 impl Flow {
     /// Its requests have at least `size` octets.
-    pub(super) fn new(protocol: Protocol, local: Option<SocketAddr>, socket: Socket, size: usize) -> Self {
+    pub(super) fn new(
+        protocol: Protocol,
+        local: Option<SocketAddr>,
+        socket: Socket,
+        size: usize,
+    ) -> Self {
         let connection = match protocol {
             Protocol::Udp => Connection::Udp(socket.into()),
-            Protocol::Tcp | Protocol::Sctp => {
-                Connection::Tcp { stream: BufReader::new(socket.into()), line: Vec::new() }
-            }
+            Protocol::Tcp | Protocol::Sctp => Connection::Tcp {
+                stream: BufReader::new(socket.into()),
+                line: Vec::new(),
+            },
         };
-        Self { local, connection, size }
+        Self {
+            local,
+            connection,
+            size,
+        }
     }
 
     /// Makes a request on the flow and waits for the reply.
@@ -44,7 +58,9 @@ impl Flow {
         let number = server::request();
         let request = server::encode(number, self.size);
         let outcome = match &mut self.connection {
-            Connection::Tcp { stream, line } => ask_stream(stream, line, (number, &request), deadline),
+            Connection::Tcp { stream, line } => {
+                ask_stream(stream, line, (number, &request), deadline)
+            }
             Connection::Udp(socket) => ask_datagram(socket, (number, &request), deadline),
         };
         let outcome = outcome.map_or_else(Outcome::from, Outcome::Reply);
@@ -63,11 +79,20 @@ impl Drop for Flow {
 /// The time left until `deadline`, or an error after it.
 pub(super) fn left(deadline: Instant) -> io::Result<Option<Duration>> {
     let left = deadline.saturating_duration_since(Instant::now());
-    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+    if left.is_zero() {
+        Err(io::ErrorKind::TimedOut.into())
+    } else {
+        Ok(Some(left))
+    }
 }
 
-/// Receives a datagram before the deadline. A signal does not end the wait: the kernel restarts no call that has a timeout (signal(7)).
-pub(super) fn receive(socket: &UdpSocket, datagram: &mut [u8], deadline: Instant) -> io::Result<usize> {
+/// Receives a datagram before the deadline. A signal does not end the wait: the kernel restarts no
+/// call that has a timeout (signal(7)).
+pub(super) fn receive(
+    socket: &UdpSocket,
+    datagram: &mut [u8],
+    deadline: Instant,
+) -> io::Result<usize> {
     loop {
         socket.set_read_timeout(left(deadline)?)?;
         match socket.recv(datagram) {
@@ -77,10 +102,15 @@ pub(super) fn receive(socket: &UdpSocket, datagram: &mut [u8], deadline: Instant
     }
 }
 
-/// Ignores the error of a datagram that the sender's own host dropped, in a filter (`EPERM`) or at egress (`ENOBUFS`). A
-/// drop at a remote host gives no such error; in both cases the caller waits for a reply or an ICMP error.
+/// Ignores the error of a datagram that the sender's own host dropped, in a filter (`EPERM`) or at
+/// egress (`ENOBUFS`). A drop at a remote host gives no such error; in both cases the caller waits
+/// for a reply or an ICMP error.
 pub(super) fn lost_on_the_way(error: io::Error) -> io::Result<()> {
-    if matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOBUFS)) { Ok(()) } else { Err(error) }
+    if matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOBUFS)) {
+        Ok(())
+    } else {
+        Err(error)
+    }
 }
 
 /// `line` keeps the part of a reply that had arrived at a deadline.
@@ -123,13 +153,17 @@ fn ask_datagram(
     }
 }
 
-/// Disconnects: the RST is sent before this returns, and nothing after it. Closing would do the same only after the last
-/// copy of the descriptor, and a child process of ours has one between its fork and its exec.
+/// Disconnects: the RST is sent before this returns, and nothing after it. Closing would do the
+/// same only after the last copy of the descriptor, and a child process of ours has one between its
+/// fork and its exec.
 pub fn abort(socket: &impl AsFd) {
     const LENGTH: socklen_t = 16;
     const { assert!(size_of::<sockaddr>() == LENGTH as usize) };
     // Connecting to AF_UNSPEC disconnects a socket (connect(2)).
-    let nothing = sockaddr { sa_family: 0, sa_data: [0; 14] };
+    let nothing = sockaddr {
+        sa_family: 0,
+        sa_data: [0; 14],
+    };
     // SAFETY: the descriptor is open while it is borrowed, and `nothing` has LENGTH octets.
     let _ = unsafe { libc::connect(socket.as_fd().as_raw_fd(), &raw const nothing, LENGTH) };
 }
@@ -146,7 +180,11 @@ mod tests {
 
     #[test]
     fn a_signal_does_not_end_the_wait_for_a_datagram() {
-        let action = SigAction::new(SigHandler::Handler(ignore), SaFlags::empty(), SigSet::empty());
+        let action = SigAction::new(
+            SigHandler::Handler(ignore),
+            SaFlags::empty(),
+            SigSet::empty(),
+        );
         // SAFETY: the handler does nothing.
         unsafe { sigaction(Signal::SIGUSR2, &action) }.unwrap();
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -158,10 +196,17 @@ mod tests {
             // SAFETY: the thread waits for the datagram, so it exists.
             assert_eq!(unsafe { libc::pthread_kill(waiting, libc::SIGUSR2) }, 0);
             sleep(Duration::from_millis(100));
-            UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"late", to).unwrap();
+            UdpSocket::bind("127.0.0.1:0")
+                .unwrap()
+                .send_to(b"late", to)
+                .unwrap();
         });
         let mut datagram = [0; 8];
-        let received = receive(&socket, &mut datagram, Instant::now() + Duration::from_mins(1));
+        let received = receive(
+            &socket,
+            &mut datagram,
+            Instant::now() + Duration::from_mins(1),
+        );
         assert_eq!(&datagram[..received.unwrap()], b"late");
         sender.join().unwrap();
     }
@@ -174,6 +219,9 @@ mod tests {
         let _copy = stream.try_clone().unwrap();
         peer.set_nonblocking(true).unwrap();
         abort(&stream);
-        assert_eq!(peer.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+        assert_eq!(
+            peer.read(&mut [0]).unwrap_err().kind(),
+            ErrorKind::ConnectionReset
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! TCP packets that no connection sends: with any source address, as a process with `CAP_NET_RAW` sends them, or SYNs at a fixed
-//! rate.
+//! TCP packets that no connection sends: with any source address, as a process with `CAP_NET_RAW`
+//! sends them, or SYNs at a fixed rate.
 
 use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 use std::time::{Duration, Instant};
@@ -59,8 +59,8 @@ fn octets(packet: Forged) -> Vec<u8> {
     octets
 }
 
-/// A header without options and its checksum (RFC 9293 section 3.1), in network order. The octets before an IPv4 address in an
-/// [`Addr`] add nothing to a checksum.
+/// A header without options and its checksum (RFC 9293 section 3.1), in network order. The octets
+/// before an IPv4 address in an [`Addr`] add nothing to a checksum.
 pub(super) fn header(
     [from, to]: [SocketAddr; 2],
     [sequence, acknowledged]: [u32; 2],
@@ -92,8 +92,8 @@ pub struct Flood {
 }
 
 impl Client {
-    /// Sends a flood and returns how long that took. All of it leaves from one CPU, so that a node on the same machine
-    /// receives one packet after the other. Needs root.
+    /// Sends a flood and returns how long that took. All of it leaves from one CPU, so that a node
+    /// on the same machine receives one packet after the other. Needs root.
     pub fn flood(&self, flood: Flood) -> Result<Duration> {
         let sent = self.netns.io(|| pour(flood));
         sent.with_context(|| format!("cannot flood {} from {}", flood.to, self.netns.name()))
@@ -103,7 +103,11 @@ impl Client {
 fn pour(flood: Flood) -> io::Result<Duration> {
     const PAUSE: Duration = Duration::from_millis(1);
     pin_to_processor()?;
-    let socket = Socket::new(Domain::for_address(flood.to), Type::RAW, Some(Protocol::TCP))?;
+    let socket = Socket::new(
+        Domain::for_address(flood.to),
+        Type::RAW,
+        Some(Protocol::TCP),
+    )?;
     socket.connect(&SocketAddr::new(flood.to.ip(), 0).into())?;
     let local = socket.local_addr()?.as_socket();
     let from = local.ok_or(io::ErrorKind::AddrNotAvailable)?.ip();
@@ -138,9 +142,15 @@ mod tests {
     fn the_checksum_covers_the_addresses_of_either_family() {
         let [from, from_v6] = ["10.244.1.2", "fd00:10:244:1::2"].map(|ip| ip.parse().unwrap());
         let header = syn(from, "10.96.0.1:80".parse().unwrap(), 0);
-        assert_eq!([header[0], header[4]], [[0x04, 0x00, 0, 80], [0x95, 0x3c, 0, 0]]);
+        assert_eq!(
+            [header[0], header[4]],
+            [[0x04, 0x00, 0, 80], [0x95, 0x3c, 0, 0]]
+        );
         let header = syn(from_v6, "[fd00:10:96::1]:80".parse().unwrap(), 7);
-        assert_eq!([header[0], header[4]], [[0x04, 0x07, 0, 80], [0xae, 0x85, 0, 0]]);
+        assert_eq!(
+            [header[0], header[4]],
+            [[0x04, 0x07, 0, 80], [0xae, 0x85, 0, 0]]
+        );
     }
 
     #[test]

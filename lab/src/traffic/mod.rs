@@ -1,4 +1,5 @@
-//! Real clients and servers in the lab's namespaces. A server answers every request with its pod's name.
+//! Real clients and servers in the lab's namespaces. A server answers every request with its pod's
+//! name.
 
 use std::fmt;
 use std::io::{Error, ErrorKind};
@@ -28,8 +29,9 @@ pub struct Call {
     pub protocol: Protocol,
     /// The destination.
     pub to: SocketAddr,
-    /// The source; the kernel chooses for port 0 and an unspecified address. Several flows to different destinations may use
-    /// a port at once, and a port is free again at once after a call.
+    /// The source; the kernel chooses for port 0 and an unspecified address. Several flows to
+    /// different destinations may use a port at once, and a port is free again at once after a
+    /// call.
     pub from: Option<SocketAddr>,
     /// Time limit for the whole call.
     pub timeout: Duration,
@@ -67,7 +69,11 @@ impl Answer {
     /// The answer to a request that began then and ends now.
     fn now(outcome: Outcome, start: Instant, local: Option<SocketAddr>) -> Self {
         let latency = start.elapsed();
-        Self { outcome, latency, local }
+        Self {
+            outcome,
+            latency,
+            local,
+        }
     }
 }
 
@@ -75,7 +81,9 @@ impl From<Error> for Outcome {
     fn from(error: Error) -> Self {
         match error.kind() {
             ErrorKind::ConnectionRefused => Self::Refused,
-            ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe => Self::Reset,
+            ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe => {
+                Self::Reset
+            }
             ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => Self::Unreachable,
             ErrorKind::TimedOut | ErrorKind::WouldBlock => Self::TimedOut,
             _ => Self::Error(error.to_string()),

@@ -12,9 +12,9 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::runtime::{Builder, Runtime};
 
-/// The running process of a pod: serves TCP and UDP ports on all addresses of its namespace, and keeps TCP connections open.
-/// Dropping it kills it: every socket is closed at once. The effect on its peers depends on whether the pod's link still
-/// exists ([`crate::net::Topology::remove_pod`]).
+/// The running process of a pod: serves TCP and UDP ports on all addresses of its namespace, and
+/// keeps TCP connections open. Dropping it kills it: every socket is closed at once. The effect on
+/// its peers depends on whether the pod's link still exists ([`crate::net::Topology::remove_pod`]).
 /// Drop it outside of async code: it owns a tokio runtime.
 #[derive(Debug)]
 pub struct Server {
@@ -31,10 +31,18 @@ struct Service {
 impl Server {
     /// Starts serving in `netns`; the ports accept when this returns.
     pub fn start(netns: &NetNs, name: &str, ports: &[u16]) -> Result<Self> {
-        let all = || ports.iter().map(|port| bind(*port)).collect::<io::Result<Vec<_>>>();
+        let all = || {
+            ports
+                .iter()
+                .map(|port| bind(*port))
+                .collect::<io::Result<Vec<_>>>()
+        };
         let bound = netns.io(|| unless_closing(all));
         let bound = bound.with_context(|| format!("cannot bind the ports {ports:?} of {name}"))?;
-        let service = Arc::new(Service { name: name.to_owned(), requests: AtomicU64::new(0) });
+        let service = Arc::new(Service {
+            name: name.to_owned(),
+            requests: AtomicU64::new(0),
+        });
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name(format!("server {name}"))
@@ -44,7 +52,10 @@ impl Server {
             runtime.spawn(serve_connections(listener, Arc::clone(&service)));
             runtime.spawn(serve_datagrams(socket, Arc::clone(&service)));
         }
-        Ok(Self { service, _runtime: runtime })
+        Ok(Self {
+            service,
+            _runtime: runtime,
+        })
     }
 
     /// How many requests have arrived, answered or not.
@@ -55,7 +66,10 @@ impl Server {
 
 /// A socket of each protocol for both address families.
 fn bind(port: u16) -> io::Result<(std::net::TcpListener, std::net::UdpSocket)> {
-    Ok((dual_stack(Type::STREAM, port)?.into(), dual_stack(Type::DGRAM, port)?.into()))
+    Ok((
+        dual_stack(Type::STREAM, port)?.into(),
+        dual_stack(Type::DGRAM, port)?.into(),
+    ))
 }
 
 fn dual_stack(kind: Type, port: u16) -> io::Result<Socket> {
@@ -72,8 +86,12 @@ fn dual_stack(kind: Type, port: u16) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Ends with the first error of the listening socket; there is none while its file descriptor is open.
-async fn serve_connections(listener: std::net::TcpListener, service: Arc<Service>) -> io::Result<()> {
+/// Ends with the first error of the listening socket; there is none while its file descriptor is
+/// open.
+async fn serve_connections(
+    listener: std::net::TcpListener,
+    service: Arc<Service>,
+) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
     loop {
         let (stream, _) = listener.accept().await?;
@@ -87,7 +105,9 @@ async fn serve_datagrams(socket: std::net::UdpSocket, service: Arc<Service>) -> 
     let mut datagram = [0; 2048];
     loop {
         let (length, client) = socket.recv_from(&mut datagram).await?;
-        let _ = socket.send_to(&service.answer(&datagram[..length]), client).await;
+        let _ = socket
+            .send_to(&service.answer(&datagram[..length]), client)
+            .await;
     }
 }
 
@@ -127,7 +147,10 @@ pub(super) fn reply(received: &[u8], name: &str) -> Vec<u8> {
 
 /// The name of the pod that replied, if this is a reply to the request.
 pub(super) fn replier(received: &[u8], request: u64) -> Option<String> {
-    let (number, name) = std::str::from_utf8(received).ok()?.trim_end().split_once(' ')?;
+    let (number, name) = std::str::from_utf8(received)
+        .ok()?
+        .trim_end()
+        .split_once(' ')?;
     (number.parse() == Ok(request)).then(|| name.to_owned())
 }
 
@@ -138,11 +161,17 @@ mod tests {
     #[test]
     fn a_reply_to_another_request_is_not_taken() {
         let sent = encode(7, 0);
-        assert_eq!(replier(&reply(&sent, "shop/a-1"), 7), Some("shop/a-1".to_owned()));
+        assert_eq!(
+            replier(&reply(&sent, "shop/a-1"), 7),
+            Some("shop/a-1".to_owned())
+        );
         assert_eq!(replier(&reply(&sent, "shop/a-1"), 8), None);
         assert_eq!(replier(b"banana", 7), None);
         let long = encode(7, 4000);
         assert_eq!(long.len(), 4000);
-        assert_eq!(replier(&reply(&long[..2048], "shop/a-1"), 7), Some("shop/a-1".to_owned()));
+        assert_eq!(
+            replier(&reply(&long[..2048], "shop/a-1"), 7),
+            Some("shop/a-1".to_owned())
+        );
     }
 }

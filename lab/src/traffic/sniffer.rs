@@ -16,7 +16,8 @@ const SYN: u8 = 0x02;
 /// The flags of an answer to [`SYN`].
 const SYN_ACK: u8 = 0x12;
 
-/// Sees each packet of a network namespace at its interfaces: before the ingress hooks of TC, after the egress hooks.
+/// Sees each packet of a network namespace at its interfaces: before the ingress hooks of TC, after
+/// the egress hooks.
 #[derive(Debug)]
 pub struct Sniffer {
     socket: Socket,
@@ -24,8 +25,8 @@ pub struct Sniffer {
 }
 
 impl Sniffer {
-    /// From now on notes the packets to these destinations that open a TCP connection, and UDP ones. Those of kept connections are
-    /// sent again at any time. Needs root.
+    /// From now on notes the packets to these destinations that open a TCP connection, and UDP
+    /// ones. Those of kept connections are sent again at any time. Needs root.
     pub fn new(netns: &NetNs, to: Vec<SocketAddr>) -> Result<Self> {
         let every = Protocol::from(i32::from(EVERY.to_be()));
         let open = || Socket::new(Domain::PACKET, Type::DGRAM.nonblocking(), Some(every));
@@ -51,12 +52,17 @@ impl Sniffer {
     }
 }
 
-/// Of a TCP SYN or UDP packet that begins with its IP header; none for others, and for extension headers.
+/// Of a TCP SYN or UDP packet that begins with its IP header; none for others, and for extension
+/// headers.
 fn destination(packet: &[u8]) -> Option<SocketAddr> {
     let (protocol, ip, transport_at) = match packet.first()? >> 4 {
         4 => {
             let ip: [u8; 4] = packet.get(16..20)?.try_into().ok()?;
-            (packet[9], IpAddr::from(Ipv4Addr::from(ip)), usize::from(packet[0] & 0xf) * 4)
+            (
+                packet[9],
+                IpAddr::from(Ipv4Addr::from(ip)),
+                usize::from(packet[0] & 0xf) * 4,
+            )
         }
         6 => {
             let ip: [u8; 16] = packet.get(24..40)?.try_into().ok()?;
@@ -64,7 +70,10 @@ fn destination(packet: &[u8]) -> Option<SocketAddr> {
         }
         _ => return None,
     };
-    let port = packet.get(transport_at + 2..transport_at + 4)?.try_into().ok()?;
+    let port = packet
+        .get(transport_at + 2..transport_at + 4)?
+        .try_into()
+        .ok()?;
     let opens = match protocol {
         TCP => packet.get(transport_at + 13)? & SYN_ACK == SYN,
         UDP => true,
@@ -89,7 +98,12 @@ mod tests {
             let mut sniffer = Sniffer::new(&netns, vec![at]).unwrap();
             let send = |port| {
                 let to = SocketAddr::new(at.ip(), port);
-                netns.run(|| UdpSocket::bind((at.ip(), 0)).unwrap().send_to(b"x", to).unwrap())
+                netns.run(|| {
+                    UdpSocket::bind((at.ip(), 0))
+                        .unwrap()
+                        .send_to(b"x", to)
+                        .unwrap()
+                })
             };
             send(81).unwrap();
             assert_eq!(sniffer.packets().unwrap(), 0);

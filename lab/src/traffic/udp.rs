@@ -20,8 +20,8 @@ pub struct UdpPeer {
 }
 
 impl UdpPeer {
-    /// Takes a bound socket and makes the kernel queue ICMP errors on it, with the destination of each.
-    /// Its requests have at least `size` octets.
+    /// Takes a bound socket and makes the kernel queue ICMP errors on it, with the destination of
+    /// each. Its requests have at least `size` octets.
     pub(super) fn new(socket: Socket, size: usize) -> io::Result<Self> {
         let socket = UdpSocket::from(socket);
         if socket.local_addr()?.is_ipv4() {
@@ -45,7 +45,10 @@ impl UdpPeer {
         let mut datagram = [0; 2048];
         // An error about an earlier destination would be returned instead of sending.
         while self.next_error().is_ok() {}
-        self.socket.send_to(&server::encode(request, self.size), to).map(drop).or_else(lost_on_the_way)?;
+        self.socket
+            .send_to(&server::encode(request, self.size), to)
+            .map(drop)
+            .or_else(lost_on_the_way)?;
         loop {
             self.socket.set_read_timeout(left(deadline)?)?;
             match self.socket.recv_from(&mut datagram) {
@@ -69,7 +72,8 @@ impl UdpPeer {
     fn next_error(&self) -> io::Result<Option<SocketAddr>> {
         let mut quoted = [MaybeUninit::uninit(); 64];
         let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
-        let (_, destination) = SockRef::from(&self.socket).recv_from_with_flags(&mut quoted, flags)?;
+        let (_, destination) =
+            SockRef::from(&self.socket).recv_from_with_flags(&mut quoted, flags)?;
         Ok(destination.as_socket())
     }
 }

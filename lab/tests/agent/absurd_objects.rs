@@ -1,5 +1,5 @@
-//! Objects with absurd fields, and a wrong token, at the real agent: it counts a skip or logs one line, denies nothing because of them,
-//! and still denies other provable cases.
+//! Objects with absurd fields, and a wrong token, at the real agent: it counts a skip or logs one
+//! line, denies nothing because of them, and still denies other provable cases.
 
 use super::world::{World, dead_pod, service, slice};
 use epguard_core::facts::Watched;
@@ -17,14 +17,28 @@ async fn malformed_objects_are_skipped_and_counted_and_a_proven_denial_is_in_for
     world.store.apply(service("odd", "banana")).unwrap();
     let dead = world.store.apply(dead_pod("a", "10.244.1.10")).unwrap();
     let uid = &dead["metadata"]["uid"];
-    world.store.apply(slice("web-1", "web", "10.244.1.10", uid, &ports)).unwrap();
-    world.store.apply(slice("odd-4", "odd", "banana", uid, &ports)).unwrap();
-    world.store.apply(slice("odd-1", "odd", "10.244.1.10", &json!(""), &ports)).unwrap();
+    world
+        .store
+        .apply(slice("web-1", "web", "10.244.1.10", uid, &ports))
+        .unwrap();
+    world
+        .store
+        .apply(slice("odd-4", "odd", "banana", uid, &ports))
+        .unwrap();
+    world
+        .store
+        .apply(slice("odd-1", "odd", "10.244.1.10", &json!(""), &ports))
+        .unwrap();
     let many: Vec<Value> = (1..=10_000).map(|port| json!({"port": port})).collect();
-    world.store.apply(slice("odd-2", "odd", "10.244.1.10", uid, &json!(many))).unwrap();
-    let strange =
-        json!([{"port": 0}, {"port": 70000}, {"port": -1}, {"port": 80, "protocol": "QUIC"}, {"port": null}]);
-    world.store.apply(slice("odd-3", "odd", "10.244.1.10", uid, &strange)).unwrap();
+    world
+        .store
+        .apply(slice("odd-2", "odd", "10.244.1.10", uid, &json!(many)))
+        .unwrap();
+    let strange = json!([{"port": 0}, {"port": 70000}, {"port": -1}, {"port": 80, "protocol": "QUIC"}, {"port": null}]);
+    world
+        .store
+        .apply(slice("odd-3", "odd", "10.244.1.10", uid, &strange))
+        .unwrap();
     let mut named = slice("web-2", "web", "example.com", uid, &ports);
     named["addressType"] = json!("FQDN");
     world.store.apply(named).unwrap();
@@ -43,11 +57,19 @@ async fn malformed_objects_are_skipped_and_counted_and_a_proven_denial_is_in_for
     let dump = world.run(&["dump", "-o", "json", "--pin-dir", pins.to_str().unwrap()]);
     let dump: Value = serde_json::from_slice(&dump.stdout).unwrap();
     let denied = dump["denied"].as_array().unwrap().iter();
-    let denied: Vec<_> = denied.map(|row| json!([row["service"], row["ip"], row["port"]])).collect();
+    let denied: Vec<_> = denied
+        .map(|row| json!([row["service"], row["ip"], row["port"]]))
+        .collect();
     assert_eq!(denied, [json!(["shop/web", "10.244.1.10", 8080])]);
     let log = world.log();
     assert!(!log.contains("panicked"), "{log}");
-    assert_eq!(log.lines().filter(|line| line.contains("object skipped")).count(), 1, "{log}");
+    assert_eq!(
+        log.lines()
+            .filter(|line| line.contains("object skipped"))
+            .count(),
+        1,
+        "{log}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -57,8 +79,19 @@ async fn a_wrong_token_is_reported_for_each_watch() {
     let mut config: Value = serde_json::from_str(&world.server.kubeconfig()).unwrap();
     config["users"][0]["user"]["token"] = json!("wrong");
     world.start_as(&config.to_string(), &[], |_| {});
-    let status = world.until("refused", |status| status.watches.values().all(|watch| watch.error.is_some()));
-    let errors: Vec<&String> = status.watches.values().filter_map(|watch| watch.error.as_ref()).collect();
-    assert!(errors.iter().all(|error| error.contains("401") || error.contains("nauthorized")), "{errors:?}");
+    let status = world.until("refused", |status| {
+        status.watches.values().all(|watch| watch.error.is_some())
+    });
+    let errors: Vec<&String> = status
+        .watches
+        .values()
+        .filter_map(|watch| watch.error.as_ref())
+        .collect();
+    assert!(
+        errors
+            .iter()
+            .all(|error| error.contains("401") || error.contains("nauthorized")),
+        "{errors:?}"
+    );
     assert!(!status.synced);
 }

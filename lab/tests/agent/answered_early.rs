@@ -37,7 +37,12 @@ async fn the_driver_sends_a_rst_for_each_syn_to_an_orphan_ip() {
     world.gets_range("10.244.1.0/24");
     world.store.ensure_namespace("shop").unwrap();
     world.store.apply(dead_pod("a", "10.244.1.10")).unwrap();
-    let options = ["--uplinks=up0", "--pod-interfaces=va", "--xdp=driver", "--action=reject"];
+    let options = [
+        "--uplinks=up0",
+        "--pod-interfaces=va",
+        "--xdp=driver",
+        "--action=reject",
+    ];
     world.start(&options);
     world.until("denying", |status| {
         let is_early = status.interfaces.iter().any(|at| at.xdp.is_some());
@@ -55,16 +60,31 @@ async fn the_driver_sends_a_rst_for_each_syn_to_an_orphan_ip() {
         tap.write_all(&syn(own, port)).unwrap();
         let rst = next_tcp(&mut tap, PATIENCE).unwrap_or_else(|| {
             let counted = maps::counters(&world.dir.join("bpf/epguard")).unwrap();
-            let counted: Vec<_> = counted.iter().filter(|(_, count)| count.packets > 0).collect();
+            let counted: Vec<_> = counted
+                .iter()
+                .filter(|(_, count)| count.packets > 0)
+                .collect();
             let interfaces = world.status().interfaces;
             panic!("no answer: {counted:?} {interfaces:?} {}", world.log())
         });
-        assert_eq!((&rst[..6], &rst[6..12]), (&ROUTER[..], &own[..]), "back to who sent it");
+        assert_eq!(
+            (&rst[..6], &rst[6..12]),
+            (&ROUTER[..], &own[..]),
+            "back to who sent it"
+        );
         assert_eq!((&rst[26..30], &rst[30..34]), (&DEAD[..], &CLIENT[..]));
-        assert_eq!(&rst[34..38], [8080_u16.to_be_bytes(), port.to_be_bytes()].as_flattened());
-        assert_eq!(rst[42..48], [0, 0, 0, 8, 0x50, 0x14], "RST and ACK of the SYN's number 7");
+        assert_eq!(
+            &rst[34..38],
+            [8080_u16.to_be_bytes(), port.to_be_bytes()].as_flattened()
+        );
+        assert_eq!(
+            rst[42..48],
+            [0, 0, 0, 8, 0x50, 0x14],
+            "RST and ACK of the SYN's number 7"
+        );
     }
-    // A packet that only TC can answer, where it leaves, proves that the sniffer works: it comes in, and its RST goes out.
+    // A packet that only TC can answer, where it leaves, proves that the sniffer works: it comes
+    // in, and its RST goes out.
     tap.write_all(&with_option(&syn(own, FRAMES + 1))).unwrap();
     assert!(next_tcp(&mut tap, PATIENCE).is_some(), "{}", world.log());
     let counters = maps::counters(&world.dir.join("bpf/epguard")).unwrap();
@@ -76,21 +96,30 @@ async fn the_driver_sends_a_rst_for_each_syn_to_an_orphan_ip() {
     assert_eq!((rejected, received), (u64::from(FRAMES) + 1, 2));
 }
 
-/// Takes the interface for one that leads out of the node, once the agent has written what it knows of it. The agent does not: a pod
-/// could be behind a tap.
+/// Takes the interface for one that leads out of the node, once the agent has written what it knows
+/// of it. The agent does not: a pod could be behind a tap.
 fn leads_out(world: &mut World, interface: &str) {
-    let index = world.netns.run(|| nix::net::if_::if_nametoindex(interface)).unwrap().unwrap();
+    let index = world
+        .netns
+        .run(|| nix::net::if_::if_nametoindex(interface))
+        .unwrap()
+        .unwrap();
     let pins = world.dir.join("bpf/epguard");
     let interfaces = maps::open(&pins, "INTERFACES");
     let mut interfaces: HashMap<MapData, u32, Keyed<u32, RawRole>> = interfaces.unwrap();
     world.until("the interface is known", |_| {
-        interfaces.get(&index, 0).is_ok_and(|entry| entry.value.has(RawRole::TAKES_ANSWERS))
+        interfaces
+            .get(&index, 0)
+            .is_ok_and(|entry| entry.value.has(RawRole::TAKES_ANSWERS))
     });
     let number = Role::Uplink as u32 | RawRole::TAKES_ANSWERS;
-    interfaces.insert(index, Keyed::new(index, RawRole { number }), 0).unwrap();
+    interfaces
+        .insert(index, Keyed::new(index, RawRole { number }), 0)
+        .unwrap();
 }
 
-/// A SYN from the client, by the router, to port 8080 of the dead pod; sequence number 7. XDP verifies no checksum.
+/// A SYN from the client, by the router, to port 8080 of the dead pod; sequence number 7. XDP
+/// verifies no checksum.
 fn syn(own: [u8; 6], port: u16) -> Vec<u8> {
     let mut frame = [own, ROUTER].concat();
     frame.extend([0x08, 0x00, 0x45, 0, 0, 40, 0, 1, 0x40, 0, 64, 6, 0, 0]);
@@ -120,7 +149,9 @@ fn next_tcp(from: &mut impl Read, patience: Duration) -> Option<Vec<u8>> {
     let mut frame = vec![0; 2048];
     loop {
         match from.read(&mut frame) {
-            Ok(length) if frame[12..14] == [8, 0] && frame[23] == 6 => return Some(frame[..length].to_vec()),
+            Ok(length) if frame[12..14] == [8, 0] && frame[23] == 6 => {
+                return Some(frame[..length].to_vec());
+            }
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock && Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_micros(50));

@@ -18,7 +18,8 @@ scrape_configs:
 /// Where Prometheus answers.
 const SERVER: &str = "127.0.0.1:9090";
 
-/// Leaves what the panels show in `target/dashboard.json`, of as many seconds as `EPGUARD_DASHBOARD_SECONDS` says.
+/// Leaves what the panels show in `target/dashboard.json`, of as many seconds as
+/// `EPGUARD_DASHBOARD_SECONDS` says.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent, and Prometheus"]
 async fn every_panel_of_the_dashboard_has_data() {
@@ -45,30 +46,47 @@ async fn every_panel_of_the_dashboard_has_data() {
             break panels;
         }
         let empty: Vec<_> = empty.iter().map(|panel| &panel["title"]).collect();
-        assert!(second < 60 + seconds, "no data: {empty:?}, or nothing denied\n{}", world.log());
+        assert!(
+            second < 60 + seconds,
+            "no data: {empty:?}, or nothing denied\n{}",
+            world.log()
+        );
     };
     let file = target().join("dashboard.json");
     fs::write(file, json!(panels).to_string()).unwrap();
 }
 
-/// Packets that are denied, packets to the same IP that pass, a pod that takes the IP of an earlier one, and a slice that its controller
-/// has just changed.
+/// Packets that are denied, packets to the same IP that pass, a pod that takes the IP of an earlier
+/// one, and a slice that its controller has just changed.
 fn live_on(world: &World, moment: u32) {
     world.connect_to_the_service();
     let suspect = SocketAddr::from(([10, 244, 1, 10], 8080));
     let call = || TcpStream::connect_timeout(&suspect, Duration::from_millis(200)).is_err();
     assert!(world.netns.run(call).unwrap());
-    let mut pod = dead_pod(&format!("job-{moment}"), &format!("10.244.1.{}", 30 + moment % 4));
+    let mut pod = dead_pod(
+        &format!("job-{moment}"),
+        &format!("10.244.1.{}", 30 + moment % 4),
+    );
     pod["metadata"]["labels"] = json!({"app": "job"});
     pod["status"] = json!({"phase": "Running", "podIPs": pod["status"]["podIPs"]});
     world.store.apply(pod).unwrap();
     if let Some(before) = moment.checked_sub(2) {
-        world.store.remove(&ObjectRef::new(Kind::Pod, "shop", &format!("job-{before}"))).unwrap();
+        world
+            .store
+            .remove(&ObjectRef::new(Kind::Pod, "shop", &format!("job-{before}")))
+            .unwrap();
     }
     let uid = json!("8f14e45f-ceea-467f-a0e6-95d3b5b4a1c1");
-    let mut changed = slice("api-1", "api", "10.244.1.20", &uid, &json!([{"port": 1000 + moment}]));
+    let mut changed = slice(
+        "api-1",
+        "api",
+        "10.244.1.20",
+        &uid,
+        &json!([{"port": 1000 + moment}]),
+    );
     let cause = jiff::Timestamp::now().to_string();
-    changed["metadata"]["annotations"] = json!({"endpoints.kubernetes.io/last-change-trigger-time": cause});
+    changed["metadata"]["annotations"] =
+        json!({"endpoints.kubernetes.io/last-change-trigger-time": cause});
     world.store.apply(changed).unwrap();
     thread::sleep(Duration::from_millis(400));
 }
@@ -80,8 +98,14 @@ impl Prometheus {
     fn start(world: &World) -> Self {
         fs::write(world.dir.join("prometheus.yml"), SCRAPE).unwrap();
         let mut command = world.netns.command(program("prometheus"));
-        command.args(["--config.file=prometheus.yml", "--storage.tsdb.path=prometheus", "--log.level=error"]);
-        command.arg(format!("--web.listen-address={SERVER}")).current_dir(&world.dir);
+        command.args([
+            "--config.file=prometheus.yml",
+            "--storage.tsdb.path=prometheus",
+            "--log.level=error",
+        ]);
+        command
+            .arg(format!("--web.listen-address={SERVER}"))
+            .current_dir(&world.dir);
         Self(command.stdin(Stdio::null()).spawn().unwrap())
     }
 }
@@ -93,32 +117,52 @@ impl Drop for Prometheus {
     }
 }
 
-/// Each panel with its `data`: for each of its queries, the series of so many seconds that have a value.
+/// Each panel with its `data`: for each of its queries, the series of so many seconds that have a
+/// value.
 fn panels(world: &World, seconds: u64) -> Vec<Value> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/chart/files/dashboard.json");
     let dashboard: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
     let mut panels = dashboard["panels"].as_array().unwrap().clone();
     for panel in &mut panels {
         let queries = panel["targets"].as_array().unwrap().iter();
-        panel["data"] =
-            queries.map(|query| series(world, query["expr"].as_str().unwrap(), seconds)).collect();
+        panel["data"] = queries
+            .map(|query| series(world, query["expr"].as_str().unwrap(), seconds))
+            .collect();
     }
     panels
 }
 
 fn series(world: &World, query: &str, seconds: u64) -> Value {
     let mut query = query.to_owned();
-    for (variable, value) in [("$node", ".*"), ("$__rate_interval", "5s"), ("$__range", "5m")] {
+    for (variable, value) in [
+        ("$node", ".*"),
+        ("$__rate_interval", "5s"),
+        ("$__range", "5m"),
+    ] {
         query = query.replace(variable, value);
     }
     let start = jiff::Timestamp::now().as_second() - i64::try_from(seconds).unwrap();
     let mut promtool = world.netns.command(program("promtool"));
-    promtool.args(["query", "range", "--format=json", "--step=1s", &format!("--start={start}")]);
-    let output = promtool.args([&format!("http://{SERVER}"), &query]).output().unwrap();
+    promtool.args([
+        "query",
+        "range",
+        "--format=json",
+        "--step=1s",
+        &format!("--start={start}"),
+    ]);
+    let output = promtool
+        .args([&format!("http://{SERVER}"), &query])
+        .output()
+        .unwrap();
     let mut series: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| json!([]));
     eprint!("{}", String::from_utf8_lossy(&output.stderr));
-    let has_value =
-        |series: &Value| series["values"].as_array().unwrap().iter().any(|value| value[1] != "NaN");
+    let has_value = |series: &Value| {
+        series["values"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|value| value[1] != "NaN")
+    };
     series.as_array_mut().unwrap().retain(has_value);
     series
 }
@@ -126,7 +170,11 @@ fn series(world: &World, query: &str, seconds: u64) -> Value {
 /// A program of Debian's package `prometheus`, which `cargo xtask setup` unpacks.
 fn program(name: &str) -> PathBuf {
     let unpacked = target().join("tools/bin").join(name);
-    if unpacked.exists() { unpacked } else { name.into() }
+    if unpacked.exists() {
+        unpacked
+    } else {
+        name.into()
+    }
 }
 
 fn target() -> PathBuf {

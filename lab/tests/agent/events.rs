@@ -18,20 +18,32 @@ use std::time::{Duration, Instant};
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
 async fn forbidden_events_are_logged_once_and_everything_else_goes_on() {
-    let mut world =
-        denying("events-forbidden", &["create events.k8s.io/events", "patch events.k8s.io/events"]);
+    let mut world = denying(
+        "events-forbidden",
+        &["create events.k8s.io/events", "patch events.k8s.io/events"],
+    );
     call(&world, 1);
-    until(&world, "refused", |world| world.log().contains("cannot create Events"));
+    until(&world, "refused", |world| {
+        world.log().contains("cannot create Events")
+    });
     reuse(&mut world);
     call(&world, 1);
-    until(&world, "reported", |world| world.log().contains("hit=\"team-b/b\""));
+    until(&world, "reported", |world| {
+        world.log().contains("hit=\"team-b/b\"")
+    });
     await_confirmations(&world);
-    assert_eq!(world.server.api.access.refused(), ["create events.k8s.io/events"], "{}", world.log());
+    assert_eq!(
+        world.server.api.access.refused(),
+        ["create events.k8s.io/events"],
+        "{}",
+        world.log()
+    );
     let log = world.log();
     let said: Vec<&str> = log.lines().filter(|line| line.contains("Events")).collect();
     assert!(
         said.len() == 1
-            && said[0].contains("allow the agent's account create and patch on events in events.k8s.io"),
+            && said[0]
+                .contains("allow the agent's account create and patch on events in events.k8s.io"),
         "{said:?}"
     );
     until(&world, "denying", |world| world.status().lease_ms > 0);
@@ -41,19 +53,28 @@ async fn forbidden_events_are_logged_once_and_everything_else_goes_on() {
 #[ignore = "needs root: runs the agent"]
 async fn events_and_the_datapaths_own_log_are_written_only_as_the_operator_chooses() {
     let judged = |world: &World| {
-        world.log().contains("epguard_ebpf::telemetry: ::ffff:10.244.1.1 -> ::ffff:10.244.1.10 reason 1")
+        world
+            .log()
+            .contains("epguard_ebpf::telemetry: ::ffff:10.244.1.1 -> ::ffff:10.244.1.10 reason 1")
     };
-    for (options, is_asked) in
-        [(&["--events=none"][..], false), (&["--events=breaker", "--debug-datapath"], true)]
-    {
+    for (options, is_asked) in [
+        (&["--events=none"][..], false),
+        (&["--events=breaker", "--debug-datapath"], true),
+    ] {
         let mut world = World::new("events-off");
         start(&mut world, options);
         world.deny();
         call(&world, 1);
-        until(&world, "reported", |world| world.log().contains("dead-backend"));
+        until(&world, "reported", |world| {
+            world.log().contains("dead-backend")
+        });
         until(&world, "judged", |world| !is_asked || judged(world));
         await_confirmations(&world);
-        assert_eq!(world.server.api.audit.count("create", "/events"), 0, "{options:?}");
+        assert_eq!(
+            world.server.api.audit.count("create", "/events"),
+            0,
+            "{options:?}"
+        );
         assert_eq!(judged(&world), is_asked);
     }
 }
@@ -70,11 +91,15 @@ const CLIENTS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 244, 1, 1), Ipv4Addr::new(10, 
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
-async fn a_flood_of_two_clients_is_one_number_in_the_kernel_in_drops_in_metrics_in_events_and_in_the_log() {
+async fn a_flood_of_two_clients_is_one_number_in_the_kernel_in_drops_in_metrics_in_events_and_in_the_log()
+ {
     const EACH: u64 = 2_500;
     const ALL: u64 = 2 * EACH;
     let mut world = denying("flood", &[]);
-    world.netns.ip(&["address add 10.244.1.2/24 dev va"]).unwrap();
+    world
+        .netns
+        .ip(&["address add 10.244.1.2/24 dev va"])
+        .unwrap();
     reuse(&mut world);
     let opened = world.netns.run(|| {
         for _ in 0..EACH {
@@ -88,7 +113,10 @@ async fn a_flood_of_two_clients_is_one_number_in_the_kernel_in_drops_in_metrics_
     assert_eq!((counted.packets, counted.openings), (ALL, ALL));
     let rows = drops(&world);
     let sum = |of: fn(&Dropped) -> u64| rows.iter().map(of).sum::<u64>();
-    assert_eq!((sum(|row| row.packets), sum(|row| row.openings)), (ALL, ALL));
+    assert_eq!(
+        (sum(|row| row.packets), sum(|row| row.openings)),
+        (ALL, ALL)
+    );
     assert_eq!(sum(|row| row.bytes), counted.bytes);
     let clients: BTreeSet<IpAddr> = rows.iter().flat_map(|row| row.clients.clone()).collect();
     assert_eq!(clients, CLIENTS.map(IpAddr::from).into());
@@ -97,7 +125,9 @@ async fn a_flood_of_two_clients_is_one_number_in_the_kernel_in_drops_in_metrics_
     assert_eq!(metric(&shown, "epguard_denied_openings_total"), ALL);
     // A minute after the first report the count includes all packets.
     let has_all = |event: &Value| event["series"]["count"] == ALL;
-    until(&world, "told", |world| events(world).iter().filter(|event| has_all(event)).count() == 2);
+    until(&world, "told", |world| {
+        events(world).iter().filter(|event| has_all(event)).count() == 2
+    });
     let note = "Service shop/web still sends to endpoint 10.244.1.10 for pod shop/a, which has ended; pod team-b/b \
                 has that IP now (reused). On node n the packets are dropped. Why: epguard why 10.244.1.10 --service shop/web";
     let expected = |kind: &str, namespace: &str, name: &str| {
@@ -110,10 +140,22 @@ async fn a_flood_of_two_clients_is_one_number_in_the_kernel_in_drops_in_metrics_
             "reportingController": "epguard", "reportingInstance": "n",
         })
     };
-    let seen: Vec<Value> = events(&world).into_iter().map(|event| masked(&world, event)).collect();
-    assert_eq!(seen, [expected("Service", "shop", "web"), expected("Pod", "team-b", "b")]);
-    until(&world, "logged", |world| logged(world).iter().sum::<u64>() == ALL);
-    // Two proofs (dead-backend until the pod of team-b is known, then reused), each at most once in ten seconds.
+    let seen: Vec<Value> = events(&world)
+        .into_iter()
+        .map(|event| masked(&world, event))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            expected("Service", "shop", "web"),
+            expected("Pod", "team-b", "b")
+        ]
+    );
+    until(&world, "logged", |world| {
+        logged(world).iter().sum::<u64>() == ALL
+    });
+    // Two proofs (dead-backend until the pod of team-b is known, then reused), each at most once in
+    // ten seconds.
     assert!(logged(&world).len() <= 20, "{:?}", logged(&world));
 }
 
@@ -121,9 +163,16 @@ async fn a_flood_of_two_clients_is_one_number_in_the_kernel_in_drops_in_metrics_
 fn open(client: Ipv4Addr) {
     let family = AddressFamily::Inet;
     let opened = socket(family, SockType::Stream, SockFlag::SOCK_NONBLOCK, None).unwrap();
-    bind(opened.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(client, 0))).unwrap();
+    bind(
+        opened.as_raw_fd(),
+        &SockaddrIn::from(SocketAddrV4::new(client, 0)),
+    )
+    .unwrap();
     let service = SockaddrIn::new(10, 96, 0, 1, 80);
-    assert_eq!(connect(opened.as_raw_fd(), &service), Err(nix::errno::Errno::EINPROGRESS));
+    assert_eq!(
+        connect(opened.as_raw_fd(), &service),
+        Err(nix::errno::Errno::EINPROGRESS)
+    );
 }
 
 fn counters(world: &World) -> maps::Counters {
@@ -134,24 +183,34 @@ fn counters(world: &World) -> maps::Counters {
 fn kernel(world: &World) -> Count {
     let counters = counters(world);
     let of = |reason| counters[&(reason, Outcome::Dropped)];
-    Reason::ALL.map(of).into_iter().fold(Count::default(), Count::plus)
+    Reason::ALL
+        .map(of)
+        .into_iter()
+        .fold(Count::default(), Count::plus)
 }
 
 fn drops(world: &World) -> Vec<Dropped> {
-    status::ask(&world.dir, &Request::Drops).unwrap().drops.unwrap()
+    status::ask(&world.dir, &Request::Drops)
+        .unwrap()
+        .drops
+        .unwrap()
 }
 
 /// The sum over all labels.
 fn metric(text: &str, name: &str) -> u64 {
     let samples = text.lines().filter(|line| line.starts_with(name));
-    samples.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+    samples
+        .map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap())
+        .sum()
 }
 
 /// The counts in the log lines about denied packets.
 fn logged(world: &World) -> Vec<u64> {
     let log = world.log();
     let counts = log.lines().filter_map(|line| line.split_once(" packets="));
-    counts.map(|(_, rest)| rest.split(' ').next().unwrap().parse().unwrap()).collect()
+    counts
+        .map(|(_, rest)| rest.split(' ').next().unwrap().parse().unwrap())
+        .collect()
 }
 
 /// An agent under its role, without these rights, on a node with a denial.
@@ -179,7 +238,9 @@ fn reuse(world: &mut World) {
         "status": {"phase": "Running", "podIPs": [{"ip": "10.244.1.10"}]},
     });
     world.store.apply(pod).unwrap();
-    world.until("reused", |status| status.pods.values().any(|name| name == "team-b/b"));
+    world.until("reused", |status| {
+        status.pods.values().any(|name| name == "team-b/b")
+    });
 }
 
 /// Sends SYNs to the Service, from a process on the node.
@@ -197,13 +258,23 @@ fn events(world: &World) -> Vec<Value> {
     world.store.list(Kind::Event)
 }
 
-/// The Event without fields that differ from run to run. Asserts that the UID is that of the object.
+/// The Event without fields that differ from run to run. Asserts that the UID is that of the
+/// object.
 fn masked(world: &World, mut event: Value) -> Value {
     let metadata = event["metadata"].as_object_mut().unwrap();
     metadata.retain(|field, _| field == "name" || field == "namespace");
-    let name = metadata["name"].as_str().unwrap().split('.').next().unwrap();
+    let name = metadata["name"]
+        .as_str()
+        .unwrap()
+        .split('.')
+        .next()
+        .unwrap();
     metadata["name"] = format!("{name}.*").into();
-    let kind: Kind = event["regarding"]["kind"].as_str().unwrap().parse().unwrap();
+    let kind: Kind = event["regarding"]["kind"]
+        .as_str()
+        .unwrap()
+        .parse()
+        .unwrap();
     let about = |object: &&Value| object["metadata"]["uid"] == event["regarding"]["uid"];
     let objects = world.store.list(kind);
     let object = objects.iter().find(about).expect("the UID of an object");
@@ -221,7 +292,11 @@ fn until(world: &World, description: &str, wanted: impl Fn(&World) -> bool) {
     let begun = Instant::now();
     while !wanted(world) {
         let seen = events(world);
-        assert!(begun.elapsed() < Duration::from_secs(90), "not {description}: {seen:#?}\n{}", world.log());
+        assert!(
+            begun.elapsed() < Duration::from_secs(90),
+            "not {description}: {seen:#?}\n{}",
+            world.log()
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
 }

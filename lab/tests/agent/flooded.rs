@@ -22,10 +22,15 @@ fn vip(number: usize) -> SocketAddr {
     vip.parse().unwrap()
 }
 
-/// Services whose only endpoint is a dead pod each, and the routes and rules that lead packets there.
+/// Services whose only endpoint is a dead pod each, and the routes and rules that lead packets
+/// there.
 fn deny(world: &mut World) {
-    let lines =
-        ["link set va up", "link set vb up", "address add 10.244.0.1/16 dev va", "route add default dev va"];
+    let lines = [
+        "link set va up",
+        "link set vb up",
+        "address add 10.244.0.1/16 dev va",
+        "route add default dev va",
+    ];
     let mut lines = lines.map(str::to_owned).to_vec();
     world.store.ensure_namespace("shop").unwrap();
     world.gets_range("10.244.0.0/16");
@@ -77,9 +82,17 @@ async fn a_flood_over_300_suspects_ends_no_lease_and_skipped_reports_are_counted
     let status = world.until("renewing its lease while it skips reports", |status| {
         // The agent has enough to do.
         sleep(Duration::from_millis(50));
-        assert!(status.lease_ms > 0, "the lease has ended: {}", status.lease_ms);
+        assert!(
+            status.lease_ms > 0,
+            "the lease has ended: {}",
+            status.lease_ms
+        );
         renewals.set(renewals.get() + usize::from(status.lease_ms > last.replace(status.lease_ms)));
         renewals.get() >= RENEWALS && status.figures.events_skipped >= SKIPPED
     });
-    println!("{} reports skipped, {} renewals", status.figures.events_skipped, renewals.get());
+    println!(
+        "{} reports skipped, {} renewals",
+        status.figures.events_skipped,
+        renewals.get()
+    );
 }

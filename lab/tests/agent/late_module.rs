@@ -9,18 +9,36 @@ use std::time::{Duration, Instant};
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
 async fn conntrack_is_read_within_a_second_after_its_module_is_loaded() {
-    let modules = ["/sys/module/nf_conntrack", "/proc/sys/net/netfilter/nf_conntrack_max"];
+    let modules = [
+        "/sys/module/nf_conntrack",
+        "/proc/sys/net/netfilter/nf_conntrack_max",
+    ];
     if modules.map(Path::new).iter().any(|path| path.exists()) {
         println!("nf_conntrack is loaded: `cargo xtask kernel` begins without it");
         return;
     }
     let mut world = World::synced("late", &[]);
     let status = world.status();
-    let causes: Vec<Cause> = status.translators.gaps.iter().map(|gap| gap.cause).collect();
+    let causes: Vec<Cause> = status
+        .translators
+        .gaps
+        .iter()
+        .map(|gap| gap.cause)
+        .collect();
     // Some kernels describe the entries themselves, before the module is there.
-    let expected = if status.translators.conntrack { vec![] } else { vec![Cause::NotLoaded] };
+    let expected = if status.translators.conntrack {
+        vec![]
+    } else {
+        vec![Cause::NotLoaded]
+    };
     assert_eq!(causes, expected);
-    assert!(Command::new("modprobe").arg("nf_conntrack").status().unwrap().success());
+    assert!(
+        Command::new("modprobe")
+            .arg("nf_conntrack")
+            .status()
+            .unwrap()
+            .success()
+    );
     let loaded = Instant::now();
     let status = world.until("reading conntrack", |status| status.translators.conntrack);
     assert!(

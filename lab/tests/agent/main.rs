@@ -1,4 +1,5 @@
-//! The real agent on a node of its own beside an API server. As root, `cargo xtask test` runs each module in a process of its own.
+//! The real agent on a node of its own beside an API server. As root, `cargo xtask test` runs each
+//! module in a process of its own.
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
 mod absurd_objects;

@@ -13,16 +13,28 @@ async fn metrics_show_a_denied_packet_the_view_and_the_maps() {
     let mut world = World::new("metrics");
     world.server.faults(|faults| faults.hang = true);
     let short = ["--max-view-age", "10", "--lease", "10"];
-    world.start(&[&short[..], &["--metrics-listen", METRICS, "--health-listen", HEALTH]].concat());
+    world.start(
+        &[
+            &short[..],
+            &["--metrics-listen", METRICS, "--health-listen", HEALTH],
+        ]
+        .concat(),
+    );
     world.until("started", |_| true);
     assert_eq!(get(&world, HEALTH, "/healthz"), (200, "ok\n".into()));
     let (code, checks) = get(&world, HEALTH, "/readyz");
     assert_eq!(code, 503, "{checks}");
-    assert!(checks.contains("[-]sync failed: not listed yet: pods, endpointslices, "), "{checks}");
+    assert!(
+        checks.contains("[-]sync failed: not listed yet: pods, endpointslices, "),
+        "{checks}"
+    );
 
     world.deny();
     let (code, checks) = get(&world, HEALTH, "/readyz");
-    assert_eq!((code, checks.as_str()), (200, "[+]sync ok\n[+]hooks ok\n[+]lease ok\n"));
+    assert_eq!(
+        (code, checks.as_str()),
+        (200, "[+]sync ok\n[+]hooks ok\n[+]lease ok\n")
+    );
     world.connect_to_the_service();
     let (code, text) = get(&world, METRICS, "/metrics");
     assert_eq!(code, 200, "{text}");
@@ -33,12 +45,27 @@ async fn metrics_show_a_denied_packet_the_view_and_the_maps() {
     world.until("past the lease", |status| status.lease_ms < 0);
     let (code, checks) = get(&world, HEALTH, "/readyz");
     assert_eq!(code, 503);
-    assert!(checks.contains("[-]lease failed: the view is too old (10 s)"), "{checks}");
-    for (listen, path) in [(METRICS, "/healthz"), (HEALTH, "/metrics"), (HEALTH, "/other")] {
+    assert!(
+        checks.contains("[-]lease failed: the view is too old (10 s)"),
+        "{checks}"
+    );
+    for (listen, path) in [
+        (METRICS, "/healthz"),
+        (HEALTH, "/metrics"),
+        (HEALTH, "/other"),
+    ] {
         assert_eq!(get(&world, listen, path).0, 404, "{path}");
     }
-    let agents = world.server.api.audit.requests().into_iter().map(|request| request.user_agent);
-    let unnamed: Vec<String> = agents.filter(|agent| !agent.starts_with(USER_AGENT)).collect();
+    let agents = world
+        .server
+        .api
+        .audit
+        .requests()
+        .into_iter()
+        .map(|request| request.user_agent);
+    let unnamed: Vec<String> = agents
+        .filter(|agent| !agent.starts_with(USER_AGENT))
+        .collect();
     assert!(unnamed.is_empty(), "{unnamed:?}");
 }
 
@@ -48,7 +75,10 @@ fn get(world: &World, listen: &str, path: &str) -> (u16, String) {
 
 /// The samples that are not 0, without values that are times or depend on them.
 fn masked(text: &str) -> String {
-    let samples = text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.rsplit_once(' '));
+    let samples = text
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.rsplit_once(' '));
     samples
         .filter_map(|(name, value)| match value {
             value if depends_on_time(name, value) => Some(format!("{name} *\n")),

@@ -35,28 +35,48 @@ async fn the_role_grants_every_right_that_the_agent_needs() {
     world.start(&FLEET);
     world.until("synced", |status| status.synced);
     // Delays the second list, so that the breaker raises its alarm, which is an Event.
-    world.server.faults(|faults| faults.delay = Duration::from_secs(2));
+    world
+        .server
+        .faults(|faults| faults.delay = Duration::from_secs(2));
     let store = world.store.clone();
-    world.until("told of the breaker", |_| !store.list(Kind::Event).is_empty());
+    world.until("told of the breaker", |_| {
+        !store.list(Kind::Event).is_empty()
+    });
     assert_eq!(world.store.list(Kind::Event)[0]["reason"], "BreakerTripped");
     world.until("denying under a lease", |status| {
         status.breaker.is_empty() && !status.services.is_empty() && status.lease_ms > 0
     });
     assert_eq!(world.server.api.access.refused(), [""; 0]);
-    // The second list is one of the Service's pods, and one of its slices; on a busy machine one may come twice. All pods come once.
+    // The second list is one of the Service's pods, and one of its slices; on a busy machine one
+    // may come twice. All pods come once.
     let requests = world.server.api.audit.requests();
     let count = |path: &str, parameters: &[&str]| {
         let asks = |query: &str| parameters.iter().any(|parameter| query.contains(parameter));
-        requests.iter().filter(|request| request.path.ends_with(path) && asks(&request.query)).count()
+        requests
+            .iter()
+            .filter(|request| request.path.ends_with(path) && asks(&request.query))
+            .count()
     };
     for path in ["namespaces/shop/pods", "namespaces/shop/endpointslices"] {
-        assert!((1..=2).contains(&count(path, &["labelSelector"])), "{requests:#?}");
+        assert!(
+            (1..=2).contains(&count(path, &["labelSelector"])),
+            "{requests:#?}"
+        );
     }
-    assert_eq!(count("v1/pods", &["sendInitialEvents", "limit=500"]), 1, "{requests:#?}");
+    assert_eq!(
+        count("v1/pods", &["sendInitialEvents", "limit=500"]),
+        1,
+        "{requests:#?}"
+    );
     // A lost watch is resumed; an expired one is listed again.
     world.server.faults(|faults| faults.delay = Duration::ZERO);
     world.server.reset_connections();
-    world.until("back", |status| status.watches.values().all(|watch| watch.up && watch.restarts == 1));
+    world.until("back", |status| {
+        status
+            .watches
+            .values()
+            .all(|watch| watch.up && watch.restarts == 1)
+    });
     assert_eq!(world.server.api.access.refused(), [""; 0]);
 }
 
@@ -72,10 +92,16 @@ async fn the_role_grants_only_rights_that_the_agent_needs() {
         world.start(&FLEET);
         let resource = match missing.rsplit('/').next().unwrap() {
             "configmaps" => Watched::ModePolicy,
-            resource => *Watched::ALWAYS.iter().find(|watched| watched.to_string() == resource).unwrap(),
+            resource => *Watched::ALWAYS
+                .iter()
+                .find(|watched| watched.to_string() == resource)
+                .unwrap(),
         };
         world.until("told of the refusal", |status| {
-            status.watches.get(&resource).is_some_and(|watch| watch.error.is_some())
+            status
+                .watches
+                .get(&resource)
+                .is_some_and(|watch| watch.error.is_some())
         });
         let refused = world.server.api.access.refused();
         let all = refused.iter().all(|other| *other == missing);
@@ -83,16 +109,22 @@ async fn the_role_grants_only_rights_that_the_agent_needs() {
     }
 }
 
-/// Each `list` and `watch` on a resource that the roles allow. `events.rs` tests the verbs on Events.
+/// Each `list` and `watch` on a resource that the roles allow. `events.rs` tests the verbs on
+/// Events.
 fn reads() -> Vec<String> {
     let mut reads = Vec::new();
-    for rule in roles().iter().flat_map(|role| role["rules"].as_array().unwrap()) {
+    for rule in roles()
+        .iter()
+        .flat_map(|role| role["rules"].as_array().unwrap())
+    {
         let group = rule["apiGroups"][0].as_str().unwrap();
         for resource in rule["resources"].as_array().unwrap() {
             let verbs = rule["verbs"].as_array().unwrap().iter();
             let resource = resource.as_str().unwrap();
             let named = verbs.map(|verb| format!("{} {group}/{resource}", verb.as_str().unwrap()));
-            reads.extend(named.filter(|read| read.starts_with("list ") || read.starts_with("watch ")));
+            reads.extend(
+                named.filter(|read| read.starts_with("list ") || read.starts_with("watch ")),
+            );
         }
     }
     assert_eq!(reads.len(), 12);
@@ -105,9 +137,15 @@ pub(crate) fn bind_without(world: &World, missing: &[&str]) {
         let mut rules = Vec::new();
         for rule in role["rules"].as_array().unwrap() {
             for resource in rule["resources"].as_array().unwrap() {
-                let of = format!("{}/{}", rule["apiGroups"][0].as_str().unwrap(), resource.as_str().unwrap());
+                let of = format!(
+                    "{}/{}",
+                    rule["apiGroups"][0].as_str().unwrap(),
+                    resource.as_str().unwrap()
+                );
                 let mut verbs = rule["verbs"].as_array().unwrap().clone();
-                verbs.retain(|verb| !missing.contains(&&*format!("{} {of}", verb.as_str().unwrap())));
+                verbs.retain(|verb| {
+                    !missing.contains(&&*format!("{} {of}", verb.as_str().unwrap()))
+                });
                 rules.push(json!({"apiGroups": rule["apiGroups"], "resources": [resource], "verbs": verbs}));
             }
         }

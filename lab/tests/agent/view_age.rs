@@ -1,5 +1,5 @@
-//! The lease and the age of the view in the real agent's status while its API server misbehaves. Times are scaled down:
-//! the view may be 3 s old instead of 30.
+//! The lease and the age of the view in the real agent's status while its API server misbehaves.
+//! Times are scaled down: the view may be 3 s old instead of 30.
 
 use super::world::{World, service};
 use epguard::shared::status::Status;
@@ -12,7 +12,9 @@ const MAX_VIEW_AGE: Duration = Duration::from_secs(3);
 /// An agent that is synced, and whose API server sends no bookmarks.
 fn synced(name: &str) -> World {
     let mut world = World::new(name);
-    world.server.faults(|faults| faults.bookmark_period = Some(Duration::MAX));
+    world
+        .server
+        .faults(|faults| faults.bookmark_period = Some(Duration::MAX));
     world.gets_range("10.244.1.0/24");
     world.store.apply(service("web", "10.96.0.1")).unwrap();
     let seconds = MAX_VIEW_AGE.as_secs().to_string();
@@ -24,14 +26,20 @@ fn synced(name: &str) -> World {
 /// A dead pod that a Service still lists.
 fn deny(world: &mut World) {
     world.list_dead("a", "10.244.1.10", "web", "TCP");
-    world.until("denying", |status| !status.services.is_empty() && status.lease_ms > 0);
+    world.until("denying", |status| {
+        !status.services.is_empty() && status.lease_ms > 0
+    });
 }
 
-/// Waits for the lease's end, and asserts that until then it never exceeded the maximum age of the view.
+/// Waits for the lease's end, and asserts that until then it never exceeded the maximum age of the
+/// view.
 fn outlive(world: &mut World) -> Status {
     world.until("past the lease", |status| {
         let (age, lease) = (status.view_age_ms.unwrap(), status.lease_ms);
-        assert!(lease <= 0 || age + u64::try_from(lease).unwrap() <= 3001, "{status:?}");
+        assert!(
+            lease <= 0 || age + u64::try_from(lease).unwrap() <= 3001,
+            "{status:?}"
+        );
         lease < 0
     })
 }
@@ -60,7 +68,12 @@ async fn a_stalled_api_ends_the_lease_when_the_view_is_too_old_and_a_healthy_one
     world.server.faults(|faults| faults.hang = false);
     world.until("back", |status| status.lease_ms > 0);
     world.await_log("lease back");
-    assert_eq!(world.log().matches("lease lost").count(), 1, "{}", world.log());
+    assert_eq!(
+        world.log().matches("lease lost").count(),
+        1,
+        "{}",
+        world.log()
+    );
 
     // So does an API that was away.
     world.server.faults(|faults| faults.outage = true);
@@ -83,7 +96,12 @@ async fn without_a_denial_no_watch_is_confirmed_and_the_first_denial_confirms_at
     let mut requests = world.server.api.audit.requests();
     requests.retain(|request| request.verb == "list" && !request.query.contains("limit=500"));
     assert!(requests.len() >= 4, "{requests:?}");
-    assert!(requests.iter().all(|request| !request.query.contains("resourceVersion")), "{requests:?}");
+    assert!(
+        requests
+            .iter()
+            .all(|request| !request.query.contains("resourceVersion")),
+        "{requests:?}"
+    );
     assert!(!world.log().contains("lease lost"), "{}", world.log());
 }
 
@@ -106,7 +124,10 @@ fn thread_of(pid: u32, name: &str) -> i32 {
     let mut threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let thread = threads.find_map(|thread| {
         let thread = thread.unwrap();
-        let is_it = std::fs::read_to_string(thread.path().join("comm")).unwrap().trim() == name;
+        let is_it = std::fs::read_to_string(thread.path().join("comm"))
+            .unwrap()
+            .trim()
+            == name;
         is_it.then(|| thread.file_name().into_string().unwrap().parse().unwrap())
     });
     thread.unwrap_or_else(|| panic!("no thread of the agent is called {name}"))
@@ -115,7 +136,12 @@ fn thread_of(pid: u32, name: &str) -> i32 {
 /// Stops one thread of another process, as a system call that waits does.
 fn stop_for(thread: i32, time: Duration) {
     // SAFETY: these requests take no pointers, and the thread is not of this process.
-    let ptrace = |request| assert_eq!(unsafe { libc::ptrace(request, thread, 0_usize, 0_usize) }, 0);
+    let ptrace = |request| {
+        assert_eq!(
+            unsafe { libc::ptrace(request, thread, 0_usize, 0_usize) },
+            0
+        )
+    };
     ptrace(libc::PTRACE_SEIZE);
     ptrace(libc::PTRACE_INTERRUPT);
     // SAFETY: without a place for the status, waitpid writes nothing.

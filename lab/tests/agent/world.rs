@@ -1,5 +1,9 @@
 //! The real agent on a node of its own, against an embedded API server. Needs root.
-#![allow(dead_code, clippy::unwrap_used, reason = "the benchmark uses its own part, and may panic")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "the benchmark uses its own part, and may panic"
+)]
 
 use epguard::shared::status::{self, Status};
 use epguard_lab::agent::{AgentProcess, CAPABILITIES, Place};
@@ -14,7 +18,8 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::Duration;
 
-/// A node with one veth pair, an API server, and the agent once started. Dropping it ends the agent.
+/// A node with one veth pair, an API server, and the agent once started. Dropping it ends the
+/// agent.
 pub struct World {
     // Dropped first: the agent before its namespace and directory.
     agent: Option<AgentProcess>,
@@ -31,17 +36,28 @@ pub struct World {
 impl World {
     pub fn new(name: &str) -> Self {
         let netns = NetNs::new(name).unwrap();
-        netns.ip(&["link set lo up", "link add va type veth peer name vb"]).unwrap();
+        netns
+            .ip(&["link set lo up", "link add va type veth peer name vb"])
+            .unwrap();
         let workdir = Workdir::new().unwrap();
         let store = Store::default();
         // The end of a pod on a Node that no list has shown proves nothing.
-        let node =
-            json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}, "spec": {}, "status": {}});
+        let node = json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}, "spec": {}, "status": {}});
         store.apply(node).unwrap();
-        let listener = netns.listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+        let listener = netns
+            .listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
+            .unwrap();
         let server = ApiServer::start(listener, store.clone()).unwrap();
         let (dir, capabilities) = (workdir.path.clone(), CAPABILITIES.to_vec());
-        Self { agent: None, netns, store, server, dir, capabilities, workdir }
+        Self {
+            agent: None,
+            netns,
+            store,
+            server,
+            dir,
+            capabilities,
+            workdir,
+        }
     }
 
     /// A node with an agent, started with these options, that has seen all objects.
@@ -58,7 +74,12 @@ impl World {
     }
 
     /// As [`World::start`], with another kubeconfig and a prepared process.
-    pub fn start_as(&mut self, kubeconfig: &str, options: &[&str], prepare: impl FnOnce(&mut Command)) {
+    pub fn start_as(
+        &mut self,
+        kubeconfig: &str,
+        options: &[&str],
+        prepare: impl FnOnce(&mut Command),
+    ) {
         let place = Place {
             node: "n",
             kubeconfig,
@@ -75,16 +96,20 @@ impl World {
         // The log must be that of this agent alone.
         let _ = std::fs::remove_file(self.dir.join("agent.log"));
         prepare(&mut command);
-        self.agent = Some(AgentProcess::start_with(&self.capabilities, command, &self.dir).unwrap());
+        self.agent =
+            Some(AgentProcess::start_with(&self.capabilities, command, &self.dir).unwrap());
     }
 
     /// Gives the node a range of pod IPs.
     pub fn gets_range(&self, range: &str) {
         let id = ObjectRef::new(Kind::Node, "", "n");
-        self.store.patch(&id, &json!({"spec": {"podCIDRs": [range]}})).unwrap();
+        self.store
+            .patch(&id, &json!({"spec": {"podCIDRs": [range]}}))
+            .unwrap();
     }
 
-    /// A dead pod that a Service still lists, behind an interface of the node, with the routes and rules that lead a packet there.
+    /// A dead pod that a Service still lists, behind an interface of the node, with the routes and
+    /// rules that lead a packet there.
     pub fn deny(&mut self) {
         let lines = [
             "address add 10.244.1.1/24 dev va",
@@ -114,26 +139,41 @@ impl World {
         assert!(self.netns.run(connect).unwrap().is_err());
     }
 
-    /// Makes a dead pod and a slice in which the Service still lists it, on port 8080. Returns the pod.
+    /// Makes a dead pod and a slice in which the Service still lists it, on port 8080. Returns the
+    /// pod.
     pub fn list_dead(&self, name: &str, ip: &str, of: &str, protocol: &str) -> Value {
         let dead = self.store.apply(dead_pod(name, ip)).unwrap();
         let ports = json!([{"port": 8080, "protocol": protocol}]);
-        let listed = slice(&format!("{of}-{name}"), of, ip, &dead["metadata"]["uid"], &ports);
+        let listed = slice(
+            &format!("{of}-{name}"),
+            of,
+            ip,
+            &dead["metadata"]["uid"],
+            &ports,
+        );
         self.store.apply(listed).unwrap();
         dead
     }
 
     /// Programs kube-proxy's rules for the Services and slices that the API has now.
     pub fn program_proxy(&self) {
-        let [services, slices] = [Kind::Service, Kind::EndpointSlice].map(|kind| self.store.list(kind));
+        let [services, slices] =
+            [Kind::Service, Kind::EndpointSlice].map(|kind| self.store.list(kind));
         let proxy = Proxy::new(&self.netns, ProxyOptions::default());
-        proxy.program(&service_rules(&services, &slices, "n")).unwrap();
+        proxy
+            .program(&service_rules(&services, &slices, "n"))
+            .unwrap();
     }
 
     /// The output of the binary with these words, beside the agent.
     pub fn run(&self, words: &[&str]) -> Output {
         let mut command = self.epguard();
-        command.args(words).arg("--run-dir").arg(&self.dir).output().unwrap()
+        command
+            .args(words)
+            .arg("--run-dir")
+            .arg(&self.dir)
+            .output()
+            .unwrap()
     }
 
     /// A command that runs the binary on the node.
@@ -164,7 +204,9 @@ impl World {
     /// Waits until the agent has logged it.
     pub fn await_log(&mut self, words: &str) {
         let log = self.dir.join("agent.log");
-        self.until(words, |_| std::fs::read_to_string(&log).unwrap().contains(words));
+        self.until(words, |_| {
+            std::fs::read_to_string(&log).unwrap().contains(words)
+        });
     }
 
     pub fn status(&self) -> Status {
@@ -175,10 +217,12 @@ impl World {
     pub fn until(&mut self, description: &str, wanted: impl Fn(&Status) -> bool) -> Status {
         let agent = self.agent.as_mut().unwrap();
         let failing = format!("is not {description}");
-        agent.until(&failing, |status| (!wanted(status)).then(String::new)).unwrap_or_else(|error| {
-            let seen = status::current(&self.dir);
-            panic!("{error:#}: {seen:?}\n{}", self.log())
-        })
+        agent
+            .until(&failing, |status| (!wanted(status)).then(String::new))
+            .unwrap_or_else(|error| {
+                let seen = status::current(&self.dir);
+                panic!("{error:#}: {seen:?}\n{}", self.log())
+            })
     }
 }
 
@@ -211,8 +255,11 @@ pub fn slice(name: &str, service: &str, address: &str, uid: &Value, ports: &Valu
 
 /// The object of this kind called epguard that `kubectl apply` sends.
 pub fn manifest(kind: &str) -> Value {
-    let all: Vec<Value> = serde_saphyr::from_multiple(include_str!("../../../deploy/epguard.yaml")).unwrap();
-    all.into_iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == "epguard").unwrap()
+    let all: Vec<Value> =
+        serde_saphyr::from_multiple(include_str!("../../../deploy/epguard.yaml")).unwrap();
+    all.into_iter()
+        .find(|object| object["kind"] == kind && object["metadata"]["name"] == "epguard")
+        .unwrap()
 }
 
 pub fn service(name: &str, vip: &str) -> Value {

@@ -41,11 +41,15 @@ fn audit_finds_nothing_on_a_clean_node_and_then_names_all_stale_state() {
 fn keep_closing_flows(stage: &Stage) {
     for name in ["close_wait", "fin_wait"] {
         let file = format!("/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_{name}");
-        netns(stage, "node-a").run(|| std::fs::write(file, "600")).unwrap().unwrap();
+        netns(stage, "node-a")
+            .run(|| std::fs::write(file, "600"))
+            .unwrap()
+            .unwrap();
     }
 }
 
-const CLEAN: &str = "node-a: nothing is stale; compared N flows with 0 endpoints whose pods have ended";
+const CLEAN: &str =
+    "node-a: nothing is stale; compared N flows with 0 endpoints whose pods have ended";
 
 const FALLEN_BEHIND: &str = "\
 node-a: stale: 3 flows, 1 allowed to end; compared N flows with 4 endpoints whose pods have ended
@@ -116,7 +120,9 @@ fn fall_behind(stage: &mut Stage) {
     }
     stage.catch_up().unwrap();
     // gone's IP becomes an orphan IP only after a check of the node's neighbours and routes.
-    until("an IP is terminated", || stage.agent.dump().unwrap()["terminated"] != json!([]));
+    until("an IP is terminated", || {
+        stage.agent.dump().unwrap()["terminated"] != json!([])
+    });
 }
 
 fn endpoint(stage: &Stage, pod: &str) -> SocketAddr {
@@ -125,13 +131,16 @@ fn endpoint(stage: &Stage, pod: &str) -> SocketAddr {
 
 fn command(stage: &Stage) -> Command {
     let mut command = netns(stage, "node-a").command(epguard_lab::process::epguard().unwrap());
-    command.arg("audit").arg("--run-dir").arg(&stage.workdir.path);
+    command
+        .arg("audit")
+        .arg("--run-dir")
+        .arg(&stage.workdir.path);
     command.arg("--pin-dir").arg(&stage.agent.pin_dir);
     command
 }
 
-/// The exit code and the output, without values that differ from run to run: ports of clients, the number of all
-/// flows, and so the width of columns.
+/// The exit code and the output, without values that differ from run to run: ports of clients, the
+/// number of all flows, and so the width of columns.
 fn audit(stage: &Stage) -> (i32, String) {
     let output = command(stage).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -144,10 +153,18 @@ fn audit(stage: &Stage) -> (i32, String) {
         }
         _ => word.to_owned(),
     };
-    let line = |line: &str| line.split_whitespace().map(word).collect::<Vec<_>>().join(" ");
+    let line = |line: &str| {
+        line.split_whitespace()
+            .map(word)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
     let lines: Vec<String> = text.lines().map(line).collect();
     let masked = lines.join("\n");
     let (before, after) = masked.split_once("compared ").unwrap();
     let (_, after) = after.split_once(' ').unwrap();
-    (output.status.code().unwrap(), format!("{before}compared N {after}"))
+    (
+        output.status.code().unwrap(),
+        format!("{before}compared N {after}"),
+    )
 }

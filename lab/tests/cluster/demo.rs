@@ -1,4 +1,5 @@
-//! The demo as a program: its output without a terminal, and its failure with an epguard that does nothing.
+//! The demo as a program: its output without a terminal, and its failure with an epguard that does
+//! nothing.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -18,7 +19,11 @@ fn demo(epguard: &Path) -> Output {
 fn every_claim_holds_and_the_output_is_plain_text() {
     let output = demo(&epguard().unwrap());
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert!(!text.contains('\x1b'), "{text}");
     for map in ["OWNERS", "SUSPECTS", "SERVICES", "DENIED"] {
         assert!(text.contains(&format!("/v3/{map}\n")), "{text}");
@@ -34,13 +39,23 @@ fn every_claim_holds_and_the_output_is_plain_text() {
 fn an_epguard_that_enforces_nothing_fails_the_demo() {
     let folder = tempfile::tempdir().unwrap();
     let lazy = folder.path().join("epguard");
-    let script = format!("#!/bin/sh\n[ \"$1\" = mode ] || exec {} \"$@\"\n", epguard().unwrap().display());
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = mode ] || exec {} \"$@\"\n",
+        epguard().unwrap().display()
+    );
     fs::write(&lazy, script).unwrap();
     fs::set_permissions(&lazy, fs::Permissions::from_mode(0o755)).unwrap();
     let output = demo(&lazy);
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success());
-    for (calls, broken) in [(36, "reached nobody"), (36, "were refused"), (24, "were answered by A")] {
-        assert!(error.contains(&format!("all {calls} calls to A {broken}")), "{error}");
+    for (calls, broken) in [
+        (36, "reached nobody"),
+        (36, "were refused"),
+        (24, "were answered by A"),
+    ] {
+        assert!(
+            error.contains(&format!("all {calls} calls to A {broken}")),
+            "{error}"
+        );
     }
 }

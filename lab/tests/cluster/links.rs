@@ -1,4 +1,5 @@
-//! Interfaces that are made again under a running agent while the kernel announces more changes than the agent's sockets hold.
+//! Interfaces that are made again under a running agent while the kernel announces more changes
+//! than the agent's sockets hold.
 
 use crate::stage::{netns, stage, until};
 use aya::programs::{SchedClassifier, TcAttachType};
@@ -21,7 +22,9 @@ fn interfaces_recreated_during_an_overrun_are_hooked_after_it() {
     let mut lost = drops(&node);
     for _ in 0..OVERRUNS {
         signal(pid, libc::SIGSTOP);
-        let mut lines: Vec<String> = (0..STORM).map(|n| format!("link set lo alias a{n}")).collect();
+        let mut lines: Vec<String> = (0..STORM)
+            .map(|n| format!("link set lo alias a{n}"))
+            .collect();
         lines.extend((0..STORM).map(|n| {
             let (high, low) = (n / 250, n % 250 + 1);
             format!("neighbour replace 198.18.{high}.{low} lladdr 02:00:00:00:00:01 dev eth0 nud permanent")
@@ -56,7 +59,10 @@ fn signal(pid: i32, signal: i32) {
 /// Whether the egress hook is there; false without such an interface.
 fn is_hooked(netns: &NetNs, link: &str) -> bool {
     let programs = || SchedClassifier::query_tcx(link, TcAttachType::Egress);
-    netns.run(programs).unwrap().is_ok_and(|(_, programs)| !programs.is_empty())
+    netns
+        .run(programs)
+        .unwrap()
+        .is_ok_and(|(_, programs)| !programs.is_empty())
 }
 
 /// Waits until the hook is seen.

@@ -19,7 +19,9 @@ pub(crate) fn stage(story: &str) -> Stage {
 /// The same in this variant. The agent has caught up with the last step.
 pub(crate) fn stage_as(story: &str, variant: impl Into<Option<Variant>>) -> Stage {
     let scenario = parse(&format!("id: stage\ntitle: t\nmust: m\n{story}"), "story").unwrap();
-    let variant = variant.into().unwrap_or_else(|| Variant::all(&scenario.runs).remove(0));
+    let variant = variant
+        .into()
+        .unwrap_or_else(|| Variant::all(&scenario.runs).remove(0));
     let told = tell(&mut (), &scenario, variant, &How::default());
     let mut stage = told.unwrap_or_else(|failure| panic!("{failure:?}"));
     stage.catch_up().unwrap();
@@ -44,8 +46,14 @@ pub(crate) fn vip(stage: &Stage, service: &str) -> SocketAddr {
 }
 
 /// A connection of a pod, or a node.
-pub(crate) fn connect_from(stage: &Stage, host: &str, to: SocketAddr) -> std::io::Result<TcpStream> {
-    let stream = netns(stage, host).run(|| TcpStream::connect_timeout(&to, PATIENCE)).unwrap()?;
+pub(crate) fn connect_from(
+    stage: &Stage,
+    host: &str,
+    to: SocketAddr,
+) -> std::io::Result<TcpStream> {
+    let stream = netns(stage, host)
+        .run(|| TcpStream::connect_timeout(&to, PATIENCE))
+        .unwrap()?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     Ok(stream)
@@ -53,16 +61,22 @@ pub(crate) fn connect_from(stage: &Stage, host: &str, to: SocketAddr) -> std::io
 
 /// An address of a stage in its first variant.
 pub(crate) fn v4(address: SocketAddr) -> SocketAddrV4 {
-    let SocketAddr::V4(address) = address else { panic!("the first variant is IPv4") };
+    let SocketAddr::V4(address) = address else {
+        panic!("the first variant is IPv4")
+    };
     address
 }
 
 /// Packets denied as `terminated` so far.
 pub(crate) fn dropped(stage: &Stage) -> u64 {
-    stage.counters().unwrap().of(Reason::Terminated, Outcome::Dropped)
+    stage
+        .counters()
+        .unwrap()
+        .of(Reason::Terminated, Outcome::Dropped)
 }
 
-/// Ends the strict reverse paths of `node-a`, by which the lab's nodes drop forged packets themselves. Many nodes do not have them.
+/// Ends the strict reverse paths of `node-a`, by which the lab's nodes drop forged packets
+/// themselves. Many nodes do not have them.
 pub(crate) fn take_any_source(stage: &Stage) {
     let node = netns(stage, "node-a");
     node.run(|| {
@@ -76,5 +90,8 @@ pub(crate) fn take_any_source(stage: &Stage) {
 /// Waits until it is so.
 #[track_caller]
 pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
-    wait::until(Duration::from_millis(5), || Ok((!is_so()).then(|| format!("not {what}")))).unwrap();
+    wait::until(Duration::from_millis(5), || {
+        Ok((!is_so()).then(|| format!("not {what}")))
+    })
+    .unwrap();
 }

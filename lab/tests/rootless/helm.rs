@@ -12,20 +12,32 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// Makes calls of Helm. Returns their results, and the objects afterwards.
 fn after(world: &World, calls: &Value) -> (Vec<Value>, Vec<Value>) {
     let mut command = Command::new(Path::new(ROOT).join("target/tools/helm/bin/python"));
-    command.arg(Path::new(ROOT).join("deploy/helm.py")).arg(&world.kubeconfig);
-    let mut helm = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    command
+        .arg(Path::new(ROOT).join("deploy/helm.py"))
+        .arg(&world.kubeconfig);
+    let mut helm = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut input = helm.stdin.take().unwrap();
     input.write_all(calls.to_string().as_bytes()).unwrap();
     drop(input);
     let output = helm.wait_with_output().unwrap();
     assert!(output.status.success());
-    (serde_json::from_slice(&output.stdout).unwrap(), objects(world))
+    (
+        serde_json::from_slice(&output.stdout).unwrap(),
+        objects(world),
+    )
 }
 
 /// The objects after calls that went well.
 fn released(calls: &Value) -> Vec<Value> {
     let (results, objects) = after(&World::empty(), calls);
-    assert!(results.iter().all(|result| result["error"].is_null()), "{results:?}");
+    assert!(
+        results.iter().all(|result| result["error"].is_null()),
+        "{results:?}"
+    );
     objects
 }
 
@@ -36,14 +48,23 @@ fn objects(world: &World) -> Vec<Value> {
         object.as_object_mut().unwrap().remove("status");
         let metadata = object["metadata"].as_object_mut().unwrap();
         metadata.retain(|key, _| ["name", "namespace", "labels"].contains(&key.as_str()));
-        metadata["labels"].as_object_mut().unwrap().remove("app.kubernetes.io/managed-by");
+        metadata["labels"]
+            .as_object_mut()
+            .unwrap()
+            .remove("app.kubernetes.io/managed-by");
         object
     };
-    kinds.flat_map(|kind| world.store.list(*kind)).map(plain).collect()
+    kinds
+        .flat_map(|kind| world.store.list(*kind))
+        .map(plain)
+        .collect()
 }
 
 fn agents_arguments(objects: &[Value]) -> String {
-    let set = objects.iter().find(|object| object["kind"] == "DaemonSet").unwrap();
+    let set = objects
+        .iter()
+        .find(|object| object["kind"] == "DaemonSet")
+        .unwrap();
     set["spec"]["template"]["spec"]["containers"][0]["args"].to_string()
 }
 
@@ -53,7 +74,9 @@ const ROLLBACK: &str = r#"["rollback", {}, {"version": 1}]"#;
 const UNINSTALL: &str = r#"["uninstall", {}]"#;
 
 fn calls(of: &[&str]) -> Value {
-    of.iter().map(|call| serde_json::from_str::<Value>(call).unwrap()).collect()
+    of.iter()
+        .map(|call| serde_json::from_str::<Value>(call).unwrap())
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -62,14 +85,21 @@ async fn kubectl_apply_and_helm_give_the_same_objects() {
     let world = World::empty();
     let file = Path::new(ROOT).join("deploy/epguard.yaml");
     let mut kubectl = Command::new("kubectl");
-    kubectl.arg("--kubeconfig").arg(&world.kubeconfig).args(["apply", "-f"]).arg(file);
+    kubectl
+        .arg("--kubeconfig")
+        .arg(&world.kubeconfig)
+        .args(["apply", "-f"])
+        .arg(file);
     let output = kubectl.output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let applied = objects(&world);
     assert_eq!(applied.len(), 8);
     assert_eq!(applied, released(&calls(&[INSTALL])));
     let (taken_over, objects) = after(&world, &json!([["install", {}, {"take_ownership": true}]]));
-    assert_eq!((&taken_over[0]["status"], objects), (&json!("deployed"), applied));
+    assert_eq!(
+        (&taken_over[0]["status"], objects),
+        (&json!("deployed"), applied)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -78,10 +108,16 @@ async fn a_release_is_upgraded_rolled_back_and_uninstalled_without_a_rest() {
     let installed = released(&calls(&[INSTALL]));
     let upgraded = released(&calls(&[INSTALL, UPGRADE]));
     assert!(agents_arguments(&upgraded).contains("--lease=20"));
-    let policy = upgraded.iter().find(|object| object["kind"] == "ConfigMap").unwrap();
+    let policy = upgraded
+        .iter()
+        .find(|object| object["kind"] == "ConfigMap")
+        .unwrap();
     assert_eq!(policy["data"], json!({"mode": "enforce"}));
     assert_eq!(released(&calls(&[INSTALL, UPGRADE, ROLLBACK])), installed);
-    assert_eq!(released(&calls(&[INSTALL, UPGRADE, ROLLBACK, UNINSTALL])), [Value::Null; 0]);
+    assert_eq!(
+        released(&calls(&[INSTALL, UPGRADE, ROLLBACK, UNINSTALL])),
+        [Value::Null; 0]
+    );
 }
 
 /// `kubectl epguard mode` makes a `ConfigMap` that belongs to no release.
@@ -98,8 +134,13 @@ async fn an_upgrade_leaves_the_modes_that_the_plugin_has_set_and_refuses_to_take
     assert!(objects.contains(&policy), "{objects:?}");
     let error = results[2]["error"].as_str().unwrap();
     assert!(
-        error.contains(r#"ConfigMap "epguard" in namespace "epguard" exists and cannot be imported"#),
+        error.contains(
+            r#"ConfigMap "epguard" in namespace "epguard" exists and cannot be imported"#
+        ),
         "{error}"
     );
-    assert!(results[..2].iter().all(|result| result["error"].is_null()), "{results:?}");
+    assert!(
+        results[..2].iter().all(|result| result["error"].is_null()),
+        "{results:?}"
+    );
 }

@@ -1,4 +1,5 @@
-//! Tests that need no root: stories, recordings, `epguard lint` and the Helm chart beside an API server.
+//! Tests that need no root: stories, recordings, `epguard lint` and the Helm chart beside an API
+//! server.
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
 mod fleet;

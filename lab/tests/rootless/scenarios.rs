@@ -15,9 +15,15 @@ fn at_sockets() -> &'static Path {
 
 #[test]
 fn every_file_has_the_name_of_its_scenario() {
-    for file in [folder(), at_sockets()].into_iter().flat_map(|folder| fs::read_dir(folder).unwrap()) {
+    for file in [folder(), at_sockets()]
+        .into_iter()
+        .flat_map(|folder| fs::read_dir(folder).unwrap())
+    {
         let file = file.unwrap().path();
-        assert_eq!(file.file_stem().unwrap().to_str().unwrap(), load(&file).unwrap().id);
+        assert_eq!(
+            file.file_stem().unwrap().to_str().unwrap(),
+            load(&file).unwrap().id
+        );
     }
 }
 
@@ -31,7 +37,11 @@ fn each_story_at_sockets_makes_a_call_that_is_denied_and_one_that_passes() {
         for is_denied in [true, false] {
             // Without epguard the stranger answers it.
             let mut of_stranger = calls().filter(|call| call.value.sees.allowed() == ["B"]);
-            assert!(of_stranger.any(|call| call.value.denied.is_some() == is_denied), "{}", scenario.id);
+            assert!(
+                of_stranger.any(|call| call.value.denied.is_some() == is_denied),
+                "{}",
+                scenario.id
+            );
         }
     }
 }
@@ -39,7 +49,13 @@ fn each_story_at_sockets_makes_a_call_that_is_denied_and_one_that_passes() {
 #[test]
 fn the_scenario_in_the_documentation_runs() {
     let text = fs::read_to_string(folder().parent().unwrap().join("SCENARIOS.md")).unwrap();
-    let story = text.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
+    let story = text
+        .split("```yaml\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
     assert_eq!(parse(story, "SCENARIOS.md").unwrap().id, "reused");
 }
 
@@ -47,9 +63,17 @@ fn the_scenario_in_the_documentation_runs() {
 fn the_documentation_has_every_word_that_error_messages_list() {
     let text = fs::read_to_string(folder().parent().unwrap().join("SCENARIOS.md")).unwrap();
     let story = "id: s\ntitle: t\nmust: m\npods: {A: {is: a/b}}\nsteps:\n  - STEP\n";
-    let wrong = ["pods: [A bogus]", "slices: {a/b: {A: bogus}}", "bogus: 1", "check: [{bogus: 1}]"];
+    let wrong = [
+        "pods: [A bogus]",
+        "slices: {a/b: {A: bogus}}",
+        "bogus: 1",
+        "check: [{bogus: 1}]",
+    ];
     for step in wrong {
-        let error = format!("{:#}", parse(&story.replace("STEP", step), "s.yaml").unwrap_err());
+        let error = format!(
+            "{:#}",
+            parse(&story.replace("STEP", step), "s.yaml").unwrap_err()
+        );
         let list = error.split_once("expected one of ").unwrap().1;
         let words: Vec<&str> = list.split(", ").collect();
         assert!(words.len() >= 5, "{error}");

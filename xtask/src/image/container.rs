@@ -1,5 +1,6 @@
-//! The demo with the agent in a container: runc starts it from the image, with a read-only root, namespaces of its own for
-//! everything but the network, and the capabilities of `deploy/epguard.yaml`. The lab around it stays outside.
+//! The demo with the agent in a container: runc starts it from the image, with a read-only root,
+//! namespaces of its own for everything but the network, and the capabilities of
+//! `deploy/epguard.yaml`. The lab around it stays outside.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -40,7 +41,8 @@ fn prepare(bundle: &Path, rootfs: &str) -> Result<std::path::PathBuf> {
     // The lab mounts its bpffs below it.
     fs::create_dir_all("/run/epguard-lab").context("cannot make /run/epguard-lab")?;
     for folder in ["proc", "sys", "dev", "run/epguard-lab"] {
-        fs::create_dir_all(Path::new(rootfs).join(folder)).context("cannot make a place to mount at")?;
+        fs::create_dir_all(Path::new(rootfs).join(folder))
+            .context("cannot make a place to mount at")?;
     }
     fs::write(bundle.join("template.json"), include_str!("config.json"))?;
     let script = include_str!("epguard.sh")

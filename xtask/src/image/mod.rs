@@ -1,5 +1,5 @@
-//! `cargo xtask image`: the agent alone, statically linked, for each architecture in one OCI archive. No base image, no
-//! daemon, no registry.
+//! `cargo xtask image`: the agent alone, statically linked, for each architecture in one OCI
+//! archive. No base image, no daemon, no registry.
 
 mod container;
 
@@ -26,11 +26,12 @@ pub(crate) struct Args {
     demo: bool,
 }
 
-/// The name that the manifests use, in full: containerd keeps an imported image under the name in the archive, and the
-/// kubelet asks for the full one.
+/// The name that the manifests use, in full: containerd keeps an imported image under the name in
+/// the archive, and the kubelet asks for the full one.
 const NAME: &str = concat!("docker.io/library/epguard:", env!("CARGO_PKG_VERSION"));
 
-/// Octets for one architecture, unpacked; the compressed image that a node pulls is less than half of that.
+/// Octets for one architecture, unpacked; the compressed image that a node pulls is less than half
+/// of that.
 const MAX_SIZE: u64 = 20_000_000;
 
 /// What is made.
@@ -45,8 +46,16 @@ pub(crate) struct Image {
 
 /// Makes the image and prints its path.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let Image { digest, archive, binaries } = make()?;
-    println!("image: {NAME} {digest}, {} bytes: {}", size(&archive)?, archive.display());
+    let Image {
+        digest,
+        archive,
+        binaries,
+    } = make()?;
+    println!(
+        "image: {NAME} {digest}, {} bytes: {}",
+        size(&archive)?,
+        archive.display()
+    );
     let host = Arch::host()?;
     let plugin = target().join("kubectl-epguard");
     for (_, binary) in binaries.iter().filter(|(arch, _)| *arch == host) {
@@ -77,13 +86,23 @@ pub(crate) fn make() -> Result<Image> {
     }
     let layout = target().join("layout");
     remove_folder(&layout)?;
-    buildah(&["manifest", "push", "--all", NAME, &format!("oci:{}:{NAME}", layout.display())])?;
+    buildah(&[
+        "manifest",
+        "push",
+        "--all",
+        NAME,
+        &format!("oci:{}:{NAME}", layout.display()),
+    ])?;
     let archive = target().join("epguard.tar");
     archive::pack(&layout, &["blobs", "index.json", "oci-layout"], &archive)?;
     let index = fs::read_to_string(layout.join("index.json")).context("buildah wrote no index")?;
     let digest = index.split('"').find(|word| word.starts_with("sha256:"));
     let digest = digest.context("the index names no image")?.to_owned();
-    Ok(Image { digest, archive, binaries })
+    Ok(Image {
+        digest,
+        archive,
+        binaries,
+    })
 }
 
 /// The folder of this verb's files.
@@ -101,32 +120,85 @@ fn size(file: &Path) -> Result<u64> {
 fn binary(arch: Arch) -> Result<PathBuf> {
     let compiler = Compiler::ensure(arch)?;
     let mut build = compiler.cargo("build", renamed(&[(&target(), "/target")]));
-    build.args(["--profile", build::SHIPPED, "--package", "epguard", "--bin", "epguard"]);
+    build.args([
+        "--profile",
+        build::SHIPPED,
+        "--package",
+        "epguard",
+        "--bin",
+        "epguard",
+    ]);
     run_command(build.arg("--target-dir").arg(target()))?;
-    let binary = target().join(compiler.triple).join(build::SHIPPED).join("epguard");
+    let binary = target()
+        .join(compiler.triple)
+        .join(build::SHIPPED)
+        .join("epguard");
     let size = size(&binary)?;
-    ensure!(size <= MAX_SIZE, "the image unpacks to {size} bytes, more than {MAX_SIZE}");
+    ensure!(
+        size <= MAX_SIZE,
+        "the image unpacks to {size} bytes, more than {MAX_SIZE}"
+    );
     println!("image: {} unpacks to {size} bytes", arch.name());
     Ok(binary)
 }
 
-/// Packs the binary alone, with times of 1970, so that the same binary gives the same image. Returns the image's id.
+/// Packs the binary alone, with times of 1970, so that the same binary gives the same image.
+/// Returns the image's id.
 fn pack(binary: &Path, arch: Arch) -> Result<String> {
     let container = buildah(&["from", "--arch", arch.name(), "scratch"])?;
     let container = container.trim();
     let to = "/usr/local/bin/epguard";
-    buildah(&["copy", "--quiet", "--chmod", "0755", container, &binary.display().to_string(), to])?;
+    buildah(&[
+        "copy",
+        "--quiet",
+        "--chmod",
+        "0755",
+        container,
+        &binary.display().to_string(),
+        to,
+    ])?;
     let entrypoint = format!("[\"{to}\"]");
-    buildah(&["config", "--entrypoint", &entrypoint, "--env", "PATH=/usr/local/bin", container])?;
+    buildah(&[
+        "config",
+        "--entrypoint",
+        &entrypoint,
+        "--env",
+        "PATH=/usr/local/bin",
+        container,
+    ])?;
     let licenses = "org.opencontainers.image.licenses=Apache-2.0 OR MIT";
-    buildah(&["config", "--label", licenses, "--arch", arch.name(), container])?;
+    buildah(&[
+        "config",
+        "--label",
+        licenses,
+        "--arch",
+        arch.name(),
+        container,
+    ])?;
     let identity = ["--identity-label=false", "--disable-compression=false"];
-    buildah(&["commit", "--quiet", "--rm", "--timestamp", "0", identity[0], identity[1], container])
+    buildah(&[
+        "commit",
+        "--quiet",
+        "--rm",
+        "--timestamp",
+        "0",
+        identity[0],
+        identity[1],
+        container,
+    ])
 }
 
-/// Runs buildah with its own storage, so that it leaves nothing on the machine. Returns what it prints.
+/// Runs buildah with its own storage, so that it leaves nothing on the machine. Returns what it
+/// prints.
 fn buildah(arguments: &[&str]) -> Result<String> {
     let mut buildah = command("buildah");
-    buildah.args(["--storage-driver", "vfs", "--root"]).arg(target().join("storage"));
-    read(buildah.arg("--runroot").arg(target().join("storage-run")).args(arguments))
+    buildah
+        .args(["--storage-driver", "vfs", "--root"])
+        .arg(target().join("storage"));
+    read(
+        buildah
+            .arg("--runroot")
+            .arg(target().join("storage-run"))
+            .args(arguments),
+    )
 }

@@ -76,7 +76,10 @@ impl Guest {
     fn foreign(arch: Arch) -> Result<Self> {
         let tree = folder().join(format!("tree-{}", arch.name()));
         let packages = FOREIGN.map(|package| package.replace("arm64", arch.name()));
-        let packages = packages.iter().map(String::as_str).chain(setup::PROGRAMS.map(|(_, package)| package));
+        let packages = packages
+            .iter()
+            .map(String::as_str)
+            .chain(setup::PROGRAMS.map(|(_, package)| package));
         packages::unpack_all(arch, &packages.collect::<Vec<_>>(), &tree)?;
         let place = tree.join(root().strip_prefix("/")?);
         fs::create_dir_all(&place).with_context(|| format!("cannot make {}", place.display()))?;
@@ -85,17 +88,32 @@ impl Guest {
 
     fn unpacked(arch: Arch, unpacked: PathBuf, files: PathBuf) -> Result<Self> {
         let modules = unpacked.join("lib/modules");
-        let mut releases = fs::read_dir(&modules)
-            .with_context(|| format!("{}: no kernel with modules was unpacked", unpacked.display()))?;
-        let release = releases.next().context("a kernel without modules")??.file_name();
+        let mut releases = fs::read_dir(&modules).with_context(|| {
+            format!(
+                "{}: no kernel with modules was unpacked",
+                unpacked.display()
+            )
+        })?;
+        let release = releases
+            .next()
+            .context("a kernel without modules")??
+            .file_name();
         let release = release.to_string_lossy().into_owned();
         // busybox loads only plain modules.
-        run(command("find").arg(&unpacked).args(["-name", "*.ko.xz", "-exec", "xz", "-d", "{}", "+"]))?;
+        run(command("find")
+            .arg(&unpacked)
+            .args(["-name", "*.ko.xz", "-exec", "xz", "-d", "{}", "+"]))?;
         run(command("depmod").arg("-b").arg(&unpacked).arg(&release))?;
-        Ok(Self { arch, release, unpacked, files })
+        Ok(Self {
+            arch,
+            release,
+            unpacked,
+            files,
+        })
     }
 
-    /// The command that boots the kernel and runs `work`, one shell line each, in the workspace's root.
+    /// The command that boots the kernel and runs `work`, one shell line each, in the workspace's
+    /// root.
     pub(super) fn machine(&self, work: &str) -> Result<Command> {
         let shared = folder().join("shared");
         fs::create_dir_all(&shared)?;
@@ -115,19 +133,30 @@ impl Guest {
     /// Where the machine finds the modules.
     fn modules(&self) -> PathBuf {
         let modules = self.unpacked.join("lib/modules");
-        modules.strip_prefix(&self.files).map_or(modules.clone(), |below| Path::new("/").join(below))
+        modules
+            .strip_prefix(&self.files)
+            .map_or(modules.clone(), |below| Path::new("/").join(below))
     }
 
     /// Fails if the machine crashed: then it has done only a part of the work.
     pub(super) fn has_ended(&self) -> Result<Count> {
         let ended = folder().join("shared/ended");
-        ensure!(ended.exists(), "Linux {} did not finish its work", self.release);
-        Ok(Count { passed: 1, failed: 0 })
+        ensure!(
+            ended.exists(),
+            "Linux {} did not finish its work",
+            self.release
+        );
+        Ok(Count {
+            passed: 1,
+            failed: 0,
+        })
     }
 
     fn initrd(&self) -> Result<PathBuf> {
         let files = folder().join("initrd");
-        for folder in ["bin", "modules", "proc", "sys", "dev", "host", "writes", "node"] {
+        for folder in [
+            "bin", "modules", "proc", "sys", "dev", "host", "writes", "node",
+        ] {
             fs::create_dir_all(files.join(folder))?;
         }
         let busybox = match self.files.join("bin/busybox") {

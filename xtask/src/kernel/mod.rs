@@ -1,5 +1,6 @@
-//! `cargo xtask kernel`: the programs' table tests, stories of the lab, IPVS and conntrack on another kernel, in a virtual
-//! machine that reads this machine's files and can change none. It is emulated, so it needs no KVM and takes some minutes.
+//! `cargo xtask kernel`: the programs' table tests, stories of the lab, IPVS and conntrack on
+//! another kernel, in a virtual machine that reads this machine's files and can change none. It is
+//! emulated, so it needs no KVM and takes some minutes.
 
 mod guest;
 
@@ -20,11 +21,12 @@ use guest::Guest;
 /// On which kernel, and what.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The machine's architecture; a foreign one has Debian's kernel and programs [default: this machine's]
+    /// The machine's architecture; a foreign one has Debian's kernel and programs [default: this
+    /// machine's]
     #[arg(long, value_enum)]
     arch: Option<Arch>,
-    /// A Debian package of a kernel; again for its modules, where they are packages of their own [default: this release's
-    /// kernel]
+    /// A Debian package of a kernel; again for its modules, where they are packages of their own
+    /// [default: this release's kernel]
     #[arg(long, value_name = "FILE")]
     deb: Vec<PathBuf>,
     /// Stories [default: one for each verdict, hook and way]
@@ -66,7 +68,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         bail!("`cargo xtask kernel` lets the virtual machine read all files: run it as root");
     }
     let arch = args.arch.map_or_else(Arch::host, Ok)?;
-    ensure!(arch == Arch::host()? || args.deb.is_empty(), "--deb is for this machine's architecture");
+    ensure!(
+        arch == Arch::host()? || args.deb.is_empty(),
+        "--deb is for this machine's architecture"
+    );
     setup::programs()?;
     packages::install_missing(&PROGRAMS)?;
     packages::install_missing(&[match arch {
@@ -77,14 +82,16 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let builder = Builder::new(arch)?;
     let guest = Guest::new(arch, &args.deb)?;
     let mut work = String::new();
-    // What a kernel's version may change is tested on this architecture. The first is a module that is loaded late: the others load it.
+    // What a kernel's version may change is tested on this architecture. The first is a module that
+    // is loaded late: the others load it.
     if builder.foreign.is_none() {
         work += &builder.tests("lab", "agent", "late_module::")?;
         // All that conntrack shows. Debian has IPVS as a module, many other kernels lack it.
         work += "modprobe ip_vs\n";
         work += &builder.tests("lab", "network", "--test-threads 2 intents::")?;
     }
-    // Packets through the programs, and calls through a socket load balancer. Before Linux 6.4 the memory of maps is only estimated.
+    // Packets through the programs, and calls through a socket load balancer. Before Linux 6.4 the
+    // memory of maps is only estimated.
     let programs = "--test-threads 2 --skip memory:: programs:: lifecycle::socket_lb";
     work += &builder.tests("agent", "kernel", programs)?;
     work += &stories(&builder, &args.scenarios)?;
@@ -103,7 +110,9 @@ struct Builder {
 
 impl Builder {
     fn new(arch: Arch) -> Result<Self> {
-        let foreign = (arch != Arch::host()?).then(|| Compiler::ensure(arch)).transpose()?;
+        let foreign = (arch != Arch::host()?)
+            .then(|| Compiler::ensure(arch))
+            .transpose()?;
         Ok(Self { foreign })
     }
 
@@ -113,35 +122,52 @@ impl Builder {
             cargo.arg(verb);
             cargo
         };
-        self.foreign.as_ref().map_or_else(native, |compiler| compiler.cargo(verb, Vec::new()))
+        self.foreign
+            .as_ref()
+            .map_or_else(native, |compiler| compiler.cargo(verb, Vec::new()))
     }
 
-    /// The command that runs root tests of the package in this folder. The differential test takes fewer frames than elsewhere.
+    /// The command that runs root tests of the package in this folder. The differential test takes
+    /// fewer frames than elsewhere.
     fn tests(&self, folder: &str, test: &str, which: &str) -> Result<String> {
         let mut build = self.cargo("test");
         let manifest = root().join(folder).join("Cargo.toml");
-        build.args(["--no-run", "--test", test, "--manifest-path"]).arg(manifest);
+        build
+            .args(["--no-run", "--test", test, "--manifest-path"])
+            .arg(manifest);
         let printed = read(build.args(["--message-format", "json"]))?;
         let paths = printed.split("\"executable\":\"").skip(1);
         let mut paths = paths.filter_map(|rest| rest.split('"').next());
         let executable = paths.find(|path| path.contains(&format!("/{test}-")));
-        let executable =
-            executable.with_context(|| format!("cargo names no executable of the test `{test}`"))?;
-        Ok(format!("cd {folder} && FRAMES=20000 {executable} --ignored {which}; cd ..\n"))
+        let executable = executable
+            .with_context(|| format!("cargo names no executable of the test `{test}`"))?;
+        Ok(format!(
+            "cd {folder} && FRAMES=20000 {executable} --ignored {which}; cd ..\n"
+        ))
     }
 
     /// The lab and, beside it, the agent.
     fn lab(&self) -> Result<PathBuf> {
-        run_command(self.cargo("build").args(["--package", "epguard", "--package", "epguard-lab"]))?;
-        let folder =
-            self.foreign.as_ref().map_or("debug".into(), |foreign| format!("{}/debug", foreign.triple));
+        run_command(self.cargo("build").args([
+            "--package",
+            "epguard",
+            "--package",
+            "epguard-lab",
+        ]))?;
+        let folder = self.foreign.as_ref().map_or("debug".into(), |foreign| {
+            format!("{}/debug", foreign.triple)
+        });
         Ok(build::binaries(&folder).join("epguard-lab"))
     }
 }
 
 fn stories(builder: &Builder, given: &[PathBuf]) -> Result<String> {
     let own = STORIES.map(|name| format!("lab/scenarios/{name}.yaml").into());
-    let own = if builder.foreign.is_none() { &own[..] } else { &own[..2] };
+    let own = if builder.foreign.is_none() {
+        &own[..]
+    } else {
+        &own[..2]
+    };
     let lab = builder.lab()?;
     // The emulated kernel takes a minute to verify the programs of as many agents as start at once.
     let mut command = format!("{} scenario --jobs 2", lab.display());
@@ -165,11 +191,24 @@ fn qemu(arch: Arch, kernel: &Path, initrd: &Path, host: &Path) -> Command {
         Arch::Arm64 => (&["-machine", "virt", "-cpu", "cortex-a72"], "ttyAMA0"),
     };
     let mut qemu = command(format!("qemu-system-{}", arch.machine()));
-    qemu.args(["-nographic", "-no-reboot", "-nic", "none", "-m", "6144", "-smp", "2"]).args(processor);
+    qemu.args([
+        "-nographic",
+        "-no-reboot",
+        "-nic",
+        "none",
+        "-m",
+        "6144",
+        "-smp",
+        "2",
+    ])
+    .args(processor);
     qemu.args(["-append", &format!("console={console} quiet panic=-1")]);
     qemu.arg("-kernel").arg(kernel).arg("-initrd").arg(initrd);
     let mut share = |folder: &Path, tag, end| {
-        let share = format!("local,path={},mount_tag={tag},security_model=none{end}", folder.display());
+        let share = format!(
+            "local,path={},mount_tag={tag},security_model=none{end}",
+            folder.display()
+        );
         qemu.args(["-virtfs", &share]);
     };
     share(host, "host", ",readonly=on,multidevs=remap");

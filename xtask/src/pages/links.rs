@@ -8,10 +8,12 @@ use super::markdown::parts;
 use crate::files::File;
 
 /// Folders of the sources. A page may name a file there in backticks.
-const FOLDERS: [&str; 7] = ["agent/", "common/", "deploy/", "docs/", "ebpf/", "lab/", "xtask/"];
+const FOLDERS: [&str; 7] = [
+    "agent/", "common/", "deploy/", "docs/", "ebpf/", "lab/", "xtask/",
+];
 
-/// A line for each link whose file or heading does not exist, and for each file that is named and does not. Addresses on other
-/// machines are not followed.
+/// A line for each link whose file or heading does not exist, and for each file that is named and
+/// does not. Addresses on other machines are not followed.
 pub(super) fn broken(pages: &[File], root: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for page in pages {
@@ -21,7 +23,10 @@ pub(super) fn broken(pages: &[File], root: &Path) -> Vec<String> {
                 found.push(format!("{}: {link}: {why}", page.name));
             }
         }
-        let missing = parts.spans.iter().filter(|span| is_path(span) && !root.join(span).exists());
+        let missing = parts
+            .spans
+            .iter()
+            .filter(|span| is_path(span) && !root.join(span).exists());
         found.extend(missing.map(|span| format!("{}: {span}: there is no such file", page.name)));
     }
     found
@@ -29,8 +34,9 @@ pub(super) fn broken(pages: &[File], root: &Path) -> Vec<String> {
 
 /// True for the path of one file or folder. Capitals stand for any name.
 fn is_path(span: &str) -> bool {
-    let is_plain =
-        |octet: u8| octet.is_ascii_lowercase() || octet.is_ascii_digit() || b"/._-".contains(&octet);
+    let is_plain = |octet: u8| {
+        octet.is_ascii_lowercase() || octet.is_ascii_digit() || b"/._-".contains(&octet)
+    };
     FOLDERS.iter().any(|folder| span.starts_with(folder)) && span.bytes().all(is_plain)
 }
 
@@ -38,8 +44,14 @@ fn error(page: &File, link: &str, pages: &[File], root: &Path) -> Option<&'stati
     if link.starts_with("https://") || link.starts_with("http://") {
         return None;
     }
-    let (file, anchor) = link.split_once('#').map_or((link, None), |(file, anchor)| (file, Some(anchor)));
-    let target = if file.is_empty() { PathBuf::from(&page.name) } else { resolved(&page.name, file) };
+    let (file, anchor) = link
+        .split_once('#')
+        .map_or((link, None), |(file, anchor)| (file, Some(anchor)));
+    let target = if file.is_empty() {
+        PathBuf::from(&page.name)
+    } else {
+        resolved(&page.name, file)
+    };
     if page.name.starts_with("docs/") && !target.starts_with("docs") {
         return Some("leads out of the book: write https://... or name the file without a link");
     }
@@ -68,13 +80,16 @@ fn resolved(page: &str, link: &str) -> PathBuf {
     path
 }
 
-/// The anchors that GitHub and mdBook give to the headings of a page: a repeated heading gets a number.
+/// The anchors that GitHub and mdBook give to the headings of a page: a repeated heading gets a
+/// number.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     for heading in parts(text).headings {
         let plain = anchor(&heading);
         let numbered = (1..).map(|number| format!("{plain}-{number}"));
-        let free = std::iter::once(plain.clone()).chain(numbered).find(|anchor| !anchors.contains(anchor));
+        let free = std::iter::once(plain.clone())
+            .chain(numbered)
+            .find(|anchor| !anchors.contains(anchor));
         anchors.extend(free);
     }
     anchors
@@ -95,7 +110,10 @@ mod tests {
     use super::*;
 
     fn page(name: &str, text: &str) -> File {
-        File { name: name.into(), text: text.into() }
+        File {
+            name: name.into(),
+            text: text.into(),
+        }
     }
 
     #[test]
@@ -113,11 +131,21 @@ mod tests {
             ),
         ];
         let found = broken(&pages, root);
-        let named: Vec<&str> = found.iter().filter_map(|error| error.split(": ").nth(1)).collect();
+        let named: Vec<&str> = found
+            .iter()
+            .filter_map(|error| error.split(": ").nth(1))
+            .collect();
         // The page docs/b.md does not exist here, so only links to its own headings work.
         assert_eq!(
             named,
-            ["docs/b.md#two--words", "docs/none.md", "#b", "#none", "../README.md", "xtask/none.rs"]
+            [
+                "docs/b.md#two--words",
+                "docs/none.md",
+                "#b",
+                "#none",
+                "../README.md",
+                "xtask/none.rs"
+            ]
         );
     }
 

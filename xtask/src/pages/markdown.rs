@@ -1,4 +1,5 @@
-//! The parts of a Markdown page that checks read: code, headings and links. `lab/tests/cluster/commands` reads them with this file, too.
+//! The parts of a Markdown page that checks read: code, headings and links.
+//! `lab/tests/cluster/commands` reads them with this file, too.
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
@@ -34,22 +35,36 @@ pub(super) fn parts(page: &str) -> Parts {
         let section = parts.headings.last().cloned().unwrap_or_default();
         match event {
             Event::Start(Tag::Heading { .. }) => {
-                parts.headings.push(page[at].trim_matches(['#', ' ', '\n']).to_owned());
+                parts
+                    .headings
+                    .push(page[at].trim_matches(['#', ' ', '\n']).to_owned());
             }
             Event::Start(Tag::CodeBlock(kind)) if is_shell(&kind) => block = Some(String::new()),
             Event::Text(text) => block.iter_mut().for_each(|block| block.push_str(&text)),
             Event::End(TagEnd::CodeBlock) => {
                 let text = block.take().unwrap_or_default().replace("\\\n", " ");
                 // A block that shows output.
-                let lines = text.lines().filter(|_| !text.starts_with("VERDICT")).map(without_comment);
-                let line =
-                    |text: &str| Line { section: section.clone(), text: text.to_owned(), is_span: false };
-                parts.lines.extend(lines.filter(|line| !line.is_empty()).map(line));
+                let lines = text
+                    .lines()
+                    .filter(|_| !text.starts_with("VERDICT"))
+                    .map(without_comment);
+                let line = |text: &str| Line {
+                    section: section.clone(),
+                    text: text.to_owned(),
+                    is_span: false,
+                };
+                parts
+                    .lines
+                    .extend(lines.filter(|line| !line.is_empty()).map(line));
             }
             Event::Code(text) => {
                 let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
                 if words.contains(' ') {
-                    parts.lines.push(Line { section, text: words, is_span: true });
+                    parts.lines.push(Line {
+                        section,
+                        text: words,
+                        is_span: true,
+                    });
                 }
                 parts.spans.push(text.into_string());
             }
@@ -65,7 +80,9 @@ pub(super) fn parts(page: &str) -> Parts {
 fn is_shell(kind: &CodeBlockKind<'_>) -> bool {
     match kind {
         CodeBlockKind::Indented => true,
-        CodeBlockKind::Fenced(language) => ["", "sh", "bash", "shell", "console"].contains(&&**language),
+        CodeBlockKind::Fenced(language) => {
+            ["", "sh", "bash", "shell", "console"].contains(&&**language)
+        }
     }
 }
 
@@ -74,7 +91,8 @@ fn without_comment(line: &str) -> &str {
     line.split(" #").next().unwrap_or_default().trim()
 }
 
-/// A synopsis without the parts in square brackets, with them, and with the outer ones only. Brackets in quotes stay.
+/// A synopsis without the parts in square brackets, with them, and with the outer ones only.
+/// Brackets in quotes stay.
 #[cfg(test)]
 pub(super) fn variants(line: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
@@ -109,7 +127,10 @@ mod tests {
         assert_eq!(parts.headings, ["One `two`", "Two"]);
         assert_eq!(parts.links, ["b.md#c", "g"]);
         assert_eq!(parts.spans, ["two", "d e", "k | l"]);
-        let lines = parts.lines.iter().map(|line| (&*line.section, &*line.text, line.is_span));
+        let lines = parts
+            .lines
+            .iter()
+            .map(|line| (&*line.section, &*line.text, line.is_span));
         let expected = [
             ("One `two`", "d e", true),
             ("One `two`", "code [h](i) `j`", false),
@@ -124,6 +145,9 @@ mod tests {
     fn a_synopsis_stands_for_commands_with_and_without_its_options() {
         assert_eq!(variants("a '.b[] | c'"), ["a '.b[] | c'"]);
         assert_eq!(variants("a IP[:PORT]"), ["a IP", "a IP:PORT"]);
-        assert_eq!(variants("a [--b [c/d]] [-e]"), ["a", "a --b -e", "a --b c/d -e"]);
+        assert_eq!(
+            variants("a [--b [c/d]] [-e]"),
+            ["a", "a --b -e", "a --b c/d -e"]
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! Commands, flags, annotations and maps that the pages name exist.
 //!
-//! Nothing runs here. `lab/tests/cluster/commands` runs every command of the README and of docs/, those of other programs too.
+//! Nothing runs here. `lab/tests/cluster/commands` runs every command of the README and of docs/,
+//! those of other programs too.
 
 use std::sync::LazyLock;
 
@@ -24,8 +25,11 @@ static SOURCES: LazyLock<Vec<String>> = LazyLock::new(|| {
 });
 
 /// Flags of other programs that the pages name alone.
-const FOREIGN_FLAGS: [(&str, &str); 3] =
-    [("--watch-progress-notify-interval", "etcd"), ("--locked", "cargo"), ("--force-conflicts", "helm")];
+const FOREIGN_FLAGS: [(&str, &str); 3] = [
+    ("--watch-progress-notify-interval", "etcd"),
+    ("--locked", "cargo"),
+    ("--force-conflicts", "helm"),
+];
 
 /// Placeholders in the pages, and values for them.
 const PLACEHOLDERS: [(&str, &str); 9] = [
@@ -45,9 +49,18 @@ fn every_command_that_the_pages_show_exists() {
     let mut checked = 0;
     let mut wrong = Vec::new();
     for page in all().unwrap() {
-        for line in parts(&page.text).lines.iter().map(|line| &*line.text).filter(|line| is_ours(line)) {
+        for line in parts(&page.text)
+            .lines
+            .iter()
+            .map(|line| &*line.text)
+            .filter(|line| is_ours(line))
+        {
             checked += 1;
-            wrong.extend(command(line).err().map(|why| format!("{}: {line}: {why}", page.name)));
+            wrong.extend(
+                command(line)
+                    .err()
+                    .map(|why| format!("{}: {line}: {why}", page.name)),
+            );
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
@@ -59,10 +72,17 @@ fn every_flag_annotation_and_pinned_map_that_the_pages_name_exists() {
     let mut wrong = Vec::new();
     for page in all().unwrap() {
         let spans = parts(&page.text).spans;
-        let flags = spans.iter().filter(|span| span.starts_with("--")).map(|text| flag(text));
+        let flags = spans
+            .iter()
+            .filter(|span| span.starts_with("--"))
+            .map(|text| flag(text));
         let pins = spans.iter().map(|span| pinned(span));
         let results = flags.chain(pins).chain([annotations(&page.text)]);
-        wrong.extend(results.filter_map(Result::err).map(|why| format!("{}: {why}", page.name)));
+        wrong.extend(
+            results
+                .filter_map(Result::err)
+                .map(|why| format!("{}: {why}", page.name)),
+        );
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
@@ -87,35 +107,53 @@ fn unknown_commands_flags_and_maps_are_refused() {
     }
     assert!(annotations("`epguard.io/mood: off`").is_err());
     for path in ["v3/NONE", "v2/DENIED"] {
-        assert!(pinned(&format!("/sys/fs/bpf/epguard/{path}")).is_err(), "{path}");
+        assert!(
+            pinned(&format!("/sys/fs/bpf/epguard/{path}")).is_err(),
+            "{path}"
+        );
     }
 }
 
 /// A command line of ours. A name alone, or with `...`, stands for all of its commands.
 fn is_ours(line: &str) -> bool {
-    let verb =
-        ["epguard ", "kubectl epguard ", "cargo xtask "].iter().find_map(|name| line.strip_prefix(name));
+    let verb = ["epguard ", "kubectl epguard ", "cargo xtask "]
+        .iter()
+        .find_map(|name| line.strip_prefix(name));
     verb.is_some_and(|verb| !verb.starts_with("..."))
 }
 
-/// Parses a command with its program's own definition, with and without the options in square brackets. What a shell would do
-/// with its output is left out. A verb alone is its name: required arguments may be left out.
+/// Parses a command with its program's own definition, with and without the options in square
+/// brackets. What a shell would do with its output is left out. A verb alone is its name: required
+/// arguments may be left out.
 fn command(line: &str) -> Result<(), String> {
-    let line = line.split([';', '>']).next().unwrap_or_default().split(" | ").next().unwrap_or_default();
+    let line = line
+        .split([';', '>'])
+        .next()
+        .unwrap_or_default()
+        .split(" | ")
+        .next()
+        .unwrap_or_default();
     variants(line).iter().try_for_each(|variant| {
         let words: Vec<String> = variant.split_whitespace().map(filled_in).collect();
-        match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        match words
+            .iter()
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .as_slice()
+        {
             ["cargo", "xtask", rest @ ..] => {
                 parsed::<Verb>("cargo xtask", rest)?;
-                let missing =
-                    rest.iter().find(|word| word.starts_with("lab/") && !root().join(word).exists());
+                let missing = rest
+                    .iter()
+                    .find(|word| word.starts_with("lab/") && !root().join(word).exists());
                 missing.map_or(Ok(()), |file| Err(format!("there is no {file}")))
             }
             ["kubectl", "epguard", rest @ ..] => parsed::<Plugin>("kubectl epguard", rest),
             // The manifests set the name through the environment.
-            ["epguard", "agent", rest @ ..] => {
-                parsed::<Cli>("epguard", &[&["agent", "--node-name=node-a"], rest].concat())
-            }
+            ["epguard", "agent", rest @ ..] => parsed::<Cli>(
+                "epguard",
+                &[&["agent", "--node-name=node-a"], rest].concat(),
+            ),
             words => parsed::<Cli>("epguard", &words[1..]),
         }
     })
@@ -124,26 +162,36 @@ fn command(line: &str) -> Result<(), String> {
 fn parsed<T: clap::Parser>(program: &str, arguments: &[&str]) -> Result<(), String> {
     match T::try_parse_from([program].iter().chain(arguments)) {
         Err(error) if error.kind() == ErrorKind::DisplayHelp => Ok(()),
-        Err(error) if error.kind() == ErrorKind::MissingRequiredArgument && arguments.len() == 1 => Ok(()),
+        Err(error)
+            if error.kind() == ErrorKind::MissingRequiredArgument && arguments.len() == 1 =>
+        {
+            Ok(())
+        }
         result => result.map(drop).map_err(|error| error.to_string()),
     }
 }
 
 fn filled_in(word: &str) -> String {
     let fill = |word: String, (placeholder, value): &(&str, &str)| word.replace(placeholder, value);
-    PLACEHOLDERS.iter().fold(word.replace(['\'', '"'], ""), fill)
+    PLACEHOLDERS
+        .iter()
+        .fold(word.replace(['\'', '"'], ""), fill)
 }
 
-/// A flag that a page names alone, with or without a value: at least one verb accepts it. The plugin's and xtask's values are
-/// checked where a page shows a whole command.
+/// A flag that a page names alone, with or without a value: at least one verb accepts it. The
+/// plugin's and xtask's values are checked where a page shows a whole command.
 fn flag(text: &str) -> Result<(), String> {
-    let (name, value) = text.split_once([' ', '=']).map_or((text, None), |(name, value)| (name, Some(value)));
+    let (name, value) = text
+        .split_once([' ', '='])
+        .map_or((text, None), |(name, value)| (name, Some(value)));
     let takes = |verb: &clap::Command| {
         let mut longs = verb.get_arguments().filter_map(clap::Arg::get_long);
         longs.any(|long| name.strip_prefix("--") == Some(long))
     };
     let others = [Verb::command(), Plugin::command()];
-    let is_others = others.iter().any(|other| takes(other) || other.get_subcommands().any(takes));
+    let is_others = others
+        .iter()
+        .any(|other| takes(other) || other.get_subcommands().any(takes));
     if is_others || FOREIGN_FLAGS.iter().any(|(flag, _)| *flag == name) {
         return Ok(());
     }
@@ -154,9 +202,14 @@ fn flag(text: &str) -> Result<(), String> {
         // A verb may need arguments beside the flag.
         let is_refused = |value: &str| {
             let line = format!("epguard {} {name} {value}", verb.get_name());
-            command(&line).err().filter(|error| !error.contains("required arguments were not provided"))
+            command(&line)
+                .err()
+                .filter(|error| !error.contains("required arguments were not provided"))
         };
-        match values.flat_map(|value| value.split('|')).find_map(is_refused) {
+        match values
+            .flat_map(|value| value.split('|'))
+            .find_map(is_refused)
+        {
             None => return Ok(()),
             Some(error) => refused = error,
         }
@@ -167,13 +220,24 @@ fn flag(text: &str) -> Result<(), String> {
 /// Each `epguard.io/KEY` in a page is an annotation or label that the code reads.
 fn annotations(page: &str) -> Result<(), String> {
     let keys = page.split("epguard.io/").skip(1);
-    let mut keys = keys.filter_map(|rest| rest.split(|c: char| !(c.is_ascii_lowercase() || c == '-')).next());
-    keys.try_for_each(|key| in_sources(&format!("\"epguard.io/{key}\""), &format!("epguard.io/{key}")))
+    let mut keys = keys.filter_map(|rest| {
+        rest.split(|c: char| !(c.is_ascii_lowercase() || c == '-'))
+            .next()
+    });
+    keys.try_for_each(|key| {
+        in_sources(
+            &format!("\"epguard.io/{key}\""),
+            &format!("epguard.io/{key}"),
+        )
+    })
 }
 
 /// A path below the pins: the version of the layout, a map in it, or the list of qdiscs.
 fn pinned(path: &str) -> Result<(), String> {
-    let Some(rest) = path.strip_prefix("/sys/fs/bpf/epguard/").filter(|rest| *rest != "clsact") else {
+    let Some(rest) = path
+        .strip_prefix("/sys/fs/bpf/epguard/")
+        .filter(|rest| *rest != "clsact")
+    else {
         return Ok(());
     };
     let (layout, map) = rest.split_once('/').unwrap_or((rest, ""));
@@ -189,5 +253,7 @@ fn pinned(path: &str) -> Result<(), String> {
 
 fn in_sources(text: &str, what: &str) -> Result<(), String> {
     let is_there = SOURCES.iter().any(|file| file.contains(text));
-    is_there.then_some(()).ok_or_else(|| format!("the code knows no {what}"))
+    is_there
+        .then_some(())
+        .ok_or_else(|| format!("the code knows no {what}"))
 }

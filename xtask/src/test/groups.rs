@@ -1,5 +1,6 @@
-//! The integration tests that need root, in groups. Each module of a test binary is a group and runs as a process of its own:
-//! a group stays within a step's time limit, and several run at a time.
+//! The integration tests that need root, in groups. Each module of a test binary is a group and
+//! runs as a process of its own: a group stays within a step's time limit, and several run at a
+//! time.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,8 +31,13 @@ pub(super) fn all() -> Result<BTreeSet<Group>> {
                 "{} is no test binary whose root tests are in modules",
                 folder.display()
             );
-            let modules = list(&folder)?.into_iter().filter(|module| needs_root(module));
-            groups.extend(modules.map(|path| Group { binary: stem(&folder), module: stem(&path) }));
+            let modules = list(&folder)?
+                .into_iter()
+                .filter(|module| needs_root(module));
+            groups.extend(modules.map(|path| Group {
+                binary: stem(&folder),
+                module: stem(&path),
+            }));
         }
     }
     Ok(groups)
@@ -40,7 +46,10 @@ pub(super) fn all() -> Result<BTreeSet<Group>> {
 const PACKAGES: [&str; 3] = ["lab", "agent", "xtask"];
 
 fn stem(path: &Path) -> String {
-    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+    path.file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// Whether the file or folder `path` has tests that run only with `--ignored`.
@@ -48,8 +57,11 @@ fn needs_root(path: &Path) -> bool {
     if path.is_dir() {
         return list(path).is_ok_and(|files| files.iter().any(|file| needs_root(file)));
     }
-    fs::read_to_string(path)
-        .is_ok_and(|source| source.lines().any(|line| line.trim().starts_with("#[ignore")))
+    fs::read_to_string(path).is_ok_and(|source| {
+        source
+            .lines()
+            .any(|line| line.trim().starts_with("#[ignore"))
+    })
 }
 
 #[cfg(test)]
@@ -60,7 +72,9 @@ mod tests {
     fn modules(folder: &Path, but: &str) -> Vec<String> {
         let paths = list(folder).unwrap_or_default().into_iter();
         let others = paths.filter(|path| stem(path) != but);
-        others.flat_map(|path| [vec![stem(&path)], modules(&path, "")].concat()).collect()
+        others
+            .flat_map(|path| [vec![stem(&path)], modules(&path, "")].concat())
+            .collect()
     }
 
     #[test]
@@ -78,8 +92,16 @@ mod tests {
     #[test]
     fn each_group_has_a_heading_of_its_own_and_the_longest_are_groups() {
         let groups = all().unwrap();
-        let titles: BTreeSet<String> = groups.iter().map(|group| format!("root: {}", group.module)).collect();
+        let titles: BTreeSet<String> = groups
+            .iter()
+            .map(|group| format!("root: {}", group.module))
+            .collect();
         assert_eq!(titles.len(), groups.len(), "{groups:?}");
-        assert!(super::super::LONGEST.iter().all(|long| titles.contains(*long)), "{titles:?}");
+        assert!(
+            super::super::LONGEST
+                .iter()
+                .all(|long| titles.contains(*long)),
+            "{titles:?}"
+        );
     }
 }

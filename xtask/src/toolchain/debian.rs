@@ -1,4 +1,5 @@
-//! Debian's `rustc-web`: a stable compiler that comes with `core` for BPF, so only our crates must be built.
+//! Debian's `rustc-web`: a stable compiler that comes with `core` for BPF, so only our crates must
+//! be built.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,10 +18,13 @@ const CARGO: &str = "/usr/bin/cargo";
 const CARGO_CLIPPY: &str = "/usr/bin/cargo-clippy";
 const CORE: &str = "/usr/lib/rustlib/bpfel-unknown-none/lib";
 
-/// Whether compiler, cargo and `core` are installed. Debian's older `rustc` alone has no `core` for BPF.
+/// Whether compiler, cargo and `core` are installed. Debian's older `rustc` alone has no `core` for
+/// BPF.
 pub(super) fn is_complete() -> bool {
     let core = fs::read_dir(CORE).is_ok_and(|files| {
-        files.flatten().any(|file| file.file_name().to_string_lossy().starts_with("libcore-"))
+        files
+            .flatten()
+            .any(|file| file.file_name().to_string_lossy().starts_with("libcore-"))
     });
     core && Path::new(RUSTC).exists() && Path::new(CARGO).exists()
 }
@@ -33,17 +37,27 @@ pub(super) fn ensure_clippy() -> Result<()> {
     packages::install_missing(&[(CARGO_CLIPPY, "rust-web-clippy")])
 }
 
-/// The system root with `std` for a foreign architecture: out of Debian's package, without installing it.
+/// The system root with `std` for a foreign architecture: out of Debian's package, without
+/// installing it.
 pub(crate) fn std_for(arch: Arch) -> Result<PathBuf> {
     if !is_complete() {
         install()?;
     }
     let version = read(rustc().arg("--version"))?;
-    let version = version.split(' ').nth(1).context("rustc --version names none")?;
+    let version = version
+        .split(' ')
+        .nth(1)
+        .context("rustc --version names none")?;
     let tree = root().join(format!("target/tools/std-{}-{version}", arch.name()));
     packages::unpack_all(arch, &["libstd-rust-web-dev"], &tree)?;
-    let library = tree.join("usr/lib/rustlib").join(format!("{}-unknown-linux-gnu", arch.machine()));
-    ensure!(library.exists(), "Debian's libstd-rust-web-dev has no {}", library.display());
+    let library = tree
+        .join("usr/lib/rustlib")
+        .join(format!("{}-unknown-linux-gnu", arch.machine()));
+    ensure!(
+        library.exists(),
+        "Debian's libstd-rust-web-dev has no {}",
+        library.display()
+    );
     Ok(tree.join("usr"))
 }
 
@@ -51,11 +65,19 @@ pub(super) fn rustc() -> Command {
     without_host_settings(command(RUSTC))
 }
 
-/// cargo, ready for `verb`. By default it would search ~/.cargo/bin first and find rustup's cargo-clippy.
+/// cargo, ready for `verb`. By default it would search ~/.cargo/bin first and find rustup's
+/// cargo-clippy.
 pub(crate) fn cargo(verb: &str) -> Command {
-    let program = if verb == "clippy" { CARGO_CLIPPY } else { CARGO };
+    let program = if verb == "clippy" {
+        CARGO_CLIPPY
+    } else {
+        CARGO
+    };
     let mut cargo = without_host_settings(command(program));
     // The BPF target is unstable; this compiler is a stable one.
-    cargo.env("CARGO", CARGO).env("RUSTC", RUSTC).env("RUSTC_BOOTSTRAP", "1");
+    cargo
+        .env("CARGO", CARGO)
+        .env("RUSTC", RUSTC)
+        .env("RUSTC_BOOTSTRAP", "1");
     cargo
 }

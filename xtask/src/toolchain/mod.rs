@@ -1,4 +1,5 @@
-//! The compiler for the eBPF object: the host's stable compiler cannot build it. Two sources: `debian` and `rustup`.
+//! The compiler for the eBPF object: the host's stable compiler cannot build it. Two sources:
+//! `debian` and `rustup`.
 
 pub(crate) mod debian;
 mod rustup;
@@ -13,10 +14,12 @@ use anyhow::{Context, Result, bail};
 use crate::paths::renamed;
 use crate::process::{read, which};
 
-/// BPF has the byte order of the machine it runs on; every one that epguard supports is little-endian.
+/// BPF has the byte order of the machine it runs on; every one that epguard supports is
+/// little-endian.
 pub(crate) const TARGET: &str = "bpfel-unknown-none";
 
-/// The eBPF crates: the datapath, and the lab's programs of neighbours. Each makes an object of its own name.
+/// The eBPF crates: the datapath, and the lab's programs of neighbours. Each makes an object of its
+/// own name.
 pub(crate) const OBJECTS: [&str; 2] = ["epguard-ebpf", "epguard-neighbour"];
 
 /// An installed eBPF compiler.
@@ -50,7 +53,8 @@ impl Toolchain {
         Self::describe(route).ok()
     }
 
-    /// This toolchain's cargo, with `args` (the verb first) for the eBPF crates and a target directory of its own.
+    /// This toolchain's cargo, with `args` (the verb first) for the eBPF crates and a target
+    /// directory of its own.
     pub(crate) fn cargo(&self, args: &[&str], linker: &Path) -> Command {
         let mut cargo = match &self.route {
             Route::Debian => debian::cargo(args[0]),
@@ -68,7 +72,8 @@ impl Toolchain {
         cargo
     }
 
-    /// Ensures that this toolchain has clippy; if it cannot be installed, the error says how to get it.
+    /// Ensures that this toolchain has clippy; if it cannot be installed, the error says how to get
+    /// it.
     pub(crate) fn ensure_clippy(&self) -> Result<()> {
         match &self.route {
             Route::Debian => debian::ensure_clippy(),
@@ -82,10 +87,21 @@ impl Toolchain {
             Route::Rustup { nightly } => rustup::program(nightly, "rustc"),
         };
         let version = read(rustc.arg("-vV"))?;
-        let field = |name| version.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-        let release = field("release:").context("rustc -vV names no release")?.to_string();
+        let field = |name| {
+            version
+                .lines()
+                .find_map(|line| line.strip_prefix(name))
+                .map(str::trim)
+        };
+        let release = field("release:")
+            .context("rustc -vV names no release")?
+            .to_string();
         let llvm = field("LLVM version:").and_then(|llvm| llvm.split('.').next()?.parse().ok());
-        Ok(Self { route, release, llvm: llvm.context("rustc -vV names no LLVM version")? })
+        Ok(Self {
+            route,
+            release,
+            llvm: llvm.context("rustc -vV names no LLVM version")?,
+        })
     }
 }
 
@@ -100,13 +116,16 @@ impl fmt::Display for Toolchain {
 }
 
 impl Route {
-    /// The toolchain that `EPGUARD_EBPF_TOOLCHAIN` names; without it an installed one; else one that can be installed.
+    /// The toolchain that `EPGUARD_EBPF_TOOLCHAIN` names; without it an installed one; else one
+    /// that can be installed.
     fn choose() -> Result<Self> {
         let nightly = rustup::pinned()?;
         Ok(match env::var("EPGUARD_EBPF_TOOLCHAIN").as_deref() {
             Ok("debian") => Self::Debian,
             Ok("rustup") => Self::Rustup { nightly },
-            Ok(other) => bail!("EPGUARD_EBPF_TOOLCHAIN is `{other}`; it may be `debian` or `rustup`"),
+            Ok(other) => {
+                bail!("EPGUARD_EBPF_TOOLCHAIN is `{other}`; it may be `debian` or `rustup`")
+            }
             Err(_) if debian::is_complete() => Self::Debian,
             Err(_) if rustup::is_complete(&nightly) => Self::Rustup { nightly },
             Err(_) if which("apt-get").is_some() || which("rustup").is_none() => Self::Debian,
@@ -126,7 +145,15 @@ impl Route {
 fn rustflags(linker: &Path) -> String {
     let linker = format!("linker={}", linker.display());
     let arch = format!("--cfg=bpf_target_arch=\"{}\"", env::consts::ARCH);
-    let flags = ["-C", "debuginfo=2", "-C", "link-arg=--btf", "-C", &linker, &arch];
+    let flags = [
+        "-C",
+        "debuginfo=2",
+        "-C",
+        "link-arg=--btf",
+        "-C",
+        &linker,
+        &arch,
+    ];
     let renamed = renamed(&[]);
     let flags = flags.into_iter().chain(renamed.iter().map(String::as_str));
     flags.collect::<Vec<_>>().join("\x1f")
@@ -145,7 +172,10 @@ fn without_host_settings(mut command: Command) -> Command {
 fn is_for_the_host(name: &str) -> bool {
     name.starts_with("RUSTC")
         || name.starts_with("CARGO_BUILD_")
-        || matches!(name, "RUSTUP_TOOLCHAIN" | "RUSTDOC" | "RUSTFLAGS" | "CARGO_ENCODED_RUSTFLAGS")
+        || matches!(
+            name,
+            "RUSTUP_TOOLCHAIN" | "RUSTDOC" | "RUSTFLAGS" | "CARGO_ENCODED_RUSTFLAGS"
+        )
         || matches!(name, "CARGO_TARGET_DIR" | "LD_LIBRARY_PATH")
 }
 
@@ -155,7 +185,13 @@ mod tests {
 
     #[test]
     fn the_hosts_compiler_settings_do_not_reach_the_ebpf_compiler() {
-        for name in ["RUSTUP_TOOLCHAIN", "RUSTC", "RUSTC_WRAPPER", "RUSTFLAGS", "CARGO_BUILD_TARGET"] {
+        for name in [
+            "RUSTUP_TOOLCHAIN",
+            "RUSTC",
+            "RUSTC_WRAPPER",
+            "RUSTFLAGS",
+            "CARGO_BUILD_TARGET",
+        ] {
             assert!(is_for_the_host(name), "{name}");
         }
         assert!(!is_for_the_host("CARGO_HOME") && !is_for_the_host("RUSTUP_HOME"));

@@ -12,7 +12,8 @@ use crate::process::{command, read, root, run, which};
 /// The nightly that `ebpf/rust-toolchain.toml` names: its single source.
 pub(super) fn pinned() -> Result<String> {
     let file = "ebpf/rust-toolchain.toml";
-    let text = fs::read_to_string(root().join(file)).with_context(|| format!("cannot read {file}"))?;
+    let text =
+        fs::read_to_string(root().join(file)).with_context(|| format!("cannot read {file}"))?;
     channel(&text).with_context(|| format!("{file} names no channel"))
 }
 
@@ -31,8 +32,9 @@ pub(super) fn install(nightly: &str) -> Result<()> {
     println!("setup: installing rustup's {nightly} with rust-src and clippy");
     let mut rustup = without_host_settings(command("rustup"));
     rustup.args(["toolchain", "install", nightly, "--profile", "minimal"]);
-    run(rustup.args(["--component", "rust-src", "--component", "clippy"]))
-        .context("no eBPF toolchain (Debian's packages are the other way: EPGUARD_EBPF_TOOLCHAIN=debian)")
+    run(rustup.args(["--component", "rust-src", "--component", "clippy"])).context(
+        "no eBPF toolchain (Debian's packages are the other way: EPGUARD_EBPF_TOOLCHAIN=debian)",
+    )
 }
 
 pub(super) fn ensure_clippy(nightly: &str) -> Result<()> {

@@ -1,6 +1,7 @@
 //! Each test that a table of the documentation or a mutation names exists.
 //!
-//! A column `test` of a table lists the evidence for each row: test functions or scenario files, in backticks.
+//! A column `test` of a table lists the evidence for each row: test functions or scenario files, in
+//! backticks.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,8 +16,13 @@ fn every_test_that_a_table_or_a_mutation_names_exists() {
     let pages = files(&root.join("docs"), "md").into_iter();
     for file in pages.chain(files(&root.join("xtask/mutations"), "patch")) {
         let text = fs::read_to_string(&file).unwrap();
-        let reverted = text.lines().find_map(|line| line.strip_prefix("# test: ")?.rsplit([':', ' ']).next());
-        for name in cited_in(&text).into_iter().chain(reverted.map(str::to_owned)) {
+        let reverted = text
+            .lines()
+            .find_map(|line| line.strip_prefix("# test: ")?.rsplit([':', ' ']).next());
+        for name in cited_in(&text)
+            .into_iter()
+            .chain(reverted.map(str::to_owned))
+        {
             cited += 1;
             if !known.contains(&name) {
                 missing.push(format!("{}: {name}", file.display()));
@@ -24,13 +30,15 @@ fn every_test_that_a_table_or_a_mutation_names_exists() {
         }
     }
     assert!(missing.is_empty(), "no such test: {missing:#?}");
-    assert!(cited > 20, "only {cited} tests are named: is the column still called `test`?");
+    assert!(
+        cited > 20,
+        "only {cited} tests are named: is the column still called `test`?"
+    );
 }
 
 #[test]
 fn names_are_read_from_the_column_test_only() {
-    let page =
-        "| row | test |\n|---|---|\n| `a` | `b`, `c` |\n\n| what | result |\n|---|---|\n| `d` | `e` |\n";
+    let page = "| row | test |\n|---|---|\n| `a` | `b`, `c` |\n\n| what | result |\n|---|---|\n| `d` | `e` |\n";
     assert_eq!(cited_in(page), ["b", "c"]);
 }
 
@@ -70,7 +78,9 @@ fn known(root: &Path) -> BTreeSet<String> {
         text.lines().filter_map(name).collect::<Vec<_>>()
     });
     let stories = files(&root.join("lab/scenarios"), "yaml");
-    let stories = stories.iter().map(|file| file.file_stem().unwrap().to_str().unwrap().to_owned());
+    let stories = stories
+        .iter()
+        .map(|file| file.file_stem().unwrap().to_str().unwrap().to_owned());
     functions.chain(stories).collect()
 }
 

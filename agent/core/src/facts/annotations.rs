@@ -1,4 +1,5 @@
-//! The annotations of owners, `epguard.io/mode` and `epguard.io/action`; and Namespaces, of which only these matter.
+//! The annotations of owners, `epguard.io/mode` and `epguard.io/action`; and Namespaces, of which
+//! only these matter.
 
 use super::{Ignored, Meta, Object, RawObject, Text, Unreadable, shared};
 use epguard_common::{Action, Mode, OneOf};
@@ -27,14 +28,18 @@ impl Object for Namespace {
     type Raw<'a> = RawObject<'a, IgnoredAny, IgnoredAny>;
 
     fn from_named(raw: Self::Raw<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
-        Ok(Self { bound: raw.metadata.bound(ignored), name: shared(&raw.metadata.name) })
+        Ok(Self {
+            bound: raw.metadata.bound(ignored),
+            name: shared(&raw.metadata.name),
+        })
     }
 }
 
 impl Meta<'_> {
-    /// Highest mode that the object's owner allows. It only ever lowers what the operator allows, so `enforce` means
-    /// the same as no annotation. The writer of any other value wanted to be spared, but how far is unknown: it means
-    /// `observe`, which drops nothing and shows what would be dropped.
+    /// Highest mode that the object's owner allows. It only ever lowers what the operator allows,
+    /// so `enforce` means the same as no annotation. The writer of any other value wanted to be
+    /// spared, but how far is unknown: it means `observe`, which drops nothing and shows what would
+    /// be dropped.
     pub(super) fn bound(&self, ignored: &mut Ignored) -> Mode {
         let Some(text) = self.annotations.get(MODE) else {
             return Mode::Enforce;
@@ -57,8 +62,14 @@ impl Meta<'_> {
         };
         let chosen = Action::named(text).filter(|action| action.choosers().service);
         chosen.unwrap_or_else(|| {
-            let choices = Action::ALL.into_iter().filter(|action| action.choosers().service);
-            ignored.push(format!("annotation {ACTION}: {} is not {}; ignored", brief(text), OneOf(choices)));
+            let choices = Action::ALL
+                .into_iter()
+                .filter(|action| action.choosers().service);
+            ignored.push(format!(
+                "annotation {ACTION}: {} is not {}; ignored",
+                brief(text),
+                OneOf(choices)
+            ));
             Action::Unset
         })
     }
@@ -86,7 +97,8 @@ mod tests {
     use serde_json::{Value, json};
 
     fn object(annotations: &Value) -> Vec<u8> {
-        let metadata = json!({"name": "n", "namespace": "shop", "uid": "u", "annotations": annotations});
+        let metadata =
+            json!({"name": "n", "namespace": "shop", "uid": "u", "annotations": annotations});
         json!({"metadata": metadata}).to_string().into_bytes()
     }
 
@@ -132,15 +144,19 @@ mod tests {
         ] {
             let row = format!("{:?} {:?}", mode.map(brief), action.map(brief));
             let annotations = [("epguard.io/mode", mode), ("epguard.io/action", action)];
-            let given: Value =
-                annotations.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
+            let given: Value = annotations
+                .into_iter()
+                .filter_map(|(key, value)| Some((key, value?)))
+                .collect();
             let mut ignored = Ignored::new();
             let service = Service::read(&object(&given), &mut ignored).unwrap();
             assert_eq!((service.bound, service.on_denial.action), expected, "{row}");
             assert_eq!(ignored.len(), reported, "{row}");
             let value = brief(mode.or(action).unwrap_or_default());
             assert!(
-                ignored.iter().all(|line| line.len() < 200 && line.contains(&value)),
+                ignored
+                    .iter()
+                    .all(|line| line.len() < 200 && line.contains(&value)),
                 "{row}: {ignored:?}"
             );
         }

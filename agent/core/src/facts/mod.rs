@@ -62,7 +62,8 @@ watched! {
         Nodes = Node(Node), "nodes", true;
         /// All Namespaces.
         Namespaces = Namespace(Namespace), "namespaces", false;
-        /// The one `ConfigMap` with the modes of all nodes. No denial rests on it, so its age does not matter.
+        /// The one `ConfigMap` with the modes of all nodes. No denial rests on it, so its age does
+        /// not matter.
         ModePolicy = ModePolicy(ModePolicy), "configmaps(fleet)", false;
     }
     other {
@@ -101,13 +102,15 @@ pub enum Change<T> {
     Applied(T),
     /// DELETED in a continuous watch, with the last state.
     Deleted(T),
-    /// DELETED, with a last state that cannot be read: only its metadata is. That it is gone proves nothing else.
+    /// DELETED, with a last state that cannot be read: only its metadata is. That it is gone proves
+    /// nothing else.
     Gone(T),
 }
 
 impl<T> Change<T> {
-    /// Its objects by name, then, without an object, those that a list shows to be gone: of the known ones that it would have
-    /// shown, those that it lacks. `known` gets what a list of some selects, and the names of which it proves nothing.
+    /// Its objects by name, then, without an object, those that a list shows to be gone: of the
+    /// known ones that it would have shown, those that it lacks. `known` gets what a list of some
+    /// selects, and the names of which it proves nothing.
     pub fn by_name<N: Clone + Eq + Hash>(
         self,
         name: impl Fn(&T) -> &N,
@@ -115,16 +118,28 @@ impl<T> Change<T> {
     ) -> Vec<(N, Option<T>)> {
         let (objects, known) = match self {
             Self::Applied(object) => return vec![(name(&object).clone(), Some(object))],
-            Self::Deleted(object) | Self::Gone(object) => return vec![(name(&object).clone(), None)],
-            Self::Reset(objects) => (objects, known(None)),
-            Self::Part(Part { selection, objects, later, .. }) => {
-                (objects, known(Some((&selection, &later))))
+            Self::Deleted(object) | Self::Gone(object) => {
+                return vec![(name(&object).clone(), None)];
             }
+            Self::Reset(objects) => (objects, known(None)),
+            Self::Part(Part {
+                selection,
+                objects,
+                later,
+                ..
+            }) => (objects, known(Some((&selection, &later)))),
         };
         let listed: HashSet<&N> = objects.iter().map(&name).collect();
-        let gone = known.into_iter().filter(|name| !listed.contains(name)).map(|name| (name, None));
+        let gone = known
+            .into_iter()
+            .filter(|name| !listed.contains(name))
+            .map(|name| (name, None));
         let gone: Vec<_> = gone.collect();
-        objects.into_iter().map(|object| (name(&object).clone(), Some(object))).chain(gone).collect()
+        objects
+            .into_iter()
+            .map(|object| (name(&object).clone(), Some(object)))
+            .chain(gone)
+            .collect()
     }
 }
 
@@ -293,7 +308,8 @@ impl Ip<'_> {
     }
 }
 
-/// A value that is its default where the API has `null`: so Go writes an empty list without `omitempty`.
+/// A value that is its default where the API has `null`: so Go writes an empty list without
+/// `omitempty`.
 #[derive(Default)]
 pub struct OrDefault<T>(T);
 

@@ -20,8 +20,8 @@ const CANARY_MODE: &str = "canary-mode";
 pub struct ModePolicy {
     /// The modes that its keys set.
     pub wanted: WantedModes,
-    /// Invalid keys and values, one line each. Half of a policy may do the opposite of the whole, so a `ConfigMap` with
-    /// an error only lowers modes.
+    /// Invalid keys and values, one line each. Half of a policy may do the opposite of the whole,
+    /// so a `ConfigMap` with an error only lowers modes.
     pub errors: Vec<String>,
 }
 
@@ -44,10 +44,16 @@ impl Object for ModePolicy {
 
     fn from_named(raw: Self::Raw<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
         let mut wanted = WantedModes::default();
-        let errors = raw.data.iter().filter_map(|(key, value)| wanted.set(key, value).err());
+        let errors = raw
+            .data
+            .iter()
+            .filter_map(|(key, value)| wanted.set(key, value).err());
         let errors: Vec<String> = errors.collect();
-        ignored
-            .extend(errors.iter().map(|error| format!("{error}; only keys that lower a mode are applied")));
+        ignored.extend(
+            errors
+                .iter()
+                .map(|error| format!("{error}; only keys that lower a mode are applied")),
+        );
         Ok(Self { wanted, errors })
     }
 }
@@ -62,7 +68,10 @@ impl WantedModes {
             (_, Some(reason)) => drop(self.reasons.insert(reason, mode?)),
             (other, None) => {
                 let reasons = Reason::TO_DENY.map(Reason::as_str);
-                return Err(format!("{other} is no key: {MODE}, {CANARY_MODE}, {}", OneOf(reasons)));
+                return Err(format!(
+                    "{other} is no key: {MODE}, {CANARY_MODE}, {}",
+                    OneOf(reasons)
+                ));
             }
         }
         Ok(())
@@ -83,7 +92,8 @@ mod tests {
 
     #[test]
     fn every_key_is_a_mode() {
-        let (policy, _) = read(&json!({"mode": "observe", "canary-mode": "enforce\n", "reused": "off"}));
+        let (policy, _) =
+            read(&json!({"mode": "observe", "canary-mode": "enforce\n", "reused": "off"}));
         let wanted = WantedModes {
             mode: Some(Mode::Observe),
             canary_mode: Some(Mode::Enforce),
@@ -99,10 +109,16 @@ mod tests {
         let (policy, ignored) = read(&json!({"mode": "enforc", "reused": "off"}));
         let error = "mode: \"enforc\" is not a mode: off, observe or enforce";
         assert_eq!(policy.errors, [error]);
-        assert_eq!(ignored, [format!("{error}; only keys that lower a mode are applied")]);
+        assert_eq!(
+            ignored,
+            [format!("{error}; only keys that lower a mode are applied")]
+        );
         assert_eq!(policy.wanted.reasons, [(Reason::Reused, Mode::Off)].into());
         let (policy, _) = read(&json!({"mode": "observe", "canary": "enforce"}));
-        assert!(policy.errors[0].starts_with("canary is no key: mode, "), "{policy:?}");
+        assert!(
+            policy.errors[0].starts_with("canary is no key: mode, "),
+            "{policy:?}"
+        );
         assert_eq!(policy.wanted.mode, Some(Mode::Observe));
     }
 }

@@ -5,8 +5,8 @@ use epguard_common::{Addr, Uid};
 use serde::Deserialize;
 use std::{fmt, net::IpAddr, time::Duration};
 
-/// In a cluster of more Nodes, an agent watches that of its own node alone and lists the others from time to time: a Node changes every
-/// few minutes, and each change would go to each agent.
+/// In a cluster of more Nodes, an agent watches that of its own node alone and lists the others
+/// from time to time: a Node changes every few minutes, and each change would go to each agent.
 pub const WATCHED_NODES: usize = 500;
 
 /// A node.
@@ -14,7 +14,8 @@ pub const WATCHED_NODES: usize = 500;
 pub struct Node {
     /// The node's name.
     pub name: Text,
-    /// Identity of the object; a later Node of the same name has another UID. All zero if it has none.
+    /// Identity of the object; a later Node of the same name has another UID. All zero if it has
+    /// none.
     pub uid: Uid,
     /// All addresses of `status.addresses` that are IPs.
     pub addresses: Vec<Addr>,
@@ -53,13 +54,22 @@ pub struct Cidr {
 impl Cidr {
     /// All addresses of each family.
     pub const ALL: [Self; 2] = [
-        Self { first: Addr::v4([0; 4]), last: Addr::v4([0xff; 4]) },
-        Self { first: Addr::v6([0; 16]), last: Addr::v6([0xff; 16]) },
+        Self {
+            first: Addr::v4([0; 4]),
+            last: Addr::v4([0xff; 4]),
+        },
+        Self {
+            first: Addr::v6([0; 16]),
+            last: Addr::v6([0xff; 16]),
+        },
     ];
 
     /// One address.
     pub const fn of(addr: Addr) -> Self {
-        Self { first: addr, last: addr }
+        Self {
+            first: addr,
+            last: addr,
+        }
     }
 
     /// Reads `10.244.1.0/24` or `fd00::/64`.
@@ -74,12 +84,14 @@ impl Cidr {
         let bits = bits.checked_add(if ip.is_ipv4() { 96 } else { 0 })?;
         let rest = u128::MAX.checked_shr(bits).unwrap_or(0);
         let base = u128::from_be_bytes(Addr::from(ip).octets);
-        let [first, last] = [base & !rest, base | rest].map(|of| Addr { octets: of.to_be_bytes() });
+        let [first, last] = [base & !rest, base | rest].map(|of| Addr {
+            octets: of.to_be_bytes(),
+        });
         (bits <= 128).then_some(Self { first, last })
     }
 
-    /// True if the address lies in the range. An IPv6 range contains no IPv4 address, though those are stored as
-    /// v4-mapped.
+    /// True if the address lies in the range. An IPv6 range contains no IPv4 address, though those
+    /// are stored as v4-mapped.
     pub fn contains(&self, addr: Addr) -> bool {
         self.is_v4() == addr.is_v4() && (self.first..=self.last).contains(&addr)
     }
@@ -97,7 +109,8 @@ impl Cidr {
 
 impl fmt::Display for Cidr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let differing = u128::from_be_bytes(self.first.octets) ^ u128::from_be_bytes(self.last.octets);
+        let differing =
+            u128::from_be_bytes(self.first.octets) ^ u128::from_be_bytes(self.last.octets);
         let bits = differing.leading_zeros() - if self.is_v4() { 96 } else { 0 };
         write!(f, "{}/{bits}", self.first)
     }
@@ -111,10 +124,21 @@ impl Object for Node {
     type Raw<'a> = RawNode<'a>;
 
     fn from_named(raw: RawNode<'_>, _: &mut Ignored) -> Result<Self, Unreadable> {
-        let virtual_kubelet =
-            raw.metadata.labels.get("type").is_some_and(|kind| &**kind == "virtual-kubelet")
-                || raw.spec.taints.iter().any(|taint| taint.key.starts_with("virtual-kubelet.io/"));
-        let cidrs = raw.spec.pod_cidrs.iter().chain(std::iter::once(&raw.spec.pod_cidr));
+        let virtual_kubelet = raw
+            .metadata
+            .labels
+            .get("type")
+            .is_some_and(|kind| &**kind == "virtual-kubelet")
+            || raw
+                .spec
+                .taints
+                .iter()
+                .any(|taint| taint.key.starts_with("virtual-kubelet.io/"));
+        let cidrs = raw
+            .spec
+            .pod_cidrs
+            .iter()
+            .chain(std::iter::once(&raw.spec.pod_cidr));
         let mut pod_cidrs: Vec<Cidr> = cidrs.filter_map(|cidr| Cidr::parse(cidr)).collect();
         pod_cidrs.dedup();
         Ok(Self {
@@ -124,8 +148,16 @@ impl Object for Node {
             pod_cidrs,
             boot_id: Uid::parse(&raw.status.node_info.boot_id).unwrap_or_default(),
             virtual_kubelet,
-            canary: raw.metadata.labels.get("epguard.io/canary").is_some_and(|is| &**is == "true"),
-            zone: raw.metadata.labels.get("topology.kubernetes.io/zone").map(|zone| shared(zone)),
+            canary: raw
+                .metadata
+                .labels
+                .get("epguard.io/canary")
+                .is_some_and(|is| &**is == "true"),
+            zone: raw
+                .metadata
+                .labels
+                .get("topology.kubernetes.io/zone")
+                .map(|zone| shared(zone)),
         })
     }
 }
@@ -171,10 +203,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_contains_the_addresses_of_its_own_family_in_it_and_none_with_an_invalid_length_is_read() {
+    fn a_range_contains_the_addresses_of_its_own_family_in_it_and_none_with_an_invalid_length_is_read()
+     {
         for (range, contained, others) in [
-            ("10.244.1.0/24", &["10.244.1.255"][..], &["10.244.2.0", "fd00::1"][..]),
-            ("fd00:10:244:1::/64", &["fd00:10:244:1::a"], &["fd00:10:244:2::a"]),
+            (
+                "10.244.1.0/24",
+                &["10.244.1.255"][..],
+                &["10.244.2.0", "fd00::1"][..],
+            ),
+            (
+                "fd00:10:244:1::/64",
+                &["fd00:10:244:1::a"],
+                &["fd00:10:244:2::a"],
+            ),
             ("::/0", &["fd00::1"], &["10.244.1.1"]),
             ("0.0.0.0/0", &["10.244.1.1"], &["fd00::1"]),
             // Written as v4-mapped, and no longer only v4.
@@ -183,7 +224,10 @@ mod tests {
         ] {
             let parsed = Cidr::parse(range).unwrap();
             let contains = |text: &&str| parsed.contains(addr(text).unwrap());
-            assert!(contained.iter().all(contains) && !others.iter().any(contains), "{range}");
+            assert!(
+                contained.iter().all(contains) && !others.iter().any(contains),
+                "{range}"
+            );
         }
         for text in ["10.244.1.0/24", "fd00:10:244:1::/64"] {
             assert_eq!(Cidr::parse(text).unwrap().to_string(), text);

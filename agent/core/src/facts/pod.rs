@@ -5,8 +5,8 @@ mod death;
 pub use death::Doubt;
 
 use super::{
-    Ignored, Ip, Labels, ManagedFields, Name, Object, OrDefault, Protocol, RawObject, RawText, Text,
-    Unreadable, addr, hash, shared,
+    Ignored, Ip, Labels, ManagedFields, Name, Object, OrDefault, Protocol, RawObject, RawText,
+    Text, Unreadable, addr, hash, shared,
 };
 use epguard_common::{Addr, Mode, Uid, UidState};
 use serde::Deserialize;
@@ -22,7 +22,10 @@ pub type Ips = SmallVec<[Addr; 1]>;
 
 /// A pod, as far as endpoints are concerned.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[allow(clippy::struct_excessive_bools, reason = "independent facts of the object, not a state machine")]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "independent facts of the object, not a state machine"
+)]
 pub struct Pod {
     /// Identity of the pod; a later pod of the same name has another UID.
     pub uid: Uid,
@@ -44,12 +47,13 @@ pub struct Pod {
     pub static_ip: bool,
     /// `spec.hostNetwork`: its IPs are the node's and are never judged.
     pub host_network: bool,
-    /// A static pod's mirror (annotation `kubernetes.io/config.mirror`): its UID proves nothing about containers.
+    /// A static pod's mirror (annotation `kubernetes.io/config.mirror`): its UID proves nothing
+    /// about containers.
     pub mirror: bool,
     /// Has a deletionTimestamp.
     pub deleting: bool,
-    /// What its own status proves: retired if the phase is terminal, dead if the kubelet wrote that after it had torn down
-    /// the sandbox's network (`KDEAD`).
+    /// What its own status proves: retired if the phase is terminal, dead if the kubelet wrote that
+    /// after it had torn down the sandbox's network (`KDEAD`).
     pub uid_state: UidState,
     /// Why it is not proven dead, though its containers have ended.
     pub doubt: Option<Box<Doubt>>,
@@ -68,11 +72,14 @@ pub struct Pod {
 /// Whether the published IPs are those of the sandbox that runs now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sandbox {
-    /// A container was started in the sandbox that is up, by the kubelet's clock: the IPs are current.
+    /// A container was started in the sandbox that is up, by the kubelet's clock: the IPs are
+    /// current.
     Published,
-    /// By that clock all containers were started before, but none of them twice: the clock may have been set back.
+    /// By that clock all containers were started before, but none of them twice: the clock may have
+    /// been set back.
     FirstStarts,
-    /// No container start seen since the sandbox came up, or no sandbox: the pod may hold another IP than it shows.
+    /// No container start seen since the sandbox came up, or no sandbox: the pod may hold another
+    /// IP than it shows.
     #[default]
     Unsettled,
 }
@@ -91,7 +98,11 @@ pub struct HostPort {
 impl HostPort {
     /// Any port of a protocol, on all addresses.
     const fn any(protocol: Protocol) -> Self {
-        Self { addr: None, port: 0, protocol }
+        Self {
+            addr: None,
+            port: 0,
+            protocol,
+        }
     }
 }
 
@@ -111,7 +122,10 @@ impl Object for Pod {
 
     fn from_named(raw: RawPod<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
         let uid = raw.metadata.uid()?;
-        let mirror = raw.metadata.annotations.contains_key("kubernetes.io/config.mirror");
+        let mirror = raw
+            .metadata
+            .annotations
+            .contains_key("kubernetes.io/config.mirror");
         let (uid_state, doubt) = raw.uid_state(mirror);
         let (network_ips, has_more) = raw.metadata.network_ips(ignored);
         Ok(Self {
@@ -132,7 +146,11 @@ impl Object for Pod {
             partial: has_more || raw.status.shows_unreadable_ip(),
             host_ports: raw.spec.host_ports(),
             static_ip: raw.metadata.static_ip(),
-            node: raw.spec.node_name.filter(|node| !node.is_empty()).map(|node| shared(&node)),
+            node: raw
+                .spec
+                .node_name
+                .filter(|node| !node.is_empty())
+                .map(|node| shared(&node)),
             labels: Labels::of_pod(raw.metadata.labels.iter()),
         })
     }
@@ -175,9 +193,14 @@ impl Spec<'_> {
         }
         let containers = self.containers.iter().chain(&*self.init_containers);
         let ports = containers.flat_map(|container| &*container.ports);
-        let ports: Vec<HostPort> = ports.filter_map(RawPort::host_port).take(MOST_HOST_PORTS + 1).collect();
+        let ports: Vec<HostPort> = ports
+            .filter_map(RawPort::host_port)
+            .take(MOST_HOST_PORTS + 1)
+            .collect();
         if ports.len() > MOST_HOST_PORTS {
-            return [Protocol::Tcp, Protocol::Udp, Protocol::Sctp].map(HostPort::any).into();
+            return [Protocol::Tcp, Protocol::Udp, Protocol::Sctp]
+                .map(HostPort::any)
+                .into();
         }
         ports.into()
     }
@@ -185,10 +208,16 @@ impl Spec<'_> {
 
 impl RawPort<'_> {
     fn host_port(&self) -> Option<HostPort> {
-        let port = u16::try_from(self.host_port).ok().filter(|&port| port != 0)?;
+        let port = u16::try_from(self.host_port)
+            .ok()
+            .filter(|&port| port != 0)?;
         let protocol = Protocol::parse(self.protocol.as_deref())?;
         // `addr` reads no unspecified address: that stands for all.
-        Some(HostPort { addr: addr(&self.host_ip), port, protocol })
+        Some(HostPort {
+            addr: addr(&self.host_ip),
+            port,
+            protocol,
+        })
     }
 }
 
@@ -261,7 +290,8 @@ impl Status<'_> {
             .chain(&*self.ephemeral_container_statuses)
     }
 
-    /// Every container terminated or never started, at least one terminated, and none without a status.
+    /// Every container terminated or never started, at least one terminated, and none without a
+    /// status.
     fn containers_are_over(&self, containers: usize) -> bool {
         self.container_statuses.len() >= containers
             && self.containers().all(Container::is_over)
@@ -284,9 +314,10 @@ impl Status<'_> {
         shown.any(|ip| addr(ip).is_none())
     }
 
-    /// The kubelet reports a new sandbox (`PodReadyToStartContainers=True`) from its cached status, with the old
-    /// IPs and the old containers (`kubelet.go:OnPodSandboxReady`, 1.36): the IPs are current once a container
-    /// was started after that. Both times are the kubelet's own, in whole seconds.
+    /// The kubelet reports a new sandbox (`PodReadyToStartContainers=True`) from its cached status,
+    /// with the old IPs and the old containers (`kubelet.go:OnPodSandboxReady`, 1.36): the IPs are
+    /// current once a container was started after that. Both times are the kubelet's own, in whole
+    /// seconds.
     fn sandbox(&self) -> Sandbox {
         let up = self.condition("PodReadyToStartContainers");
         if up.is_some_and(|up| &*up.status != "True") {
@@ -297,8 +328,14 @@ impl Status<'_> {
         match (started, since) {
             (None, _) => Sandbox::Unsettled,
             (Some(started), Some(since)) if started < since => {
-                let is_first = self.containers().all(|container| container.restart_count == 0);
-                if is_first { Sandbox::FirstStarts } else { Sandbox::Unsettled }
+                let is_first = self
+                    .containers()
+                    .all(|container| container.restart_count == 0);
+                if is_first {
+                    Sandbox::FirstStarts
+                } else {
+                    Sandbox::Unsettled
+                }
             }
             _ => Sandbox::Published,
         }
@@ -306,19 +343,29 @@ impl Status<'_> {
 
     fn starts(&self) -> u32 {
         let starts: Vec<&str> = self.containers().flat_map(Container::starts).collect();
-        if starts.is_empty() { 0 } else { short_hash(&starts) | 1 }
+        if starts.is_empty() {
+            0
+        } else {
+            short_hash(&starts) | 1
+        }
     }
 
     fn waits(&self) -> u32 {
-        let waiting = self.containers().map(|container| container.state.waiting.as_ref());
-        let reasons: Vec<Option<&str>> =
-            waiting.map(|waiting| waiting.map(|waiting| &*waiting.reason)).collect();
+        let waiting = self
+            .containers()
+            .map(|container| container.state.waiting.as_ref());
+        let reasons: Vec<Option<&str>> = waiting
+            .map(|waiting| waiting.map(|waiting| &*waiting.reason))
+            .collect();
         short_hash(&reasons)
     }
 
     fn sandbox_since(&self) -> Option<NonZeroU32> {
         let up = self.condition("PodReadyToStartContainers");
-        let since = up.filter(|up| &*up.status == "True")?.last_transition_time.as_deref()?;
+        let since = up
+            .filter(|up| &*up.status == "True")?
+            .last_transition_time
+            .as_deref()?;
         let since = since.parse::<jiff::Timestamp>().ok()?.as_second();
         NonZeroU32::new(u32::try_from(since).ok()?)
     }
@@ -337,7 +384,12 @@ impl Container<'_> {
 
     /// RFC 3339 in UTC and whole seconds, as the kubelet writes it; such times compare as text.
     fn starts(&self) -> impl Iterator<Item = &str> {
-        let runs = [&self.state.running, &self.state.terminated, &self.last_state.terminated];
-        runs.into_iter().filter_map(|run| run.as_ref()?.started_at.as_deref())
+        let runs = [
+            &self.state.running,
+            &self.state.terminated,
+            &self.last_state.terminated,
+        ];
+        runs.into_iter()
+            .filter_map(|run| run.as_ref()?.started_at.as_deref())
     }
 }

@@ -1,4 +1,5 @@
-//! The node's routes to parts of its own ranges: somebody holds these addresses, or they were announced elsewhere.
+//! The node's routes to parts of its own ranges: somebody holds these addresses, or they were
+//! announced elsewhere.
 
 use super::Cidr;
 use epguard_common::Addr;
@@ -15,7 +16,10 @@ pub struct Routes {
 impl Routes {
     /// Keeps what is narrower than a range and lies in it.
     pub fn new(ranges: &[Cidr], routes: impl IntoIterator<Item = Cidr>) -> Self {
-        let mut all = Self { ranges: ranges.to_vec(), parts: Vec::new() };
+        let mut all = Self {
+            ranges: ranges.to_vec(),
+            parts: Vec::new(),
+        };
         all.add(routes);
         all
     }
@@ -23,9 +27,14 @@ impl Routes {
     /// Adds routes, as [`Routes::new`].
     pub fn add(&mut self, routes: impl IntoIterator<Item = Cidr>) {
         let ranges = &self.ranges;
-        let is_part = |route: &Cidr| ranges.iter().any(|range| range != route && range.covers(*route));
+        let is_part = |route: &Cidr| {
+            ranges
+                .iter()
+                .any(|range| range != route && range.covers(*route))
+        };
         self.parts.extend(routes.into_iter().filter(is_part));
-        self.parts.sort_unstable_by_key(|part| (part.first, Reverse(part.last)));
+        self.parts
+            .sort_unstable_by_key(|part| (part.first, Reverse(part.last)));
         self.parts.dedup_by(|later, earlier| earlier.covers(*later));
     }
 
@@ -34,13 +43,16 @@ impl Routes {
         &self.parts
     }
 
-    /// Whether a route leads to the address. Of an address outside of the ranges that is not known: one may.
+    /// Whether a route leads to the address. Of an address outside of the ranges that is not known:
+    /// one may.
     pub fn may_lead_to(&self, ip: Addr) -> bool {
         if !self.ranges.iter().any(|range| range.contains(ip)) {
             return true;
         }
         let after = self.parts.partition_point(|part| part.first <= ip);
-        self.parts[..after].last().is_some_and(|part| part.contains(ip))
+        self.parts[..after]
+            .last()
+            .is_some_and(|part| part.contains(ip))
     }
 }
 
@@ -49,7 +61,10 @@ mod tests {
     use super::*;
 
     fn cidrs(texts: &[&str]) -> Vec<Cidr> {
-        texts.iter().map(|text| Cidr::parse(text).unwrap()).collect()
+        texts
+            .iter()
+            .map(|text| Cidr::parse(text).unwrap())
+            .collect()
     }
 
     #[test]
@@ -66,7 +81,10 @@ mod tests {
             "fd00:1::7/128",
         ]);
         let routes = Routes::new(&ranges, routes);
-        assert_eq!(routes.parts(), cidrs(&["10.244.1.10/32", "10.244.1.64/26", "fd00:1::7/128"]));
+        assert_eq!(
+            routes.parts(),
+            cidrs(&["10.244.1.10/32", "10.244.1.64/26", "fd00:1::7/128"])
+        );
         let may = |text: &str| routes.may_lead_to(text.parse::<std::net::IpAddr>().unwrap().into());
         for (ip, expected) in [
             ("10.244.1.10", true),

@@ -1,4 +1,5 @@
-//! Labels, the selectors of Services, and narrow lists: the part of a collection that a selector matches.
+//! Labels, the selectors of Services, and narrow lists: the part of a collection that a selector
+//! matches.
 
 use super::{Name, Pod, Slice, Text, hash, text::shared_hashes};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,15 +18,19 @@ const FEW: usize = 8;
 /// Stands for every label.
 const EVERY: u64 = 0;
 
-/// Labels of a pod, or those that a selector asks for. Only a hash of each key with its value is kept, for there are many
-/// pods. Two labels with one hash (one in 2^64 pairs) make a Service select one more pod of its own namespace: that lifts
-/// denials, until a narrow list of the Service's pods lacks this one.
+/// Labels of a pod, or those that a selector asks for. Only a hash of each key with its value is
+/// kept, for there are many pods. Two labels with one hash (one in 2^64 pairs) make a Service
+/// select one more pod of its own namespace: that lifts denials, until a narrow list of the
+/// Service's pods lacks this one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Labels(Arc<[u64]>);
 
 impl Labels {
-    /// Those of a pod. One with more than are kept may have any: each selector of its namespace picks it.
-    pub fn of_pod<K: AsRef<str>, V: AsRef<str>>(labels: impl ExactSizeIterator<Item = (K, V)>) -> Self {
+    /// Those of a pod. One with more than are kept may have any: each selector of its namespace
+    /// picks it.
+    pub fn of_pod<K: AsRef<str>, V: AsRef<str>>(
+        labels: impl ExactSizeIterator<Item = (K, V)>,
+    ) -> Self {
         if labels.len() > MOST {
             return Self(shared_hashes(&[EVERY]));
         }
@@ -39,20 +44,27 @@ impl Labels {
 
     /// True if all labels of the selector are among these, or may be.
     pub fn have_all(&self, selector: &Self) -> bool {
-        self.are_cut() || selector.0.iter().all(|label| self.0.binary_search(label).is_ok())
+        self.are_cut()
+            || selector
+                .0
+                .iter()
+                .all(|label| self.0.binary_search(label).is_ok())
     }
 }
 
 impl<K: AsRef<str>, V: AsRef<str>> FromIterator<(K, V)> for Labels {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(labels: I) -> Self {
-        let labels = labels.into_iter().map(|(key, value)| hash((key.as_ref(), value.as_ref())));
+        let labels = labels
+            .into_iter()
+            .map(|(key, value)| hash((key.as_ref(), value.as_ref())));
         let mut labels: Vec<u64> = labels.collect();
         labels.sort_unstable();
         Self(shared_hashes(&labels))
     }
 }
 
-/// Labels that the selected pods have; by default none, which selects all. Their text is kept, as requests for such pods need it.
+/// Labels that the selected pods have; by default none, which selects all. Their text is kept, as
+/// requests for such pods need it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Selector {
     text: Text,
@@ -62,7 +74,10 @@ pub struct Selector {
 impl Selector {
     /// The selector of a Service; none if it has more labels, or more text, than are kept.
     pub fn of_service<K: AsRef<str>, V: AsRef<str>>(labels: &BTreeMap<K, V>) -> Option<Self> {
-        let octets: usize = labels.iter().map(|(key, value)| key.as_ref().len() + value.as_ref().len()).sum();
+        let octets: usize = labels
+            .iter()
+            .map(|(key, value)| key.as_ref().len() + value.as_ref().len())
+            .sum();
         (labels.len() <= MOST && octets <= TEXT).then(|| labels.iter().collect())
     }
 
@@ -85,10 +100,17 @@ impl Selector {
 impl<K: AsRef<str>, V: AsRef<str>> FromIterator<(K, V)> for Selector {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(labels: I) -> Self {
         let labels = labels.into_iter();
-        let labels: BTreeMap<String, String> =
-            labels.map(|(key, value)| (key.as_ref().to_owned(), value.as_ref().to_owned())).collect();
-        let terms: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        Self { text: terms.join(",").into(), labels: labels.iter().collect() }
+        let labels: BTreeMap<String, String> = labels
+            .map(|(key, value)| (key.as_ref().to_owned(), value.as_ref().to_owned()))
+            .collect();
+        let terms: Vec<String> = labels
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        Self {
+            text: terms.join(",").into(),
+            labels: labels.iter().collect(),
+        }
     }
 }
 
@@ -124,7 +146,8 @@ pub struct Part<T> {
     pub sent: Duration,
     /// The objects, without those in `later`.
     pub objects: Vec<T>,
-    /// Objects that the watch has shown in a later state than the list, or as deleted. The list proves nothing of them.
+    /// Objects that the watch has shown in a later state than the list, or as deleted. The list
+    /// proves nothing of them.
     pub later: BTreeSet<Name>,
 }
 
@@ -132,7 +155,11 @@ impl Selection {
     /// True if the selection matches the pod for certain.
     pub fn has_pod(&self, pod: &Pod) -> bool {
         match self {
-            Self::Labelled { namespace, selector, node } => {
+            Self::Labelled {
+                namespace,
+                selector,
+                node,
+            } => {
                 pod.name.0 == *namespace
                     && (node.is_none() || pod.node == *node)
                     && selector.selects(&pod.labels)
@@ -146,16 +173,23 @@ impl Selection {
     /// True if the selection matches the slice.
     pub fn has_slice(&self, slice: &Slice) -> bool {
         match (self, &slice.service) {
-            (Self::SlicesOf { namespace, services }, Some((of, service))) => {
-                of == namespace && services.contains(service)
-            }
+            (
+                Self::SlicesOf {
+                    namespace,
+                    services,
+                },
+                Some((of, service)),
+            ) => of == namespace && services.contains(service),
             _ => false,
         }
     }
 
     /// The slices of one Service.
     pub fn slices_of((namespace, service): &Name) -> Self {
-        Self::SlicesOf { namespace: namespace.clone(), services: BTreeSet::from([service.clone()]) }
+        Self::SlicesOf {
+            namespace: namespace.clone(),
+            services: BTreeSet::from([service.clone()]),
+        }
     }
 
     /// True if a list of this selection has all that a list of the other one would have.
@@ -167,9 +201,16 @@ impl Selection {
     /// Adds what the other selection has, if one list can show both. False if not.
     pub fn join(&mut self, other: &Self) -> bool {
         match (self, other) {
-            (Self::SlicesOf { namespace, services }, Self::SlicesOf { namespace: of, services: others })
-                if namespace == of =>
-            {
+            (
+                Self::SlicesOf {
+                    namespace,
+                    services,
+                },
+                Self::SlicesOf {
+                    namespace: of,
+                    services: others,
+                },
+            ) if namespace == of => {
                 services.extend(others.iter().cloned());
                 true
             }
@@ -194,7 +235,11 @@ mod tests {
         assert!(!pod.have_all(&labels([("web", "app")])));
         assert!(!labels([("app", "web")]).have_all(&pod));
         assert!(pod.have_all(&labels([])) && labels([]) == Labels::default());
-        assert_eq!(labels([("a", "1"), ("b", "2")]), labels([("b", "2"), ("a", "1")]), "in any order");
+        assert_eq!(
+            labels([("a", "1"), ("b", "2")]),
+            labels([("b", "2"), ("a", "1")]),
+            "in any order"
+        );
         let selector: Selector = [("tier", "front"), ("app", "web")].into_iter().collect();
         assert_eq!(selector.as_str(), "app=web,tier=front");
         assert!(selector.selects(&pod) && !selector.selects(&labels([("app", "web")])));
@@ -211,7 +256,9 @@ mod tests {
     #[test]
     fn a_selector_with_more_labels_or_text_than_are_kept_is_not_kept() {
         let many = |count: usize, value: &str| -> BTreeMap<String, String> {
-            (0..count).map(|number| (format!("{number:04}"), value.to_owned())).collect()
+            (0..count)
+                .map(|number| (format!("{number:04}"), value.to_owned()))
+                .collect()
         };
         for (labels, is_kept) in [
             (many(1, "x"), true),
@@ -220,7 +267,12 @@ mod tests {
             (many(64, &"x".repeat(60)), true),
             (many(65, &"x".repeat(60)), false),
         ] {
-            assert_eq!(Selector::of_service(&labels).is_some(), is_kept, "{} labels", labels.len());
+            assert_eq!(
+                Selector::of_service(&labels).is_some(),
+                is_kept,
+                "{} labels",
+                labels.len()
+            );
         }
     }
 
@@ -240,23 +292,42 @@ mod tests {
             labels: [("app", "web"), ("x", "y")].into_iter().collect(),
             ..Pod::default()
         };
-        let other = Pod { name: ("other".into(), "a".into()), node: Some("n2".into()), ..pod.clone() };
+        let other = Pod {
+            name: ("other".into(), "a".into()),
+            node: Some("n2".into()),
+            ..pod.clone()
+        };
         let has = |selection: &Selection| [selection.has_pod(&pod), selection.has_pod(&other)];
-        for selection in [labelled(None), labelled(Some("n1")), Selection::OnNode("n1".into())] {
+        for selection in [
+            labelled(None),
+            labelled(Some("n1")),
+            Selection::OnNode("n1".into()),
+        ] {
             assert_eq!(has(&selection), [true, false], "{selection:?}");
         }
         assert_eq!(has(&labelled(Some("n2"))), [false, false]);
-        assert_eq!(has(&Selection::slices_of(&("shop".into(), "web".into()))), [false; 2]);
+        assert_eq!(
+            has(&Selection::slices_of(&("shop".into(), "web".into()))),
+            [false; 2]
+        );
     }
 
     #[test]
     fn a_list_of_the_slices_of_several_services_covers_those_of_each() {
-        let of = |namespace: &str, service: &str| Selection::slices_of(&(namespace.into(), service.into()));
+        let of = |namespace: &str, service: &str| {
+            Selection::slices_of(&(namespace.into(), service.into()))
+        };
         let mut both = of("shop", "web");
         assert!(both.join(&of("shop", "api")));
         assert!(!both.join(&of("other", "web")) && !both.join(&labelled(None)));
-        assert!(both.covers(&of("shop", "web")) && both.covers(&of("shop", "api")) && both.covers(&both));
+        assert!(
+            both.covers(&of("shop", "web"))
+                && both.covers(&of("shop", "api"))
+                && both.covers(&both)
+        );
         assert!(!both.covers(&of("other", "web")) && !of("shop", "web").covers(&both));
-        assert!(labelled(None).covers(&labelled(None)) && !labelled(None).covers(&labelled(Some("n1"))));
+        assert!(
+            labelled(None).covers(&labelled(None)) && !labelled(None).covers(&labelled(Some("n1")))
+        );
     }
 }

@@ -1,6 +1,8 @@
 //! Services: the addresses under which clients know them.
 
-use super::{Ignored, Name, Object, OrDefault, Pod, RawObject, RawText, Selector, Unreadable, addr, shared};
+use super::{
+    Ignored, Name, Object, OrDefault, Pod, RawObject, RawText, Selector, Unreadable, addr, shared,
+};
 use epguard_common::{Action, Addr, Mode, Uid};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -23,11 +25,13 @@ pub struct Service {
     pub vips: Vec<Addr>,
     /// IPs of its load balancer that no node translates (`ipMode: Proxy`, KEP-1860).
     pub proxied: Vec<Addr>,
-    /// Another proxy than the node's serves it (label `service.kubernetes.io/service-proxy-name`): what its packets carry is unknown.
+    /// Another proxy than the node's serves it (label `service.kubernetes.io/service-proxy-name`):
+    /// what its packets carry is unknown.
     pub other_proxy: bool,
     /// What the VIPs listen on.
     pub ports: Vec<ServicePort>,
-    /// It has more VIPs, ports or selector labels than are kept, or an address that cannot be read: nothing is denied of it.
+    /// It has more VIPs, ports or selector labels than are kept, or an address that cannot be read:
+    /// nothing is denied of it.
     pub partial: bool,
     /// Highest mode that its annotation `epguard.io/mode` allows.
     pub bound: Mode,
@@ -40,8 +44,8 @@ pub struct Service {
 pub struct OnDenial {
     /// The action of its annotation `epguard.io/action`.
     pub action: Action,
-    /// Only to endpoints on this node: `internalTrafficPolicy` or `externalTrafficPolicy` is Local. A packet does not
-    /// show which of the two applies to it.
+    /// Only to endpoints on this node: `internalTrafficPolicy` or `externalTrafficPolicy` is Local.
+    /// A packet does not show which of the two applies to it.
     pub local_only: bool,
     /// All flows of a client to the same endpoint: `sessionAffinity` is `ClientIP`.
     pub sticky: bool,
@@ -59,7 +63,9 @@ pub struct ServicePort {
 }
 
 /// Transport protocols of a Service, by their IP protocol number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, EnumString, FromRepr, IntoStaticStr)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, EnumString, FromRepr, IntoStaticStr,
+)]
 #[strum(serialize_all = "UPPERCASE")]
 #[allow(missing_docs, reason = "the names explain the fields")]
 #[repr(u8)]
@@ -72,7 +78,8 @@ pub enum Protocol {
 impl Protocol {
     /// As the API writes it; TCP is the default (core/v1 ServicePort).
     pub fn parse(text: Option<&str>) -> Option<Self> {
-        text.filter(|text| !text.is_empty()).map_or(Some(Self::Tcp), |text| text.parse().ok())
+        text.filter(|text| !text.is_empty())
+            .map_or(Some(Self::Tcp), |text| text.parse().ok())
     }
 
     /// As the API writes it.
@@ -89,7 +96,8 @@ impl Protocol {
 impl Service {
     /// True if a packet can be sent to the Service itself; a headless one is only a name.
     pub fn has_vip(&self) -> bool {
-        !self.other_proxy && (!self.vips.is_empty() || self.ports.iter().any(|port| port.node_port != 0))
+        !self.other_proxy
+            && (!self.vips.is_empty() || self.ports.iter().any(|port| port.node_port != 0))
     }
 
     /// True if its denials redirect flows.
@@ -132,8 +140,13 @@ impl Object for Service {
                 || selector.is_some() && kept.is_none(),
             vips: sorted(raw.vips()),
             proxied: sorted(raw.proxied()),
-            other_proxy: raw.metadata.labels.contains_key("service.kubernetes.io/service-proxy-name"),
-            ports: (raw.spec.ports.iter().take(PORTS)).filter_map(RawPort::port).collect(),
+            other_proxy: raw
+                .metadata
+                .labels
+                .contains_key("service.kubernetes.io/service-proxy-name"),
+            ports: (raw.spec.ports.iter().take(PORTS))
+                .filter_map(RawPort::port)
+                .collect(),
             // One that is not kept may select any pod.
             selector: selector.map(|_| kept.unwrap_or_default()),
         })
@@ -208,15 +221,22 @@ impl RawService<'_> {
     /// Those that nodes translate.
     fn translated(&self) -> impl Iterator<Item = &RawText<'_>> {
         let spec = &self.spec;
-        let all = [&spec.cluster_ip].into_iter().chain(&*spec.cluster_ips).chain(&*spec.external_ips);
-        // Proxies skip a headless Service whole, externalIPs included (pkg/proxy/util.ShouldSkipService).
+        let all = [&spec.cluster_ip]
+            .into_iter()
+            .chain(&*spec.cluster_ips)
+            .chain(&*spec.external_ips);
+        // Proxies skip a headless Service whole, externalIPs included
+        // (pkg/proxy/util.ShouldSkipService).
         let is_headless = &*spec.cluster_ip == "None";
-        all.chain(self.ingress(false)).filter(move |ip| !is_headless && !ip.is_empty())
+        all.chain(self.ingress(false))
+            .filter(move |ip| !is_headless && !ip.is_empty())
     }
 
     fn ingress(&self, proxied: bool) -> impl Iterator<Item = &RawText<'_>> {
         let ingress = self.status.load_balancer.ingress.iter();
-        let ips = ingress.filter(move |ingress| ingress.is_proxied() == proxied).map(|ingress| &ingress.ip);
+        let ips = ingress
+            .filter(move |ingress| ingress.is_proxied() == proxied)
+            .map(|ingress| &ingress.ip);
         ips.filter(|ip| !ip.is_empty())
     }
 

@@ -15,21 +15,25 @@ use std::time::SystemTime;
 pub struct Slice {
     /// Namespace and name of the slice.
     pub name: Name,
-    /// Namespace and name of the Service (label `kubernetes.io/service-name`). Without one nothing else is kept.
+    /// Namespace and name of the Service (label `kubernetes.io/service-name`). Without one nothing
+    /// else is kept.
     pub service: Option<Name>,
     /// Endpoints with a usable address.
     pub endpoints: Vec<SliceEndpoint>,
     /// Namespaces of the pods that its endpoints mean, ascending.
     pub namespaces: Namespaces,
-    /// It has addresses that cannot be read, or more than are kept: it may list any IP, for whichever pod. None of its endpoints is kept.
+    /// It has addresses that cannot be read, or more than are kept: it may list any IP, for
+    /// whichever pod. None of its endpoints is kept.
     pub partial: bool,
-    /// Something else than the `EndpointSlice` controller writes it (label `endpointslice.kubernetes.io/managed-by`): which pods it lists
-    /// next does not follow from the Service's selector.
+    /// Something else than the `EndpointSlice` controller writes it (label
+    /// `endpointslice.kubernetes.io/managed-by`): which pods it lists next does not follow from the
+    /// Service's selector.
     pub foreign: bool,
     /// Target ports; any, if the slice has none.
     pub ports: Vec<SlicePort>,
-    /// When the pod or Service changed that the slice was last written for, by the API server's clock. For
-    /// measurements, never a reason to deny (annotation `endpoints.kubernetes.io/last-change-trigger-time`).
+    /// When the pod or Service changed that the slice was last written for, by the API server's
+    /// clock. For measurements, never a reason to deny (annotation
+    /// `endpoints.kubernetes.io/last-change-trigger-time`).
     pub triggered: Option<SystemTime>,
 }
 
@@ -40,8 +44,8 @@ pub struct ListedSlice {
     pub facts: Slice,
     /// Label `endpointslice.kubernetes.io/managed-by`; none without it.
     pub managed_by: Option<String>,
-    /// Namespace (the slice's where the targetRef has none) and name of the pod that each endpoint means; none without a
-    /// targetRef of kind Pod.
+    /// Namespace (the slice's where the targetRef has none) and name of the pod that each endpoint
+    /// means; none without a targetRef of kind Pod.
     pub targets: Vec<Option<Name>>,
 }
 
@@ -73,7 +77,8 @@ pub struct SlicePort {
     pub protocol: Protocol,
 }
 
-/// The name of a port, unique within its Service; only a hash of 32 bits is kept, for there are as many as endpoints.
+/// The name of a port, unique within its Service; only a hash of 32 bits is kept, for there are as
+/// many as endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PortName(u32);
 
@@ -87,23 +92,28 @@ impl PortName {
 /// Written by the `EndpointSlice` controller, RFC 3339.
 const TRIGGERED: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 
-/// Octets of a namespace's name (an RFC 1123 label). The API server does not check those of a targetRef.
+/// Octets of a namespace's name (an RFC 1123 label). The API server does not check those of a
+/// targetRef.
 const NAMESPACE: usize = 63;
 
-/// Addresses of one slice that are kept. The controllers of Kubernetes write at most 1,000; the API server accepts 100,000.
+/// Addresses of one slice that are kept. The controllers of Kubernetes write at most 1,000; the API
+/// server accepts 100,000.
 const ADDRESSES: usize = 1_024;
 
-/// Ports of one slice that are kept, as of a Service. The API server accepts 20,000 (`maxPorts`, discovery/validation).
+/// Ports of one slice that are kept, as of a Service. The API server accepts 20,000 (`maxPorts`,
+/// discovery/validation).
 const PORTS: usize = 1_024;
 
 impl Slice {
     /// The `EndpointSlice` controller's name in a slice's `managed-by` label.
     pub const CONTROLLER: &'static str = "endpointslice-controller.k8s.io";
 
-    /// Pairs of address and port of one slice that are kept. One of 30 KB can have a million of them.
+    /// Pairs of address and port of one slice that are kept. One of 30 KB can have a million of
+    /// them.
     pub const MOST_PAIRS: usize = 4_096;
 
-    /// Namespaces of one slice that are kept, and of all slices of a Service: more than its pods have.
+    /// Namespaces of one slice that are kept, and of all slices of a Service: more than its pods
+    /// have.
     pub const MOST_NAMESPACES: usize = 64;
 
     /// How many pairs of address and port it lists; an address without ports is one, too.
@@ -113,7 +123,12 @@ impl Slice {
 
     /// What is kept of it where it lists more than there is room for.
     pub fn emptied(self) -> Self {
-        Self { endpoints: Vec::new(), ports: Vec::new(), partial: true, ..self }
+        Self {
+            endpoints: Vec::new(),
+            ports: Vec::new(),
+            partial: true,
+            ..self
+        }
     }
 }
 
@@ -130,7 +145,10 @@ impl Object for Slice {
     fn from_named(raw: RawSlice<'_>, _: &mut Ignored) -> Result<Self, Unreadable> {
         let header = raw.header();
         Ok(if header.service.is_none() {
-            Self { namespaces: Namespaces::new(), ..header }
+            Self {
+                namespaces: Namespaces::new(),
+                ..header
+            }
         } else if raw.is_too_large() || raw.has_unreadable() {
             header.emptied()
         } else {
@@ -215,7 +233,9 @@ impl<'a> AsRef<Meta<'a>> for RawSlice<'a> {
 impl<'a> RawSlice<'a> {
     /// All that can be read of it, however much that is.
     fn whole(&self) -> Slice {
-        let endpoints = self.addresses().filter_map(|(endpoint, ip)| Some(endpoint.at(ip?)));
+        let endpoints = self
+            .addresses()
+            .filter_map(|(endpoint, ip)| Some(endpoint.at(ip?)));
         // Boxes have no spare room: slices are many, and none of them grows.
         Slice {
             endpoints: endpoints.collect::<Box<[_]>>().into_vec(),
@@ -242,25 +262,39 @@ impl<'a> RawSlice<'a> {
     }
 
     fn namespaces(&self) -> BTreeSet<&str> {
-        let pods = self.endpoints().iter().filter_map(|endpoint| endpoint.pod(&self.metadata.namespace));
+        let pods = self
+            .endpoints()
+            .iter()
+            .filter_map(|endpoint| endpoint.pod(&self.metadata.namespace));
         pods.map(|(namespace, _)| namespace).collect()
     }
 
     fn kept_namespaces(&self) -> Namespaces {
-        let names = self.namespaces().into_iter().filter(|name| name.len() <= NAMESPACE);
+        let names = self
+            .namespaces()
+            .into_iter()
+            .filter(|name| name.len() <= NAMESPACE);
         names.take(Slice::MOST_NAMESPACES).map(shared).collect()
     }
 
     fn ports(&self) -> Vec<SlicePort> {
         if self.ports.is_empty() {
-            return vec![SlicePort { name: PortName::new(""), port: ANY_PORT, protocol: Protocol::Tcp }];
+            return vec![SlicePort {
+                name: PortName::new(""),
+                port: ANY_PORT,
+                protocol: Protocol::Tcp,
+            }];
         }
         let ports: Box<[SlicePort]> = self.ports.iter().map(RawPort::port).collect();
         ports.into_vec()
     }
 
     fn is_too_large(&self) -> bool {
-        let addresses = self.endpoints().iter().map(|endpoint| endpoint.addresses.len()).sum();
+        let addresses = self
+            .endpoints()
+            .iter()
+            .map(|endpoint| endpoint.addresses.len())
+            .sum();
         let ports = self.ports.len();
         addresses > ADDRESSES
             || ports > PORTS
@@ -284,21 +318,38 @@ impl<'a> RawSlice<'a> {
 
     /// Its endpoints; none of an FQDN slice.
     fn endpoints(&self) -> &[RawEndpoint<'a>] {
-        if &*self.address_type == "FQDN" { &[] } else { &self.endpoints }
+        if &*self.address_type == "FQDN" {
+            &[]
+        } else {
+            &self.endpoints
+        }
     }
 
     /// Every address, none where it is not usable.
     fn addresses(&self) -> impl Iterator<Item = (&RawEndpoint<'a>, Option<Addr>)> {
         let endpoints = self.endpoints().iter();
-        endpoints.flat_map(|endpoint| endpoint.addresses.iter().map(move |ip| (endpoint, addr(ip))))
+        endpoints.flat_map(|endpoint| {
+            endpoint
+                .addresses
+                .iter()
+                .map(move |ip| (endpoint, addr(ip)))
+        })
     }
 }
 
 impl RawEndpoint<'_> {
-    /// Its targetRef, if that is of kind Pod, with the pod's namespace: the slice's where the targetRef has none.
+    /// Its targetRef, if that is of kind Pod, with the pod's namespace: the slice's where the
+    /// targetRef has none.
     fn pod<'a>(&'a self, slice: &'a str) -> Option<(&'a str, &'a TargetRef<'a>)> {
         let pod = self.target_ref.as_ref().filter(|target| target.is_pod())?;
-        Some((if pod.namespace.is_empty() { slice } else { &pod.namespace }, pod))
+        Some((
+            if pod.namespace.is_empty() {
+                slice
+            } else {
+                &pod.namespace
+            },
+            pod,
+        ))
     }
 
     fn at(&self, ip: Addr) -> SliceEndpoint {
@@ -323,8 +374,16 @@ impl RawPort<'_> {
         let name = PortName::new(self.name.as_deref().unwrap_or_default());
         let number = self.port.and_then(|port| u16::try_from(port).ok());
         match (number, Protocol::parse(self.protocol.as_deref())) {
-            (Some(port), Some(protocol)) => SlicePort { name, port, protocol },
-            _ => SlicePort { name, port: ANY_PORT, protocol: Protocol::Tcp },
+            (Some(port), Some(protocol)) => SlicePort {
+                name,
+                port,
+                protocol,
+            },
+            _ => SlicePort {
+                name,
+                port: ANY_PORT,
+                protocol: Protocol::Tcp,
+            },
         }
     }
 }
@@ -332,13 +391,21 @@ impl RawPort<'_> {
 /// A slice `name` of the Service of that name, with these endpoints for no pod and port 80.
 #[cfg(test)]
 pub fn listing(name: &Name, ips: impl IntoIterator<Item = Addr>) -> Slice {
-    let endpoint = |ip| SliceEndpoint { ip, target: None, ready: true };
+    let endpoint = |ip| SliceEndpoint {
+        ip,
+        target: None,
+        ready: true,
+    };
     Slice {
         name: name.clone(),
         service: Some(name.clone()),
         endpoints: ips.into_iter().map(endpoint).collect(),
         namespaces: Namespaces::new(),
-        ports: vec![SlicePort { name: PortName::new(""), port: 80, protocol: Protocol::Tcp }],
+        ports: vec![SlicePort {
+            name: PortName::new(""),
+            port: 80,
+            protocol: Protocol::Tcp,
+        }],
         partial: false,
         foreign: false,
         triggered: None,

@@ -1,5 +1,5 @@
-//! Text in the JSON of an object: the addresses in it, and what many objects have in common (namespaces, nodes, Services, sets of
-//! labels), which is stored once.
+//! Text in the JSON of an object: the addresses in it, and what many objects have in common
+//! (namespaces, nodes, Services, sets of labels), which is stored once.
 
 use epguard_common::Addr;
 use serde::Deserialize;
@@ -10,7 +10,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-/// A text that is part of the JSON, and copied only if it has escapes there. A `Cow` in a list or a map would always be a copy.
+/// A text that is part of the JSON, and copied only if it has escapes there. A `Cow` in a list or a
+/// map would always be a copy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(transparent)]
 pub(super) struct RawText<'a>(#[serde(borrow)] Cow<'a, str>);
@@ -48,17 +49,25 @@ pub type Text = arcstr::ArcStr;
 /// The first number of values at which unused ones are dropped.
 const FIRST_SWEEP: usize = 1_024;
 
-static TEXTS: Shared<Text> = LazyLock::new(|| Pool::new(|text| Text::strong_count(text) == Some(1)));
-static HASHES: Shared<Arc<[u64]>> = LazyLock::new(|| Pool::new(|hashes| Arc::strong_count(hashes) == 1));
+static TEXTS: Shared<Text> =
+    LazyLock::new(|| Pool::new(|text| Text::strong_count(text) == Some(1)));
+static HASHES: Shared<Arc<[u64]>> =
+    LazyLock::new(|| Pool::new(|hashes| Arc::strong_count(hashes) == 1));
 
 /// A text that other objects refer to as well.
 pub fn shared(text: &str) -> Text {
-    TEXTS.lock().unwrap_or_else(PoisonError::into_inner).get(text)
+    TEXTS
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .get(text)
 }
 
 /// Hashes that other objects have as well.
 pub(super) fn shared_hashes(hashes: &[u64]) -> Arc<[u64]> {
-    HASHES.lock().unwrap_or_else(PoisonError::into_inner).get(hashes)
+    HASHES
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .get(hashes)
 }
 
 type Shared<T> = LazyLock<Mutex<Pool<T>>>;
@@ -75,7 +84,11 @@ struct Pool<T> {
 
 impl<T: Clone + Eq + Hash> Pool<T> {
     fn new(is_unused: fn(&T) -> bool) -> Mutex<Self> {
-        Mutex::new(Self { is_unused, values: HashSet::new(), sweep_at: FIRST_SWEEP })
+        Mutex::new(Self {
+            is_unused,
+            values: HashSet::new(),
+            sweep_at: FIRST_SWEEP,
+        })
     }
 
     fn get<Q: Eq + Hash + ?Sized>(&mut self, value: &Q) -> T
@@ -95,10 +108,14 @@ impl<T: Clone + Eq + Hash> Pool<T> {
     }
 }
 
-/// Reads an address that can be one host's; anything else (a name, `0.0.0.0`, multicast) is no address. Old objects have IPv4 addresses
-/// with leading zeros, which Kubernetes reads as decimal (`ParseIPSloppy`).
+/// Reads an address that can be one host's; anything else (a name, `0.0.0.0`, multicast) is no
+/// address. Old objects have IPv4 addresses with leading zeros, which Kubernetes reads as decimal
+/// (`ParseIPSloppy`).
 pub(super) fn addr(text: &str) -> Option<Addr> {
-    let ip = text.parse::<IpAddr>().ok().or_else(|| sloppy(text).map(IpAddr::V4));
+    let ip = text
+        .parse::<IpAddr>()
+        .ok()
+        .or_else(|| sloppy(text).map(IpAddr::V4));
     ip.map(Addr::from).filter(|addr| addr.is_unicast())
 }
 
@@ -121,12 +138,20 @@ mod tests {
     fn only_a_text_with_escapes_is_copied() {
         let texts: Vec<RawText<'_>> = serde_json::from_str(r#"["web", "a\nb", ""]"#).unwrap();
         let is_copy = |text: &RawText<'_>| matches!(text.0, Cow::Owned(_));
-        assert_eq!(texts.iter().map(is_copy).collect::<Vec<_>>(), [false, true, false]);
-        assert_eq!(texts.iter().map(|text| &**text).collect::<Vec<_>>(), ["web", "a\nb", ""]);
+        assert_eq!(
+            texts.iter().map(is_copy).collect::<Vec<_>>(),
+            [false, true, false]
+        );
+        assert_eq!(
+            texts.iter().map(|text| &**text).collect::<Vec<_>>(),
+            ["web", "a\nb", ""]
+        );
     }
 
     fn texts() -> Pool<Text> {
-        Pool::new(|text| Text::strong_count(text) == Some(1)).into_inner().unwrap()
+        Pool::new(|text| Text::strong_count(text) == Some(1))
+            .into_inner()
+            .unwrap()
     }
 
     #[test]
@@ -137,7 +162,10 @@ mod tests {
             pool.get(number.to_string().as_str());
         }
         assert!(pool.values.len() <= FIRST_SWEEP);
-        assert!(Text::ptr_eq(&used, &pool.get("used")), "a value is stored once");
+        assert!(
+            Text::ptr_eq(&used, &pool.get("used")),
+            "a value is stored once"
+        );
         assert!(!Text::ptr_eq(&used, &pool.get("web")));
     }
 
@@ -148,7 +176,14 @@ mod tests {
         for text in ["10.1.2.3", "010.001.2.03"] {
             assert_eq!(addr(text), Some(Addr::v4([10, 1, 2, 3])));
         }
-        for text in ["10.1.2", "10.1.2.3.4", "10.1.2.256", "10.+1.2.3", "10..2.3", "fe80::1%eth0"] {
+        for text in [
+            "10.1.2",
+            "10.1.2.3.4",
+            "10.1.2.256",
+            "10.+1.2.3",
+            "10..2.3",
+            "fe80::1%eth0",
+        ] {
             assert_eq!(addr(text), None, "{text}");
         }
     }

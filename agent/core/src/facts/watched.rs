@@ -1,7 +1,9 @@
-//! What the agent watches: one table, from which watches, freshness, proofs, metrics and the status take it.
+//! What the agent watches: one table, from which watches, freshness, proofs, metrics and the status
+//! take it.
 
-/// Declares `Watched` and `Fact` by rows `NAME = FACT(OBJECT), "its name in the status and the metrics", PROOF;`. `PROOF` is
-/// true if a proof can rest on the collection, false if it only lowers the mode of a proven denial.
+/// Declares `Watched` and `Fact` by rows
+/// `NAME = FACT(OBJECT), "its name in the status and the metrics", PROOF;`. `PROOF` is true if a
+/// proof can rest on the collection, false if it only lowers the mode of a proven denial.
 macro_rules! watched {
     (
         watched { $($(#[$doc:meta])* $watched:ident = $fact:ident($object:ty), $name:literal, $proof:literal;)* }
@@ -17,7 +19,8 @@ macro_rules! watched {
         }
 
         impl Watched {
-            /// The collection that the fact lists in whole; `None` if it is about one object, or about the node.
+            /// The collection that the fact lists in whole; `None` if it is about one object, or
+            /// about the node.
             pub fn listed_by(fact: &Fact) -> Option<Self> {
                 match fact {
                     $(Fact::$fact(Change::Reset(_)) => Some(Self::$watched),)*
@@ -77,6 +80,11 @@ pub trait Visitor {
 
 impl Watched {
     /// The collections that every agent watches. Nothing is denied before each has been listed.
-    pub const ALWAYS: [Self; 5] =
-        [Self::Pods, Self::EndpointSlices, Self::Services, Self::Nodes, Self::Namespaces];
+    pub const ALWAYS: [Self; 5] = [
+        Self::Pods,
+        Self::EndpointSlices,
+        Self::Services,
+        Self::Nodes,
+        Self::Namespaces,
+    ];
 }

@@ -45,7 +45,10 @@ fn a_watch_that_was_never_proven_fresh_leaves_the_view_without_age() {
     let mut freshness = Freshness::new(&[Pods, Nodes], MAX, || 0.0);
     freshness.proven(Pods, s(100), List);
     assert_eq!(freshness.least_fresh(), Some((Nodes, None)));
-    assert_eq!((freshness.age(s(100)), freshness.deadline(s(100))), (None, None));
+    assert_eq!(
+        (freshness.age(s(100)), freshness.deadline(s(100))),
+        (None, None)
+    );
 }
 
 #[test]
@@ -64,7 +67,13 @@ fn only_watches_without_a_recent_proof_are_confirmed() {
     assert_eq!(due(&mut freshness, 123), []);
     freshness.proven(Pods, s(123), Confirmation);
     let within = s(6);
-    assert_eq!(freshness.due(s(124)), [Due { watch: Nodes, within }]);
+    assert_eq!(
+        freshness.due(s(124)),
+        [Due {
+            watch: Nodes,
+            within
+        }]
+    );
     assert_eq!(due(&mut freshness, 125), [], "asked just now");
     freshness.proven(Nodes, s(124), Confirmation);
     assert_eq!(due(&mut freshness, 147), [Pods]);
@@ -75,7 +84,9 @@ fn only_watches_without_a_recent_proof_are_confirmed() {
 fn a_confirmation_that_fails_is_repeated_in_time_then_more_and_more_seldom_and_by_agents_apart() {
     let asked = |random, until| -> Vec<u64> {
         let mut freshness = listed(&[Pods], MAX, random);
-        (100..until).filter(|at| !due(&mut freshness, *at).is_empty()).collect()
+        (100..until)
+            .filter(|at| !due(&mut freshness, *at).is_empty())
+            .collect()
     };
     assert_eq!(asked(|| 0.0, 250), [124, 127, 133, 145, 169, 199, 229]);
     assert_eq!(asked(|| 1.0, 170), [112, 117, 126, 144]);
@@ -98,13 +109,20 @@ fn proofs_that_all_agents_get_at_once_are_renewed_apart() {
 fn a_short_view_leaves_its_confirmations_time_to_be_answered() {
     for (max_age, asked) in [(3, 101), (10, 104), (60, 148)] {
         let mut freshness = listed(&[Pods], s(max_age), || 0.0);
-        assert_eq!((100..200).find(|at| !due(&mut freshness, *at).is_empty()), Some(asked), "{max_age} s");
+        assert_eq!(
+            (100..200).find(|at| !due(&mut freshness, *at).is_empty()),
+            Some(asked),
+            "{max_age} s"
+        );
     }
 }
 
 #[test]
 fn all_watches_of_an_old_view_are_confirmed_at_once_when_a_denial_appears() {
-    let at_once = |watch| Due { watch, within: Duration::ZERO };
+    let at_once = |watch| Due {
+        watch,
+        within: Duration::ZERO,
+    };
     assert_eq!(both().due(s(500)), [Pods, Nodes].map(at_once));
 }
 
@@ -114,7 +132,11 @@ fn a_watch_that_is_down_is_not_confirmed_until_it_is_up_again() {
     assert_eq!(due(&mut freshness, 124), [Pods, Nodes]);
     freshness.connected(Pods, false);
     assert_eq!(due(&mut freshness, 128), [Nodes]);
-    assert_eq!(freshness.deadline(s(129)), Some(s(130)), "it only gets older");
+    assert_eq!(
+        freshness.deadline(s(129)),
+        Some(s(130)),
+        "it only gets older"
+    );
     freshness.connected(Pods, true);
     assert_eq!(due(&mut freshness, 129), [Pods]);
 }
@@ -127,9 +149,17 @@ fn a_watch_that_lacks_an_object_is_confirmed_at_once_with_a_later_proof() {
     assert_eq!(freshness.deadline(s(125)), None);
     assert_eq!(due(&mut freshness, 125), [Pods]);
     freshness.proven(Pods, s(124), Confirmation);
-    assert_eq!(freshness.deadline(s(126)), None, "sent while something was lacking");
+    assert_eq!(
+        freshness.deadline(s(126)),
+        None,
+        "sent while something was lacking"
+    );
     freshness.proven(Pods, s(126), Confirmation);
-    assert_eq!(freshness.deadline(s(126)), Some(s(130)), "the others' proofs stand");
+    assert_eq!(
+        freshness.deadline(s(126)),
+        Some(s(130)),
+        "the others' proofs stand"
+    );
 }
 
 #[test]

@@ -17,7 +17,9 @@ impl Marks {
 
     /// True if the entry has a mark.
     pub fn has(&self, at: usize) -> bool {
-        self.words.get(at / BITS).is_some_and(|word| word & bit(at) != 0)
+        self.words
+            .get(at / BITS)
+            .is_some_and(|word| word & bit(at) != 0)
     }
 
     /// Marks an entry. True if it had no mark.
@@ -43,14 +45,22 @@ impl Marks {
 
     /// The place of the first entry without a mark, from this one on.
     pub fn next_without(&self, at: usize) -> usize {
-        let Some(word) = self.words.get(at / BITS) else { return at };
+        let Some(word) = self.words.get(at / BITS) else {
+            return at;
+        };
         let first = (word >> (at % BITS)).trailing_ones() as usize;
         if at % BITS + first < BITS {
             return at + first;
         }
         let next = at / BITS + 1;
-        let full = self.words[next..].iter().take_while(|word| **word == u64::MAX).count();
-        let rest = self.words.get(next + full).map_or(0, |word| word.trailing_ones() as usize);
+        let full = self.words[next..]
+            .iter()
+            .take_while(|word| **word == u64::MAX)
+            .count();
+        let rest = self
+            .words
+            .get(next + full)
+            .map_or(0, |word| word.trailing_ones() as usize);
         (next + full) * BITS + rest
     }
 }

@@ -1,4 +1,5 @@
-//! The verdicts that a fact may have changed. Too many only costs time; one too few would be a stale denial.
+//! The verdicts that a fact may have changed. Too many only costs time; one too few would be a
+//! stale denial.
 
 use super::index::ClusterIndex;
 use super::index::cluster_index::all_but_in_part;
@@ -23,8 +24,8 @@ pub struct Dirty {
     pub pods: BTreeSet<Uid>,
     /// Pods that published an IP, and since when they may have held it unpublished.
     pub published: Vec<(Uid, Addr, Duration)>,
-    /// Whether orphan IPs have to be proven again, for another reason than what the rest shows: the node reported
-    /// holders, or an owner changed a mode.
+    /// Whether orphan IPs have to be proven again, for another reason than what the rest shows: the
+    /// node reported holders, or an owner changed a mode.
     pub orphan_ips: bool,
 }
 
@@ -52,17 +53,24 @@ pub fn update_index(cluster: &mut ClusterIndex, now: Duration, fact: Fact) -> Di
             }
         }
         Fact::Node(change) => {
-            let mut nodes =
-                change.by_name(|node| &node.name, |part| all_but_in_part(part, cluster.nodes.names()));
+            let mut nodes = change.by_name(
+                |node| &node.name,
+                |part| all_but_in_part(part, cluster.nodes.names()),
+            );
             nodes.retain_mut(|(name, node)| dirty.node(cluster, now, name, node.take()));
             dirty.ended_on(cluster, &nodes.into_iter().map(|(name, _)| name).collect());
         }
         Fact::Namespace(change) => {
             let known = &cluster.namespaces;
-            let mut namespaces =
-                change.by_name(|shown| &shown.name, |part| all_but_in_part(part, known.keys()));
+            let mut namespaces = change.by_name(
+                |shown| &shown.name,
+                |part| all_but_in_part(part, known.keys()),
+            );
             namespaces.retain(|(name, shown)| cluster.set_namespace(name, shown.as_ref()));
-            dirty.namespaces(cluster, &namespaces.into_iter().map(|(name, _)| name).collect());
+            dirty.namespaces(
+                cluster,
+                &namespaces.into_iter().map(|(name, _)| name).collect(),
+            );
         }
         // `Objects` applies lists of pods.
         Fact::Pod(Change::Reset(_) | Change::Part(_))
@@ -94,7 +102,9 @@ impl Dirty {
         cluster: &mut ClusterIndex,
         now: Duration,
     ) {
-        let Some((uid, before)) = touched.into() else { return };
+        let Some((uid, before)) = touched.into() else {
+            return;
+        };
         let before = before.as_ref();
         cluster.note_node(uid);
         let strayed = cluster.note_stray(now, uid);
@@ -108,7 +118,10 @@ impl Dirty {
         }
         self.published(cluster, uid, before);
         self.pod(cluster, uid, before);
-        let services = cluster.endpoint_index.of_pod(uid).map(|(service, _)| service);
+        let services = cluster
+            .endpoint_index
+            .of_pod(uid)
+            .map(|(service, _)| service);
         let services: BTreeSet<Name> = services.cloned().collect();
         for service in &services {
             self.listed(cluster, service, uid);
@@ -135,8 +148,9 @@ impl Dirty {
         for (service, mut touched) in touched.services {
             let mut ips: BTreeSet<Addr> = touched.places.iter().map(|(ip, _)| *ip).collect();
             let places = touched.places.iter();
-            let named: BTreeSet<(Uid, Addr)> =
-                places.filter_map(|(ip, target)| target.map(|uid| (uid, *ip))).collect();
+            let named: BTreeSet<(Uid, Addr)> = places
+                .filter_map(|(ip, target)| target.map(|uid| (uid, *ip)))
+                .collect();
             for (uid, ip) in &named {
                 if cluster.index_stale_at(*uid, &service, *ip) {
                     // A live pod of its name is the Service's own from now on, whichever IP it has.
@@ -168,7 +182,10 @@ impl Dirty {
 
     /// Adds every Service and every IP.
     pub fn of_all(cluster: &ClusterIndex) -> Self {
-        let mut dirty = Self { orphan_ips: true, ..Self::default() };
+        let mut dirty = Self {
+            orphan_ips: true,
+            ..Self::default()
+        };
         for name in cluster.services.keys() {
             dirty.service(name);
         }
@@ -218,7 +235,8 @@ impl Dirty {
     /// Adds the IPs that this node alone may hand out.
     fn own_range(&mut self, cluster: &ClusterIndex) {
         self.orphan_ips = true;
-        self.ips.extend(cluster.claims_in_own_range().map(|(ip, _)| ip));
+        self.ips
+            .extend(cluster.claims_in_own_range().map(|(ip, _)| ip));
     }
 
     /// Adds what rests on the ranges of these nodes.
@@ -232,8 +250,8 @@ impl Dirty {
         }
     }
 
-    /// Adds the Services of which a pod on the node may hold an IP without showing it. Whether it can have been given one of another
-    /// node's range depends on its own node.
+    /// Adds the Services of which a pod on the node may hold an IP without showing it. Whether it
+    /// can have been given one of another node's range depends on its own node.
     fn starting_on(&mut self, cluster: &ClusterIndex, node: &str) {
         for record in cluster.pods.live_on(node) {
             self.owning(cluster, record);
@@ -254,8 +272,9 @@ impl Dirty {
         }
     }
 
-    /// Adds the Services of these Namespaces, and the pairs where a pod of one is meant, or shows the IP: nobody else's. And their dead
-    /// pods of this node: the IPs of these may be orphans from now on.
+    /// Adds the Services of these Namespaces, and the pairs where a pod of one is meant, or shows
+    /// the IP: nobody else's. And their dead pods of this node: the IPs of these may be orphans
+    /// from now on.
     fn namespaces(&mut self, cluster: &ClusterIndex, names: &BTreeSet<Text>) {
         if names.is_empty() {
             return;
@@ -266,7 +285,11 @@ impl Dirty {
                 self.service(service);
             }
             for record in cluster.pods.of_namespace(name) {
-                let ips = cluster.endpoint_index.places.ips(record.pod.uid).chain(record.pod.addresses());
+                let ips = cluster
+                    .endpoint_index
+                    .places
+                    .ips(record.pod.uid)
+                    .chain(record.pod.addresses());
                 for ip in ips {
                     let services = cluster.endpoint_index.services_at(ip);
                     let stale = services.filter(|service| cluster.stale.has(service, ip));
@@ -276,7 +299,10 @@ impl Dirty {
         }
         let is_of = |record: &Record| names.contains(&record.pod.name.0);
         let dead = cluster.pods.dead_on(&cluster.settings.node);
-        self.pods.extend(dead.filter(|record| is_of(record)).map(|record| record.pod.uid));
+        self.pods.extend(
+            dead.filter(|record| is_of(record))
+                .map(|record| record.pod.uid),
+        );
     }
 
     fn published(&mut self, cluster: &ClusterIndex, uid: Uid, before: Option<&Record>) {
@@ -286,13 +312,17 @@ impl Dirty {
         else {
             return;
         };
-        let shown = cluster.pods.get(uid).into_iter().flat_map(|record| &record.pod.ips);
+        let shown = cluster
+            .pods
+            .get(uid)
+            .into_iter()
+            .flat_map(|record| &record.pod.ips);
         let new = shown.filter(|ip| !before.pod.ips.contains(ip));
         self.published.extend(new.map(|ip| (uid, *ip, since)));
     }
 
-    /// Adds a pod, the IPs that it shows, and the Services that list these IPs or the pod. While it may hold other IPs than it shows,
-    /// adds every Service whose own it is.
+    /// Adds a pod, the IPs that it shows, and the Services that list these IPs or the pod. While it
+    /// may hold other IPs than it shows, adds every Service whose own it is.
     fn pod(&mut self, cluster: &ClusterIndex, uid: Uid, before: Option<&Record>) {
         self.pods.insert(uid);
         let mut ips: BTreeSet<Addr> = cluster.endpoint_index.places.ips(uid).collect();
@@ -322,7 +352,11 @@ impl Dirty {
             self.starts(name);
         }
         let shown = live.into_iter().flat_map(|record| record.pod.addresses());
-        self.pairs(shown.filter(|ip| cluster.stale.has(name, *ip)).map(|ip| (name, ip)));
+        self.pairs(
+            shown
+                .filter(|ip| cluster.stale.has(name, *ip))
+                .map(|ip| (name, ip)),
+        );
     }
 
     /// Adds all pairs of a Service whose selector may prove more or less since.
@@ -331,7 +365,8 @@ impl Dirty {
         self.service(name);
     }
 
-    /// Adds the Services whose own a pod is that may hold one of their stale IPs without showing it.
+    /// Adds the Services whose own a pod is that may hold one of their stale IPs without showing
+    /// it.
     fn owning(&mut self, cluster: &ClusterIndex, record: &Record) {
         if !record.is_possible_holder() && record.only_family().is_none() {
             return;
@@ -339,13 +374,18 @@ impl Dirty {
         let namespace = &record.pod.name.0;
         let of_namespace = cluster.stale.services_in(namespace);
         let guests = cluster.endpoint_index.guests_in(namespace);
-        let listing = cluster.endpoint_index.of_pod(record.pod.uid).map(|(service, _)| service);
+        let listing = cluster
+            .endpoint_index
+            .of_pod(record.pod.uid)
+            .map(|(service, _)| service);
         let elsewhere = listing.filter(|service| service.0 != *namespace);
         for name in of_namespace.chain(guests).chain(elsewhere) {
             let Some(service) = cluster.service(name) else {
                 continue;
             };
-            if may_hold_unshown(cluster, name, record) && Own::new(cluster, service).contains(&record.pod) {
+            if may_hold_unshown(cluster, name, record)
+                && Own::new(cluster, service).contains(&record.pod)
+            {
                 self.starts(name);
             }
         }
@@ -386,9 +426,15 @@ impl Dirty {
         self.vips(others.filter(|other| cluster.stale.lists(other)));
     }
 
-    /// Adds or replaces a node, or removes it with `None`, and adds what that concerns: its addresses, its own pods, and
-    /// this node's range. True if it changed.
-    fn node(&mut self, cluster: &mut ClusterIndex, now: Duration, name: &str, node: Option<Node>) -> bool {
+    /// Adds or replaces a node, or removes it with `None`, and adds what that concerns: its
+    /// addresses, its own pods, and this node's range. True if it changed.
+    fn node(
+        &mut self,
+        cluster: &mut ClusterIndex,
+        now: Duration,
+        name: &str,
+        node: Option<Node>,
+    ) -> bool {
         let before = cluster.nodes.get(name).cloned();
         if before == node {
             return false;
@@ -402,11 +448,17 @@ impl Dirty {
             self.own_range(cluster);
         }
         let both = before.iter().chain(&node);
-        let addrs: Vec<Addr> = both.clone().flat_map(|node| node.addresses.iter().copied()).collect();
-        let of_object = |node: &Option<Node>| node.as_ref().map(|node| (node.uid, node.pod_cidrs.clone()));
+        let addrs: Vec<Addr> = both
+            .clone()
+            .flat_map(|node| node.addresses.iter().copied())
+            .collect();
+        let of_object =
+            |node: &Option<Node>| node.as_ref().map(|node| (node.uid, node.pod_cidrs.clone()));
         let is_same = of_object(&before) == of_object(&node);
-        let ranges: Vec<Cidr> =
-            both.filter(|_| !is_same).flat_map(|node| node.pod_cidrs.iter().copied()).collect();
+        let ranges: Vec<Cidr> = both
+            .filter(|_| !is_same)
+            .flat_map(|node| node.pod_cidrs.iter().copied())
+            .collect();
         cluster.set_node(now, name, node);
         if !is_same {
             self.starting_on(cluster, name);
@@ -416,7 +468,13 @@ impl Dirty {
         }
         self.addresses(cluster, addrs.iter().copied());
         // NodePorts are there, too.
-        self.beside(cluster, &Claims { addrs, ..Claims::default() });
+        self.beside(
+            cluster,
+            &Claims {
+                addrs,
+                ..Claims::default()
+            },
+        );
         if name == cluster.settings.node {
             // It answers NodePorts on its addresses.
             self.vips(cluster.stale.services());
@@ -451,5 +509,7 @@ fn may_hold_unshown(cluster: &ClusterIndex, service: &Name, record: &Record) -> 
     if record.is_possible_holder() {
         return cluster.stale.lists(service);
     }
-    record.only_family().is_some_and(|is_v4| cluster.stale.has_of_family(service, !is_v4))
+    record
+        .only_family()
+        .is_some_and(|is_v4| cluster.stale.has_of_family(service, !is_v4))
 }

@@ -1,4 +1,5 @@
-//! From facts to the desired contents of the maps. Pure and synchronous: no client, no clock, no await.
+//! From facts to the desired contents of the maps. Pure and synchronous: no client, no clock, no
+//! await.
 //!
 //! ```text
 //! fact -> ClusterIndex (pods, endpoints, Services, nodes) -> Services that wait
@@ -27,8 +28,8 @@ pub use not_proven::{Exemption, NotProven, NotStale};
 pub use orphan_ip::OrphanIp;
 pub use proof::Own;
 pub use report::{
-    DenialView, EndpointView, IpState, PodCounts, PodState, PodView, PossibleHolder, ServiceView, TargetView,
-    UnprovenDeaths, View,
+    DenialView, EndpointView, IpState, PodCounts, PodState, PodView, PossibleHolder, ServiceView,
+    TargetView, UnprovenDeaths, View,
 };
 pub use review::{Cost, Evidence, Finding, OPEN};
 pub use tables::{Changes, Numbers, Tables};
@@ -95,7 +96,11 @@ impl State {
     /// An empty state that gives these numbers to Services.
     pub fn with_numbers(settings: Settings, numbers: Numbers) -> Self {
         let layout = Layout::new(numbers);
-        Self { cluster: ClusterIndex::new(settings), layout, ..Self::default() }
+        Self {
+            cluster: ClusterIndex::new(settings),
+            layout,
+            ..Self::default()
+        }
     }
 
     /// The same, which judges about so many endpoints at once.
@@ -104,11 +109,15 @@ impl State {
         self
     }
 
-    /// The ranges of this node if the state needs the routes to their parts: a dead pod had one of the IPs, or may be found to
-    /// once everything has been listed.
+    /// The ranges of this node if the state needs the routes to their parts: a dead pod had one of
+    /// the IPs, or may be found to once everything has been listed.
     pub fn ranges_in_question(&self) -> &[Cidr] {
         let is_asked = !self.is_listed() || !self.orphan_ips.is_empty();
-        let node = self.cluster.nodes.get(&self.cluster.settings.node).filter(|_| is_asked);
+        let node = self
+            .cluster
+            .nodes
+            .get(&self.cluster.settings.node)
+            .filter(|_| is_asked);
         node.map_or(&[], |node| &node.pod_cidrs)
     }
 
@@ -122,7 +131,8 @@ impl State {
         self.is_listed
     }
 
-    /// True if, besides, all endpoints have been judged on that. Until then the tables lack denials that hold.
+    /// True if, besides, all endpoints have been judged on that. Until then the tables lack denials
+    /// that hold.
     pub fn is_synced(&self) -> bool {
         self.is_listed && self.unjudged.is_empty()
     }
@@ -152,16 +162,20 @@ impl State {
         std::mem::take(&mut self.layout.changes)
     }
 
-    /// Until the state is synced: what an earlier process left and no fact contradicts, and the keys of what was taken out since the
-    /// last call; none if nothing was.
+    /// Until the state is synced: what an earlier process left and no fact contradicts, and the
+    /// keys of what was taken out since the last call; none if nothing was.
     pub fn take_contradicted(&mut self) -> Option<(&Tables, Changes)> {
         self.inherited.as_mut()?.take_changes()
     }
 
-    /// What OWNERS should hold, and which of its keys changed since the last call. Owners that went or were replaced are
-    /// all among them; new ones as far as there is room for so many.
+    /// What OWNERS should hold, and which of its keys changed since the last call. Owners that went
+    /// or were replaced are all among them; new ones as far as there is room for so many.
     pub fn take_owners(&mut self, most: usize) -> (&SortedMap<Addr, Owner>, BTreeSet<Addr>) {
-        let wrong = self.changed_owners.keys().take_while(|(is_new, _)| !is_new).count();
+        let wrong = self
+            .changed_owners
+            .keys()
+            .take_while(|(is_new, _)| !is_new)
+            .count();
         let keys = self.changed_owners.take_first(most.max(wrong));
         (&self.owners, keys.into_iter().map(|(_, ip)| ip).collect())
     }
@@ -178,12 +192,16 @@ impl State {
 
     /// All denials, as they are proven: `held` is 0 for pending ones, too.
     pub fn denials(&self) -> impl Iterator<Item = (&Name, &Endpoint, &Denial)> {
-        self.denials.iter().map(|(service, endpoint, denied)| (service, endpoint, &denied.proven))
+        self.denials
+            .iter()
+            .map(|(service, endpoint, denied)| (service, endpoint, &denied.proven))
     }
 
     /// True if a denial is only reported, until a second list agrees.
     pub fn is_pending(&self, service: &Name, endpoint: &Endpoint) -> bool {
-        self.denials.get(service, endpoint).is_some_and(|denied| denied.pending.is_some())
+        self.denials
+            .get(service, endpoint)
+            .is_some_and(|denied| denied.pending.is_some())
     }
 
     /// Denials that were found to be wrong since the last call.
@@ -209,11 +227,12 @@ impl State {
     /// Namespace and name of a pod that is still known, or that an earlier process knew.
     pub fn pod_name(&self, uid: Uid) -> Option<&Name> {
         let name = self.cluster.pods.get(uid).map(|record| &record.pod.name);
-        name.filter(|(_, name)| !name.is_empty()).or_else(|| self.known_names.get(&uid))
+        name.filter(|(_, name)| !name.is_empty())
+            .or_else(|| self.known_names.get(&uid))
     }
 
-    /// IPs about which anything may have changed since the last call, at most so many, and whether they are some of a mass
-    /// of more than `mass`, or of a list.
+    /// IPs about which anything may have changed since the last call, at most so many, and whether
+    /// they are some of a mass of more than `mass`, or of a list.
     pub fn take_touched(&mut self, most: usize, mass: usize) -> (BTreeSet<Addr>, bool) {
         self.touched.take(most, mass, self.is_half_applied())
     }

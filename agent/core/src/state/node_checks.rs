@@ -1,9 +1,10 @@
-//! Nodes of which it has to be shown that they are still those that are known, since a pod was bound there: then they hand out IPs of
-//! their own ranges alone, so that the pod has none of another's.
+//! Nodes of which it has to be shown that they are still those that are known, since a pod was
+//! bound there: then they hand out IPs of their own ranges alone, so that the pod has none of
+//! another's.
 //!
-//! A request shows one Node, for all Services that wait for it. Namespaces take turns, and the requests are few: whoever starts many
-//! pods makes neither the API server nor another namespace wait. All agents ask at the same time, so the more nodes, the fewer
-//! requests of each.
+//! A request shows one Node, for all Services that wait for it. Namespaces take turns, and the
+//! requests are few: whoever starts many pods makes neither the API server nor another namespace
+//! wait. All agents ask at the same time, so the more nodes, the fewer requests of each.
 
 use super::denials::spread;
 use crate::bucket::Bucket;
@@ -49,7 +50,12 @@ struct Waiting {
 impl Default for NodeChecks {
     fn default() -> Self {
         let bucket = Bucket::new(INTERVAL, 1);
-        Self { waiting: BTreeMap::new(), asked: BTreeMap::new(), last: Name::default(), bucket }
+        Self {
+            waiting: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            last: Name::default(),
+            bucket,
+        }
     }
 }
 
@@ -57,7 +63,10 @@ impl NodeChecks {
     /// Has a Service wait at an IP for a Node, or no more.
     pub fn set(&mut self, service: &Name, ip: Addr, node: Option<Text>) {
         if let Some(node) = node {
-            self.waiting.entry(service.clone()).or_default().set(ip, node);
+            self.waiting
+                .entry(service.clone())
+                .or_default()
+                .set(ip, node);
         } else if let Some(waiting) = self.waiting.get_mut(service) {
             waiting.remove(ip);
             if waiting.ips.is_empty() {
@@ -66,17 +75,25 @@ impl NodeChecks {
         }
     }
 
-    /// The next Node to ask for, if a Service waits for one that is not asked for yet, and a request is allowed; and over which time
-    /// the agents of so many nodes spread it.
+    /// The next Node to ask for, if a Service waits for one that is not asked for yet, and a
+    /// request is allowed; and over which time the agents of so many nodes spread it.
     pub fn take(&mut self, now: Duration, nodes: usize) -> Option<(Text, Duration)> {
         let fold = nodes.div_ceil(FEW).max(1);
-        self.bucket.set_pace(INTERVAL.saturating_mul(count(fold)), count((BURST / fold).max(1)));
+        self.bucket.set_pace(
+            INTERVAL.saturating_mul(count(fold)),
+            count((BURST / fold).max(1)),
+        );
         // First: many may wait, and each turn of the loop asks.
         if !self.bucket.wait(now).is_zero() {
             return None;
         }
-        let spread = if nodes > FEW { spread(nodes) } else { Duration::ZERO };
-        self.asked.retain(|_, at| now.saturating_sub(*at) < PATIENCE + spread);
+        let spread = if nodes > FEW {
+            spread(nodes)
+        } else {
+            Duration::ZERO
+        };
+        self.asked
+            .retain(|_, at| now.saturating_sub(*at) < PATIENCE + spread);
         let (service, node) = self.next()?;
         self.bucket.take(now);
         self.last = service;
@@ -84,14 +101,18 @@ impl NodeChecks {
         Some((node, spread))
     }
 
-    /// The next Service, of the next namespace that waits for a Node that is not asked for, with this Node.
+    /// The next Service, of the next namespace that waits for a Node that is not asked for, with
+    /// this Node.
     fn next(&self) -> Option<(Name, Text)> {
         let (namespace, _) = &self.last;
         let later = self.waiting.range((Excluded(&self.last), Unbounded));
         let other = later.clone().filter(|((of, _), _)| of != namespace);
         let mut turns = other.chain(self.waiting.range(..=&self.last)).chain(later);
         turns.find_map(|(service, waiting)| {
-            let node = waiting.nodes.keys().find(|node| !self.asked.contains_key(*node))?;
+            let node = waiting
+                .nodes
+                .keys()
+                .find(|node| !self.asked.contains_key(*node))?;
             Some((service.clone(), node.clone()))
         })
     }
@@ -99,7 +120,10 @@ impl NodeChecks {
     /// A Node was shown: the Services that waited for it. Until they are judged again they wait on.
     pub fn shown(&mut self, node: &str) -> Vec<Name> {
         self.asked.remove(node);
-        let waiting = self.waiting.iter().filter(|(_, waiting)| waiting.nodes.contains_key(node));
+        let waiting = self
+            .waiting
+            .iter()
+            .filter(|(_, waiting)| waiting.nodes.contains_key(node));
         waiting.map(|(service, _)| service.clone()).collect()
     }
 }
@@ -135,19 +159,29 @@ mod tests {
     }
 
     fn take(checks: &mut NodeChecks, second: u64) -> Option<Text> {
-        checks.take(Duration::from_secs(second), FEW).map(|(node, _)| node)
+        checks
+            .take(Duration::from_secs(second), FEW)
+            .map(|(node, _)| node)
     }
 
     #[test]
-    fn a_node_is_asked_for_once_for_all_that_wait_for_it_and_again_after_an_answer_or_without_one() {
+    fn a_node_is_asked_for_once_for_all_that_wait_for_it_and_again_after_an_answer_or_without_one()
+    {
         let mut checks = NodeChecks::default();
         checks.set(&name("shop", "web"), ip(1), Some("a".into()));
         checks.set(&name("shop", "api"), ip(1), Some("a".into()));
         assert_eq!(take(&mut checks, 1), Some("a".into()));
         assert_eq!(take(&mut checks, 2), None);
         assert_eq!(take(&mut checks, 6), Some("a".into()), "no answer");
-        assert_eq!(checks.shown("a"), [name("shop", "api"), name("shop", "web")]);
-        assert_eq!(take(&mut checks, 7), Some("a".into()), "another pod was bound meanwhile");
+        assert_eq!(
+            checks.shown("a"),
+            [name("shop", "api"), name("shop", "web")]
+        );
+        assert_eq!(
+            take(&mut checks, 7),
+            Some("a".into()),
+            "another pod was bound meanwhile"
+        );
         checks.shown("a");
         checks.set(&name("shop", "web"), ip(1), None);
         checks.set(&name("shop", "api"), ip(1), None);
@@ -160,11 +194,17 @@ mod tests {
         for number in 0..100 {
             checks.set(&web, ip(number), Some("a".into()));
         }
-        assert_eq!((checks.shown("a"), checks.shown("b")), (vec![web.clone()], vec![]));
+        assert_eq!(
+            (checks.shown("a"), checks.shown("b")),
+            (vec![web.clone()], vec![])
+        );
         for number in 0..100 {
             checks.set(&web, ip(number), Some("b".into()));
         }
-        assert_eq!((checks.shown("a"), checks.shown("b")), (vec![], vec![web.clone()]));
+        assert_eq!(
+            (checks.shown("a"), checks.shown("b")),
+            (vec![], vec![web.clone()])
+        );
         assert_eq!(checks.waiting[&web].nodes.len(), 1);
         for number in 0..100 {
             checks.set(&web, ip(number), None);
@@ -197,7 +237,9 @@ mod tests {
             checks.set(&name("shop", &number.to_string()), ip(number), Some(node));
         }
         let mut at = |second, nodes| {
-            checks.take(Duration::from_secs(second), nodes).map(|(_, spread)| spread.as_secs())
+            checks
+                .take(Duration::from_secs(second), nodes)
+                .map(|(_, spread)| spread.as_secs())
         };
         assert_eq!(
             [at(1, 5_000), at(2, 5_000), at(10, 5_000), at(11, 5_000)],

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The first step of the proof that fails, in the order in which `judge` takes them. Pods are named.
+/// The first step of the proof that fails, in the order in which `judge` takes them. Pods are
+/// named.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotProven {
@@ -35,8 +36,8 @@ pub enum NotProven {
     NotListed,
     /// A pod of the Service may hold the IP without showing it.
     PossibleHolder(String),
-    /// As `PossibleHolder`, unless its node is still the one that hands out other IPs: the pod, and that node, which was not seen since
-    /// the pod was bound.
+    /// As `PossibleHolder`, unless its node is still the one that hands out other IPs: the pod, and
+    /// that node, which was not seen since the pod was bound.
     NodeNotSeen(String, String),
     /// A live pod of the Service shows the IP.
     OwnPod(String),

@@ -1,8 +1,9 @@
-//! The proof of `terminated`: an orphan IP of this node, whose last owner is dead and that no pod holds.
+//! The proof of `terminated`: an orphan IP of this node, whose last owner is dead and that no pod
+//! holds.
 //!
-//! Absence alone proves nothing. The proof takes a dead pod, a range that only this node hands out, an API that shows
-//! no other pod that may hold the IP, and a node with no route to the IP or to a part of the range. The kernel denies only packets
-//! that leave the node.
+//! Absence alone proves nothing. The proof takes a dead pod, a range that only this node hands out,
+//! an API that shows no other pod that may hold the IP, and a node with no route to the IP or to a
+//! part of the range. The kernel denies only packets that leave the node.
 
 use super::denials::opinions::ReceivedList;
 use super::index::ClusterIndex;
@@ -22,8 +23,9 @@ pub struct OrphanIp {
     pub mode: Mode,
     /// The last address of the node's range that has the IP.
     pub range: Addr,
-    /// When a packet from the IP was seen since the pod died, `CLOCK_BOOTTIME`: packets to it pass. The entry stays
-    /// until the API shows the new holder, so that the map keeps it for the next process.
+    /// When a packet from the IP was seen since the pod died, `CLOCK_BOOTTIME`: packets to it pass.
+    /// The entry stays until the API shows the new holder, so that the map keeps it for the next
+    /// process.
     pub lifted: Option<Duration>,
 }
 
@@ -31,7 +33,8 @@ pub struct OrphanIp {
 #[derive(Debug, Clone, Default)]
 pub struct OrphanIps {
     last_pods: BTreeMap<Addr, LastPod>,
-    /// When a packet from the IP was last seen: it is never again an orphan IP of a pod that was dead by then.
+    /// When a packet from the IP was last seen: it is never again an orphan IP of a pod that was
+    /// dead by then.
     spoke: HashMap<Addr, Duration>,
     /// None while they are unknown: then no IP is an orphan.
     routes: Option<Routes>,
@@ -40,8 +43,9 @@ pub struct OrphanIps {
 #[derive(Debug, Clone, Copy)]
 struct LastPod {
     dead: Uid,
-    /// The lowest mode that annotations of the pod and its Namespace have asked for since. It never rises: a new entry
-    /// in the map could miss a packet from the IP that arrives while the entry is written.
+    /// The lowest mode that annotations of the pod and its Namespace have asked for since. It never
+    /// rises: a new entry in the map could miss a packet from the IP that arrives while the entry
+    /// is written.
     mode: Mode,
     /// When the API last showed the pod, or a packet was last aimed at the IP.
     last: Duration,
@@ -49,7 +53,8 @@ struct LastPod {
     since: Duration,
     /// Whether a list of all pods of the node has confirmed that.
     confirmed: bool,
-    /// Whether slices list the IP for a pod that is not dead; none if that has to be looked up, which takes long where many do.
+    /// Whether slices list the IP for a pod that is not dead; none if that has to be looked up,
+    /// which takes long where many do.
     listed_alive: Option<bool>,
 }
 
@@ -82,17 +87,22 @@ impl OrphanIps {
 
     /// Notes the same of all IPs.
     pub fn relisted_everywhere(&mut self) {
-        self.last_pods.values_mut().for_each(|last_pod| last_pod.listed_alive = None);
+        self.last_pods
+            .values_mut()
+            .for_each(|last_pod| last_pod.listed_alive = None);
     }
 
-    /// Drops all dead pods when the state starts over. Packets seen from IPs stay stored: the API did not report them.
+    /// Drops all dead pods when the state starts over. Packets seen from IPs stay stored: the API
+    /// did not report them.
     pub fn start_over(&mut self) {
         self.last_pods.clear();
     }
 
     /// Restores a dead pod that an earlier process had proven.
     pub fn restore(&mut self, ip: Addr, OrphanIp { dead, mode, .. }: OrphanIp, now: Duration) {
-        self.last_pods.entry(ip).or_insert(LastPod::new(dead, mode, now));
+        self.last_pods
+            .entry(ip)
+            .or_insert(LastPod::new(dead, mode, now));
     }
 
     /// Notes a packet to the IP.
@@ -117,8 +127,14 @@ impl OrphanIps {
         self.last_pods.contains_key(&ip)
     }
 
-    /// Stores the dead pods at their IPs. Returns the pods that they replace, to which no entry refers any more.
-    pub fn record_dead(&mut self, cluster: &ClusterIndex, now: Duration, pods: &BTreeSet<Uid>) -> Vec<Uid> {
+    /// Stores the dead pods at their IPs. Returns the pods that they replace, to which no entry
+    /// refers any more.
+    pub fn record_dead(
+        &mut self,
+        cluster: &ClusterIndex,
+        now: Duration,
+        pods: &BTreeSet<Uid>,
+    ) -> Vec<Uid> {
         let mut displaced = Vec::new();
         for record in pods.iter().filter_map(|uid| cluster.pods.get(*uid)) {
             if record.uid_state != UidState::Dead
@@ -131,7 +147,10 @@ impl OrphanIps {
             for (ip, claim) in record.claims.iter().filter(|(_, claim)| claim.published) {
                 let new = LastPod::new(dead, Mode::Enforce, now);
                 let last_pod = self.last_pods.entry(*ip).or_insert(new);
-                let earlier = cluster.pods.get(last_pod.dead).and_then(|earlier| earlier.claims.get(ip));
+                let earlier = cluster
+                    .pods
+                    .get(last_pod.dead)
+                    .and_then(|earlier| earlier.claims.get(ip));
                 if last_pod.dead == dead {
                     last_pod.last = now;
                 } else if earlier.is_none_or(|earlier| order(claim) >= order(earlier)) {
@@ -142,29 +161,41 @@ impl OrphanIps {
         displaced
     }
 
-    /// Drops entries whose pod the API has not shown, and whose IP no packet was sent to, for [`MEMORY`]. Returns their
-    /// pods.
+    /// Drops entries whose pod the API has not shown, and whose IP no packet was sent to, for
+    /// [`MEMORY`]. Returns their pods.
     pub fn expire(&mut self, cluster: &ClusterIndex, now: Duration) -> Vec<Uid> {
         let is_old = |_: &Addr, last_pod: &mut LastPod| {
-            if cluster.pods.get(last_pod.dead).is_some_and(|record| record.present) {
+            if cluster
+                .pods
+                .get(last_pod.dead)
+                .is_some_and(|record| record.present)
+            {
                 last_pod.last = now;
             }
             now.saturating_sub(last_pod.last) >= MEMORY
         };
-        self.last_pods.extract_if(.., is_old).map(|(_, last_pod)| last_pod.dead).collect()
+        self.last_pods
+            .extract_if(.., is_old)
+            .map(|(_, last_pod)| last_pod.dead)
+            .collect()
     }
 
-    /// True if only one list of this node's pods showed a death: nothing is denied on it before a second one agrees.
+    /// True if only one list of this node's pods showed a death: nothing is denied on it before a
+    /// second one agrees.
     pub fn has_doubtful_death(&self, cluster: &ClusterIndex) -> bool {
         self.last_pods.values().any(|last_pod| {
-            let dead = cluster.pods.get(last_pod.dead).filter(|record| record.uid_state == UidState::Dead);
+            let dead = cluster
+                .pods
+                .get(last_pod.dead)
+                .filter(|record| record.uid_state == UidState::Dead);
             dead.is_some_and(|record| !last_pod.is_dead_for_good(record))
         })
     }
 
     /// Notes a list of pods that was applied, if it is of all pods of this node.
     pub fn listed(&mut self, cluster: &ClusterIndex, list: &ReceivedList) {
-        let is_of_node = matches!(&list.part, Some(Selection::OnNode(of)) if *of == cluster.settings.node);
+        let is_of_node =
+            matches!(&list.part, Some(Selection::OnNode(of)) if *of == cluster.settings.node);
         for last_pod in self.last_pods.values_mut().filter(|_| is_of_node) {
             let record = cluster.pods.get(last_pod.dead);
             let is_dead = record.is_some_and(|record| record.uid_state == UidState::Dead);
@@ -172,14 +203,17 @@ impl OrphanIps {
         }
     }
 
-    /// The proven orphan IPs, lifted or not. `last_owner` returns the pod that was last seen alive with an IP.
+    /// The proven orphan IPs, lifted or not. `last_owner` returns the pod that was last seen alive
+    /// with an IP.
     pub fn proven(
         &mut self,
         cluster: &ClusterIndex,
         last_owner: impl Fn(Addr) -> Option<Uid>,
     ) -> BTreeMap<Addr, OrphanIp> {
         for (ip, last_pod) in &mut self.last_pods {
-            last_pod.listed_alive.get_or_insert_with(|| cluster.listed_alive_anywhere(*ip));
+            last_pod
+                .listed_alive
+                .get_or_insert_with(|| cluster.listed_alive_anywhere(*ip));
             // A Namespace that was not seen yet may ask for less, and the mode never rises.
             if let Some(record) = cluster.pods.get(last_pod.dead)
                 && cluster.knows_namespace_of(&record.pod)
@@ -212,27 +246,56 @@ impl OrphanIps {
                 && last_pod.listed_alive == Some(false)
         };
         let proven = self.last_pods.iter().filter_map(|(ip, last_pod)| {
-            let (dead, mode, lifted) = (last_pod.dead, last_pod.mode, self.lifted(cluster, *ip, last_pod));
+            let (dead, mode, lifted) = (
+                last_pod.dead,
+                last_pod.mode,
+                self.lifted(cluster, *ip, last_pod),
+            );
             let is_proven = lifted.is_some() || is_orphan(*ip, last_pod);
-            let range = cluster.own_range_of(*ip).map(|range| range.last).unwrap_or_default();
-            is_proven.then_some((*ip, OrphanIp { dead, mode, range, lifted }))
+            let range = cluster
+                .own_range_of(*ip)
+                .map(|range| range.last)
+                .unwrap_or_default();
+            is_proven.then_some((
+                *ip,
+                OrphanIp {
+                    dead,
+                    mode,
+                    range,
+                    lifted,
+                },
+            ))
         });
         proven.take(capacity::TERMINATED).collect()
     }
 
-    /// When a packet from the IP was last seen since the pod died; none if a live pod shows the IP, which suffices by
-    /// itself. If no watch showed the death, every such packet counts: it may have come later.
+    /// When a packet from the IP was last seen since the pod died; none if a live pod shows the IP,
+    /// which suffices by itself. If no watch showed the death, every such packet counts: it may
+    /// have come later.
     fn lifted(&self, cluster: &ClusterIndex, ip: Addr, last_pod: &LastPod) -> Option<Duration> {
-        let died = cluster.pods.get(last_pod.dead).map_or(Duration::ZERO, |record| record.died.into());
+        let died = cluster
+            .pods
+            .get(last_pod.dead)
+            .map_or(Duration::ZERO, |record| record.died.into());
         let mut live = cluster.pods.live_claimants(ip);
         let is_claimed = live.any(|record| cluster.may_hold(record, ip));
-        self.spoke.get(&ip).copied().filter(|at| died <= *at && !is_claimed)
+        self.spoke
+            .get(&ip)
+            .copied()
+            .filter(|at| died <= *at && !is_claimed)
     }
 }
 
 impl LastPod {
     const fn new(dead: Uid, mode: Mode, now: Duration) -> Self {
-        Self { dead, mode, last: now, since: now, confirmed: false, listed_alive: None }
+        Self {
+            dead,
+            mode,
+            last: now,
+            since: now,
+            confirmed: false,
+            listed_alive: None,
+        }
     }
 
     fn is_dead_for_good(&self, record: &Record) -> bool {
@@ -261,7 +324,12 @@ mod tests {
         let [x, y] = [1, 2].map(|last| Addr::v4([10, 244, 1, last]));
         let mut cluster = ClusterIndex::new(Settings::default());
         let mut orphan_ips = OrphanIps::default();
-        let orphan_ip = OrphanIp { dead: Uid::NONE, mode: Mode::Enforce, range: x, lifted: None };
+        let orphan_ip = OrphanIp {
+            dead: Uid::NONE,
+            mode: Mode::Enforce,
+            range: x,
+            lifted: None,
+        };
         orphan_ips.restore(x, orphan_ip, Duration::ZERO);
         let mut listed_alive = |cluster: &ClusterIndex, changed: Addr| {
             orphan_ips.relisted([changed].iter());
@@ -270,7 +338,9 @@ mod tests {
         };
         assert_eq!(listed_alive(&cluster, x), Some(false));
         let name = ("shop".into(), "web".into());
-        cluster.endpoint_index.set(Duration::ZERO, &name, Some(listing(&name, [x])));
+        cluster
+            .endpoint_index
+            .set(Duration::ZERO, &name, Some(listing(&name, [x])));
         assert_eq!(listed_alive(&cluster, y), Some(false));
         assert_eq!(listed_alive(&cluster, x), Some(true));
     }

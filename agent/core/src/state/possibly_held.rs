@@ -1,4 +1,5 @@
-//! The IPs at which nothing is denied because one of the Service's own pods may hold them without showing it, and since when.
+//! The IPs at which nothing is denied because one of the Service's own pods may hold them without
+//! showing it, and since when.
 
 use crate::facts::Name;
 use epguard_common::Addr;
@@ -10,10 +11,15 @@ use std::time::Duration;
 pub struct PossiblyHeld(BTreeMap<Name, BTreeMap<Addr, Duration>>);
 
 impl PossiblyHeld {
-    /// Notes whether an IP of a Service may be held. It has been since the first of a row of such notes.
+    /// Notes whether an IP of a Service may be held. It has been since the first of a row of such
+    /// notes.
     pub fn set(&mut self, now: Duration, service: &Name, ip: Addr, is_held: bool) {
         if is_held {
-            self.0.entry(service.clone()).or_default().entry(ip).or_insert(now);
+            self.0
+                .entry(service.clone())
+                .or_default()
+                .entry(ip)
+                .or_insert(now);
         } else if let Some(ips) = self.0.get_mut(service) {
             ips.remove(&ip);
             if ips.is_empty() {
@@ -45,14 +51,18 @@ mod tests {
     #[test]
     fn an_ip_is_possibly_held_since_the_first_note_until_one_says_that_it_is_not() {
         let mut held = PossiblyHeld::default();
-        let (web, api): (Name, Name) = (("shop".into(), "web".into()), ("shop".into(), "api".into()));
+        let (web, api): (Name, Name) =
+            (("shop".into(), "web".into()), ("shop".into(), "api".into()));
         let (at, ip) = (Duration::from_secs, Addr::v4([10, 244, 1, 10]));
         held.set(at(1), &web, ip, true);
         held.set(at(2), &web, ip, true);
         held.set(at(2), &api, ip, true);
         assert_eq!((held.services(), held.oldest()), (2, Some(at(1))));
         held.set(at(3), &web, ip, false);
-        assert_eq!((held.services(), held.oldest(), held.has(&web)), (1, Some(at(2)), false));
+        assert_eq!(
+            (held.services(), held.oldest(), held.has(&web)),
+            (1, Some(at(2)), false)
+        );
         held.set(at(4), &api, ip, false);
         assert_eq!((held.services(), held.oldest()), (0, None));
     }

@@ -1,9 +1,11 @@
-//! The Services to judge. Facts only mark them, so that no fact costs more than what it names, and a flood of facts about one
-//! Service costs one judgement of it at a time. Namespaces take turns, and so do the Services of each: no namespace makes another
-//! one wait for longer than a piece. And the IPs whose history is written next.
+//! The Services to judge. Facts only mark them, so that no fact costs more than what it names, and
+//! a flood of facts about one Service costs one judgement of it at a time. Namespaces take turns,
+//! and so do the Services of each: no namespace makes another one wait for longer than a piece. And
+//! the IPs whose history is written next.
 //!
-//! What may end a denial suspends the Service until it is judged, and nothing else does: a pod that starts ends no denial at an IP that
-//! a stranger shows, and none at an IP where another one has ended it already.
+//! What may end a denial suspends the Service until it is judged, and nothing else does: a pod that
+//! starts ends no denial at an IP that a stranger shows, and none at an IP where another one has
+//! ended it already.
 
 use super::denials::Denials;
 use super::denials::opinions::ReceivedList;
@@ -53,10 +55,15 @@ pub type Scopes = BTreeMap<Name, Scope>;
 impl Scope {
     /// All endpoints that may be denied, on a list that has come.
     pub fn on(list: ReceivedList) -> Self {
-        Self { all: true, lists: vec![list], ..Self::default() }
+        Self {
+            all: true,
+            lists: vec![list],
+            ..Self::default()
+        }
     }
 
-    /// Takes the next IP to judge. After the last one the first follows: no IP waits for those that are marked again and again.
+    /// Takes the next IP to judge. After the last one the first follows: no IP waits for those that
+    /// are marked again and again.
     pub fn take_next(&mut self) -> Option<Addr> {
         let next = self.next_from(self.last.map_or(Unbounded, Excluded));
         self.is_through |= next.is_none();
@@ -68,7 +75,8 @@ impl Scope {
     }
 
     fn next_from(&self, first: Bound<Addr>) -> Option<Addr> {
-        let nexts = [&self.ips, &self.others].map(|ips| ips.range((first, Unbounded)).next().copied());
+        let nexts =
+            [&self.ips, &self.others].map(|ips| ips.range((first, Unbounded)).next().copied());
         nexts.into_iter().flatten().min()
     }
 
@@ -76,7 +84,8 @@ impl Scope {
     pub fn expand(&mut self, denials: &Denials, service: &Name, stale: impl Iterator<Item = Addr>) {
         // They are ascending: a set of its own is built and merged as fast as they are read.
         if std::mem::take(&mut self.all) {
-            self.others.append(&mut denials.ips(service).chain(stale).collect());
+            self.others
+                .append(&mut denials.ips(service).chain(stale).collect());
         }
         match std::mem::take(&mut self.ends) {
             Ends::None => {}
@@ -96,8 +105,8 @@ impl Scope {
         self.vips || self.ends != Ends::None || !self.ips.is_empty()
     }
 
-    /// Adds what a fact or a list marks further. A fact changes what the known lists have shown, so these confirm nothing any more.
-    /// On a list everything is judged from the first IP on.
+    /// Adds what a fact or a list marks further. A fact changes what the known lists have shown, so
+    /// these confirm nothing any more. On a list everything is judged from the first IP on.
     fn join(&mut self, mut other: Self) {
         if other.lists.is_empty() {
             self.lists.iter_mut().for_each(ReceivedList::outdate);
@@ -187,14 +196,21 @@ impl Touched {
         self.ips.extend(ips.into_iter().map(|ip| (ip, ())));
     }
 
-    /// Adds the IPs that a change is about. Those that it affects indirectly are added where that is found.
+    /// Adds the IPs that a change is about. Those that it affects indirectly are added where that
+    /// is found.
     pub(super) fn add_changed(&mut self, dirty: &Dirty) {
         let listed = dirty.services.values().flat_map(|scope| &scope.ips);
         self.add(dirty.ips.iter().chain(listed).copied());
     }
 
-    /// Takes at most so many, and tells whether they are some of a mass of more than `mass`, or of a list.
-    pub(super) fn take(&mut self, most: usize, mass: usize, of_list: bool) -> (BTreeSet<Addr>, bool) {
+    /// Takes at most so many, and tells whether they are some of a mass of more than `mass`, or of
+    /// a list.
+    pub(super) fn take(
+        &mut self,
+        most: usize,
+        mass: usize,
+        of_list: bool,
+    ) -> (BTreeSet<Addr>, bool) {
         self.is_mass |= of_list || self.ips.len() > mass;
         let is_mass = self.is_mass;
         self.is_mass &= self.ips.len() > most;
@@ -213,15 +229,26 @@ mod tests {
     }
 
     fn at(last: &[u8]) -> Scope {
-        let ips = last.iter().map(|last| Addr::v4([10, 0, 0, *last])).collect();
-        Scope { ips, ..Scope::default() }
+        let ips = last
+            .iter()
+            .map(|last| Addr::v4([10, 0, 0, *last]))
+            .collect();
+        Scope {
+            ips,
+            ..Scope::default()
+        }
     }
 
     #[test]
     fn a_service_that_changes_again_keeps_its_turn_and_is_judged_once() {
         let mut queue = Queue::default();
         let all = |scope| Scope { all: true, ..scope };
-        for (service, scope) in [("b", at(&[1])), ("a", all(at(&[]))), ("b", at(&[3])), ("a", at(&[4]))] {
+        for (service, scope) in [
+            ("b", at(&[1])),
+            ("a", all(at(&[]))),
+            ("b", at(&[3])),
+            ("a", at(&[4])),
+        ] {
             queue.push(name(service), scope);
         }
         assert_eq!(queue.pop(), Some((name("b"), at(&[1, 3]))));
@@ -232,7 +259,14 @@ mod tests {
     #[test]
     fn namespaces_take_turns_and_so_do_the_services_of_each() {
         let mut queue = Queue::default();
-        for (namespace, service) in [("a", "1"), ("a", "2"), ("a", "3"), ("b", "1"), ("b", "2"), ("c", "1")] {
+        for (namespace, service) in [
+            ("a", "1"),
+            ("a", "2"),
+            ("a", "3"),
+            ("b", "1"),
+            ("b", "2"),
+            ("c", "1"),
+        ] {
             queue.push((namespace.into(), service.into()), at(&[1]));
         }
         let mut order = Vec::new();
@@ -255,8 +289,14 @@ mod tests {
             scope.join(at(&[1]));
         }
         let expected = [(1, false), (2, false), (3, false), (1, true), (1, true)];
-        assert_eq!(order, expected.map(|(last, is_through)| (Addr::v4([10, 0, 0, last]), is_through)));
-        scope.join(Scope::on(ReceivedList::whole(Watched::Pods, Duration::ZERO)));
+        assert_eq!(
+            order,
+            expected.map(|(last, is_through)| (Addr::v4([10, 0, 0, last]), is_through))
+        );
+        scope.join(Scope::on(ReceivedList::whole(
+            Watched::Pods,
+            Duration::ZERO,
+        )));
         scope.take_next();
         assert!(!scope.is_through, "a list begins with the first IP");
     }
@@ -266,14 +306,22 @@ mod tests {
         let list = |kind, sent| ReceivedList::whole(kind, Duration::from_secs(sent));
         let confirms = |scope: &Scope| {
             let lists = scope.lists.iter();
-            lists.map(|list| (list.kind, list.is_later_than(Duration::ZERO))).collect::<Vec<_>>()
+            lists
+                .map(|list| (list.kind, list.is_later_than(Duration::ZERO)))
+                .collect::<Vec<_>>()
         };
         let mut scope = Scope::on(list(Watched::Pods, 1));
         scope.join(Scope::on(list(Watched::EndpointSlices, 2)));
-        assert_eq!(confirms(&scope), [(Watched::Pods, true), (Watched::EndpointSlices, true)]);
+        assert_eq!(
+            confirms(&scope),
+            [(Watched::Pods, true), (Watched::EndpointSlices, true)]
+        );
         scope.join(Scope::on(list(Watched::Pods, 3)));
         scope.join(at(&[1]));
-        assert_eq!(confirms(&scope), [(Watched::Pods, false), (Watched::EndpointSlices, false)]);
+        assert_eq!(
+            confirms(&scope),
+            [(Watched::Pods, false), (Watched::EndpointSlices, false)]
+        );
         scope.join(Scope::on(list(Watched::Pods, 4)));
         assert_eq!(confirms(&scope)[2..], [(Watched::Pods, true)]);
     }
@@ -285,7 +333,11 @@ mod tests {
             queue.push(name("a"), scope);
             queue.suspends(&name("a"))
         };
-        let begins = || Scope { others: at(&[1, 2]).ips, all: true, ..Scope::default() };
+        let begins = || Scope {
+            others: at(&[1, 2]).ips,
+            all: true,
+            ..Scope::default()
+        };
         assert!(!is_suspended(begins()));
         assert!(is_suspended(at(&[2])));
         let (service, mut scope) = queue.pop().unwrap();
@@ -297,7 +349,16 @@ mod tests {
             (_, scope) = queue.pop().unwrap();
         }
         assert!(scope.is_done());
-        for scope in [Scope { ends: Ends::Unheld, ..begins() }, Scope { vips: true, ..begins() }] {
+        for scope in [
+            Scope {
+                ends: Ends::Unheld,
+                ..begins()
+            },
+            Scope {
+                vips: true,
+                ..begins()
+            },
+        ] {
             queue.push(service.clone(), scope);
             assert!(queue.suspends(&service));
             queue.pop();

@@ -1,6 +1,8 @@
-//! Review of past denials, whether carried out or only reported, when more is known: none may be wrong twice.
+//! Review of past denials, whether carried out or only reported, when more is known: none may be
+//! wrong twice.
 //!
-//! Clocks of other machines are never compared: "at the time" is what this agent knew when the packet was denied.
+//! Clocks of other machines are never compared: "at the time" is what this agent knew when the
+//! packet was denied.
 
 use super::dirty::Dirty;
 use super::index::ClusterIndex;
@@ -16,8 +18,8 @@ use std::time::Duration;
 /// How long a denial is open to contrary evidence after its last packet.
 pub const OPEN: Duration = Duration::from_mins(10);
 
-/// Time from the receipt of an event to the write of the map: a packet denied so soon after could not have passed, and
-/// no sandbox is up so soon after its pod was bound.
+/// Time from the receipt of an event to the write of the map: a packet denied so soon after could
+/// not have passed, and no sandbox is up so soon after its pod was bound.
 const WRITE: Duration = Duration::from_millis(50);
 
 /// A past denial: where packets were aimed, and why they were denied.
@@ -80,7 +82,8 @@ pub struct Finding {
 pub enum Cost<'a> {
     /// The Service: nobody else pays for what its tenant wrote.
     Service(&'a Name),
-    /// The reason, on the whole node: no Service was convicted, and no tenant can forge such evidence.
+    /// The reason, on the whole node: no Service was convicted, and no tenant can forge such
+    /// evidence.
     Reason(Reason),
 }
 
@@ -112,12 +115,28 @@ pub struct Review {
 
 impl Review {
     /// Stores a packet that was denied, or would have been.
-    pub fn denied(&mut self, cluster: &ClusterIndex, at: Duration, case: Case, owner: Uid, held: bool) {
-        let evicts =
-            make_room(&mut self.open, &mut self.shares, &case, |case| case.ip, |packets| packets.last);
+    pub fn denied(
+        &mut self,
+        cluster: &ClusterIndex,
+        at: Duration,
+        case: Case,
+        owner: Uid,
+        held: bool,
+    ) {
+        let evicts = make_room(
+            &mut self.open,
+            &mut self.shares,
+            &case,
+            |case| case.ip,
+            |packets| packets.last,
+        );
         self.evicted += u64::from(evicts);
         let meant = case.meant;
-        let new = Packets { first: at, held, ..Packets::default() };
+        let new = Packets {
+            first: at,
+            held,
+            ..Packets::default()
+        };
         let packets = self.open.entry(case).or_insert(new);
         packets.owner = owner;
         packets.last = packets.last.max(at);
@@ -135,11 +154,18 @@ impl Review {
         });
     }
 
-    /// Marks denials of an IP as wrong if a pod published it and may have held it since it became a possible holder.
+    /// Marks denials of an IP as wrong if a pod published it and may have held it since it became a
+    /// possible holder.
     ///
-    /// `reused` is none of them where the selector proves which pods are the Service's own: the `EndpointSlice` controller sends nobody
-    /// to a pod that has not published the IP.
-    pub fn published(&mut self, cluster: &ClusterIndex, uid: Uid, ip: Addr, possible_holder_since: Duration) {
+    /// `reused` is none of them where the selector proves which pods are the Service's own: the
+    /// `EndpointSlice` controller sends nobody to a pod that has not published the IP.
+    pub fn published(
+        &mut self,
+        cluster: &ClusterIndex,
+        uid: Uid,
+        ip: Addr,
+        possible_holder_since: Duration,
+    ) {
         let Some(record) = cluster.pods.get(uid).filter(|record| record.is_live()) else {
             return;
         };
@@ -150,7 +176,8 @@ impl Review {
             }
             let rightful = match &case.service {
                 Some(name) => cluster.service(name).is_some_and(|service| {
-                    let is_sent_to = case.reason != Reason::Reused || cluster.proves_nothing(service);
+                    let is_sent_to =
+                        case.reason != Reason::Reused || cluster.proves_nothing(service);
                     is_sent_to && Own::new(cluster, service).contains(&record.pod)
                 }),
                 None => own,
@@ -159,15 +186,21 @@ impl Review {
         });
     }
 
-    /// Marks denials as wrong whose hit pod a slice of the Service lists at the IP, after slices changed. Where the selector proves which
-    /// pods are the Service's own, the selector or the pod's labels were others when the packet was denied.
+    /// Marks denials as wrong whose hit pod a slice of the Service lists at the IP, after slices
+    /// changed. Where the selector proves which pods are the Service's own, the selector or the
+    /// pod's labels were others when the packet was denied.
     pub fn listed(&mut self, cluster: &ClusterIndex, changed: &Scopes) {
         let means = |name: &Name, ip, uid| {
-            let service = cluster.service(name).filter(|service| cluster.proves_nothing(service));
+            let service = cluster
+                .service(name)
+                .filter(|service| cluster.proves_nothing(service));
             service.is_some() && cluster.endpoint_index.lists(name, ip, uid)
         };
         self.convict(|case, packets| {
-            let name = case.service.as_ref().filter(|name| changed.contains_key(name))?;
+            let name = case
+                .service
+                .as_ref()
+                .filter(|name| changed.contains_key(name))?;
             means(name, case.ip, packets.owner).then_some(Evidence::Listed(packets.owner))
         });
     }
@@ -199,7 +232,11 @@ impl Review {
             };
             packets.convicted = true;
             *self.wrong.entry(case.reason).or_default() += 1;
-            self.findings.push(Finding { case: case.clone(), packets: *packets, evidence });
+            self.findings.push(Finding {
+                case: case.clone(),
+                packets: *packets,
+                evidence,
+            });
         }
     }
 }

@@ -31,8 +31,8 @@ pub struct Flow {
     pub state: Option<&'static str>,
 }
 
-/// Reads all TCP, UDP and SCTP flows that go on, of both families; there may be millions, so only those wanted are
-/// kept: these come ascending, behind the number of all. Errors: the kernel's.
+/// Reads all TCP, UDP and SCTP flows that go on, of both families; there may be millions, so only
+/// those wanted are kept: these come ascending, behind the number of all. Errors: the kernel's.
 pub fn list_flows(is_wanted: impl Fn(&Flow) -> bool) -> anyhow::Result<(usize, Vec<Flow>)> {
     let take = |(seen, wanted): &mut (usize, Vec<Flow>), entry: &[u8]| {
         if let Some(flow) = flow(entry) {
@@ -53,7 +53,13 @@ fn flow(entry: &[u8]) -> Option<Flow> {
     }
     let (client, aim, protocol) = tuple(at(entry, &[CTA_TUPLE_ORIG])?)?;
     let (endpoint, ..) = tuple(at(entry, &[CTA_TUPLE_REPLY])?)?;
-    Some(Flow { protocol, client, aim, endpoint, state: number(entry, &TCP_STATE).and_then(state) })
+    Some(Flow {
+        protocol,
+        client,
+        aim,
+        endpoint,
+        state: number(entry, &TCP_STATE).and_then(state),
+    })
 }
 
 /// `enum tcp_conntrack`
@@ -73,7 +79,9 @@ fn tuple(tuple: &[u8]) -> Option<(SocketAddr, SocketAddr, Protocol)> {
     // CTA_PROTO_NUM, _SRC_PORT, _DST_PORT
     let transport = |kind: u16| number(tuple, &[CTA_TUPLE_PROTO, kind]);
     let port = |kind: u16| transport(kind).and_then(|port| u16::try_from(port).ok());
-    let protocol = u8::try_from(transport(1)?).ok().and_then(Protocol::from_repr)?;
+    let protocol = u8::try_from(transport(1)?)
+        .ok()
+        .and_then(Protocol::from_repr)?;
     let source = SocketAddr::new(ip(1)?, port(2)?);
     let destination = SocketAddr::new(ip(2)?, port(3)?);
     Some((source, destination, protocol))
@@ -115,7 +123,11 @@ mod tests {
             state: Some("ESTABLISHED"),
         };
         assert_eq!(flow(&entry(3)), Some(known));
-        assert_eq!(flow(&entry(7)), None, "what has ended leads nobody anywhere");
+        assert_eq!(
+            flow(&entry(7)),
+            None,
+            "what has ended leads nobody anywhere"
+        );
     }
 
     #[test]
@@ -125,7 +137,10 @@ mod tests {
         let transport = [nested(1, &[17]), nested(2, &[0, 53]), nested(3, &[1, 0])].concat();
         let octets = [nested(1, &addresses), nested(2, &transport)].concat();
         let read = tuple(&octets).unwrap();
-        assert_eq!((read.0.to_string(), read.2), ("[fd00::a]:53".into(), Protocol::Udp));
+        assert_eq!(
+            (read.0.to_string(), read.2),
+            ("[fd00::a]:53".into(), Protocol::Udp)
+        );
         assert_eq!(read.1.to_string(), "[fd00::b]:256");
     }
 }

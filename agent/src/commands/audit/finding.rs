@@ -1,4 +1,5 @@
-//! Flows that lead to a pod that has ended, by the denials in the agent's pinned maps. Nothing is stale without a proof.
+//! Flows that lead to a pod that has ended, by the denials in the agent's pinned maps. Nothing is
+//! stale without a proof.
 
 use super::conntrack::Flow;
 use crate::commands::dump::{denials, keyed, services};
@@ -41,7 +42,8 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Whether it is about one of these Services; if they are all, also if it is about the IP itself.
+    /// Whether it is about one of these Services; if they are all, also if it is about the IP
+    /// itself.
     pub fn is_about(&self, services: &ServiceArgs) -> bool {
         let service = self.service.as_deref().unwrap_or_default();
         services.wants(service.rsplit_once(':').map_or(service, |(name, _)| name))
@@ -50,7 +52,17 @@ impl Finding {
 
 /// How sure it is that nothing should lead there.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, VariantArray, Serialize, Deserialize,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Display,
+    VariantArray,
+    Serialize,
+    Deserialize,
 )]
 #[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
@@ -83,24 +95,35 @@ impl Known {
             known.services.extend(at.map(|at| (at, number)));
         }
         // What waits for a second list is not proven.
-        for (target, denial) in denials(pin_dir)?.into_iter().filter(|(_, denial)| denial.held == 0) {
+        for (target, denial) in denials(pin_dir)?
+            .into_iter()
+            .filter(|(_, denial)| denial.held == 0)
+        {
             if let Some(at) = at(target.addr, target.port, target.protocol) {
-                let found = (target.service, denied(at.0, target.service, &denial, status));
+                let found = (
+                    target.service,
+                    denied(at.0, target.service, &denial, status),
+                );
                 known.denied.entry(at).or_default().push(found);
             }
         }
         for (addr, terminated) in keyed::<Addr, Terminated>(pin_dir, "TERMINATED")? {
             if terminated.lifted_ns == 0 {
                 let endpoint = SocketAddr::new(addr.ip(), 0);
-                let found = ended(endpoint, Reason::Terminated, status.pod(terminated.dead_uid));
+                let found = ended(
+                    endpoint,
+                    Reason::Terminated,
+                    status.pod(terminated.dead_uid),
+                );
                 known.orphan_ips.insert(addr.ip(), found);
             }
         }
         Ok(known)
     }
 
-    /// Judges a flow. One that was sent elsewhere is judged by its Service, any other by the IP itself. The new owner of a
-    /// dead pod's IP may be the right destination: of an unknown Service such an IP is no finding.
+    /// Judges a flow. One that was sent elsewhere is judged by its Service, any other by the IP
+    /// itself. The new owner of a dead pod's IP may be the right destination: of an unknown Service
+    /// such an IP is no finding.
     pub fn judge(&self, flow: &Flow) -> Option<Finding> {
         let (found, port) = if flow.aim == flow.endpoint {
             (self.orphan_ips.get(&flow.endpoint.ip())?, None)
@@ -114,7 +137,11 @@ impl Known {
             (found, number.map(|_| flow.aim.port()))
         };
         Some(Finding {
-            service: found.service.as_ref().zip(port).map(|(name, port)| format!("{name}:{port}")),
+            service: found
+                .service
+                .as_ref()
+                .zip(port)
+                .map(|(name, port)| format!("{name}:{port}")),
             endpoint: flow.endpoint,
             protocol: flow.protocol.as_str().into(),
             connection: flow.state.map(Into::into),
@@ -130,10 +157,18 @@ impl Known {
 }
 
 fn at(addr: Addr, port: u16, protocol: u8) -> Option<(SocketAddr, Protocol)> {
-    Some((SocketAddr::new(addr.ip(), port), Protocol::from_repr(protocol)?))
+    Some((
+        SocketAddr::new(addr.ip(), port),
+        Protocol::from_repr(protocol)?,
+    ))
 }
 
-fn denied(endpoint: SocketAddr, number: ServiceNumber, denial: &Denial, status: &Status) -> Finding {
+fn denied(
+    endpoint: SocketAddr,
+    number: ServiceNumber,
+    denial: &Denial,
+    status: &Status,
+) -> Finding {
     let owner = denial.owner_uid;
     Finding {
         state: match denial.uid_state {
@@ -161,11 +196,15 @@ const fn ended(endpoint: SocketAddr, reason: Reason, meant: String) -> Finding {
     }
 }
 
-/// Sorts, and merges findings that differ only in their client: a flood of one endpoint is one line.
+/// Sorts, and merges findings that differ only in their client: a flood of one endpoint is one
+/// line.
 pub fn merge(findings: impl Iterator<Item = Finding>) -> Vec<Finding> {
     let mut merged: BTreeMap<Finding, Finding> = BTreeMap::new();
     for finding in findings {
-        let but_client = Finding { at: String::new(), ..finding.clone() };
+        let but_client = Finding {
+            at: String::new(),
+            ..finding.clone()
+        };
         if let Some(first) = merged.get_mut(&but_client) {
             first.count += finding.count;
         } else {

@@ -1,4 +1,5 @@
-//! `epguard audit`: which flows of this node still lead to pods that have ended. Reads, and changes nothing.
+//! `epguard audit`: which flows of this node still lead to pods that have ended. Reads, and changes
+//! nothing.
 //!
 //! ```text
 //! maps, status -> Known --+
@@ -58,7 +59,9 @@ pub struct AuditArgs {
 /// Compares, prints, and returns the exit code.
 pub fn run(args: &AuditArgs) -> ExitCode {
     let shown = collect(&args.pins.pin_dir, &args.run.run_dir).and_then(|mut report| {
-        report.findings.retain(|finding| finding.is_about(&args.services));
+        report
+            .findings
+            .retain(|finding| finding.is_about(&args.services));
         println!("{}", args.output.text(&report, Report::text)?);
         Ok(verdict(&report))
     });
@@ -112,7 +115,9 @@ impl Report {
             0 => String::new(),
             flows => format!(", {flows} {}", State::AllowedToEnd),
         };
-        let compared = self.flows.map_or("no flows".to_owned(), |flows| count(flows, "flow"));
+        let compared = self
+            .flows
+            .map_or("no flows".to_owned(), |flows| count(flows, "flow"));
         let mut parts = vec![format!(
             "{}: {stale}{ending}; compared {compared} with {} whose pods have ended",
             self.node,
@@ -121,7 +126,10 @@ impl Report {
         if !self.findings.is_empty() {
             parts.push(columned(&COLUMNS, &self.findings));
         }
-        let unread = self.not_looked_at.iter().map(|what| format!("not read: {what}"));
+        let unread = self
+            .not_looked_at
+            .iter()
+            .map(|what| format!("not read: {what}"));
         parts.extend(unread.reduce(|lines, line| format!("{lines}\n{line}")));
         parts.join("\n\n")
     }
@@ -129,18 +137,26 @@ impl Report {
 
 const COLUMNS: [Column<Finding>; 9] = [
     ("STATE", |finding| finding.state.to_string()),
-    ("CONNECTION", |finding| finding.connection.as_deref().unwrap_or("-").to_owned()),
+    ("CONNECTION", |finding| {
+        finding.connection.as_deref().unwrap_or("-").to_owned()
+    }),
     ("FLOWS", |finding| finding.count.to_string()),
-    ("SERVICE", |finding| finding.service.as_deref().unwrap_or("-").to_owned()),
-    ("ENDPOINT", |finding| format!("{} {}", finding.endpoint, finding.protocol)),
+    ("SERVICE", |finding| {
+        finding.service.as_deref().unwrap_or("-").to_owned()
+    }),
+    ("ENDPOINT", |finding| {
+        format!("{} {}", finding.endpoint, finding.protocol)
+    }),
     ("MEANT", |finding| finding.meant.clone()),
-    ("HIT", |finding| finding.hit.as_deref().unwrap_or(NOBODY).to_owned()),
+    ("HIT", |finding| {
+        finding.hit.as_deref().unwrap_or(NOBODY).to_owned()
+    }),
     ("REASON", |finding| finding.reason.to_string()),
     ("FIRST", |finding| finding.at.clone()),
 ];
 
-/// Compares the kernel's flows with the agent's denials. Errors: no agent answers, it has not synced, or its
-/// view is too old.
+/// Compares the kernel's flows with the agent's denials. Errors: no agent answers, it has not
+/// synced, or its view is too old.
 pub fn collect(pin_dir: &Path, run_dir: &Path) -> Result<Report> {
     let status = status::current(run_dir)?;
     ensure!(
@@ -176,13 +192,25 @@ mod tests {
 
     fn report() -> Report {
         let (findings, not_looked_at) = (vec![], vec![]);
-        Report { node: "n".into(), endpoints: 1, flows: Some(4), findings, not_looked_at }
+        Report {
+            node: "n".into(),
+            endpoints: 1,
+            flows: Some(4),
+            findings,
+            not_looked_at,
+        }
     }
 
     #[test]
     fn only_stale_findings_fail_and_an_unread_table_is_never_called_clean() {
-        let finding = |state| Finding { state, ..finding::tests::flow() };
-        let mut report = Report { findings: vec![finding(State::AllowedToEnd)], ..report() };
+        let finding = |state| Finding {
+            state,
+            ..finding::tests::flow()
+        };
+        let mut report = Report {
+            findings: vec![finding(State::AllowedToEnd)],
+            ..report()
+        };
         assert_eq!(verdict(&report), 0);
         report.not_looked_at.push("conntrack".into());
         assert_eq!(verdict(&report), FAILED);
@@ -192,8 +220,16 @@ mod tests {
 
     #[test]
     fn each_finding_is_one_row_below_the_summary() {
-        let stale = Finding { hit: Some("team-b/b".into()), count: 193, ..finding::tests::flow() };
-        let ending = Finding { state: State::AllowedToEnd, connection: None, ..finding::tests::flow() };
+        let stale = Finding {
+            hit: Some("team-b/b".into()),
+            count: 193,
+            ..finding::tests::flow()
+        };
+        let ending = Finding {
+            state: State::AllowedToEnd,
+            connection: None,
+            ..finding::tests::flow()
+        };
         let mut report = report();
         let clean = "n: nothing is stale; compared 4 flows with 1 endpoint whose pods have ended";
         assert_eq!(report.text(), clean);

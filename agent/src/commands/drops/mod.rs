@@ -64,7 +64,10 @@ impl Filter {
 
     /// Whether it shows denials of this kind.
     pub fn wants(&self, kind: &Kind) -> bool {
-        self.services.wants(&kind.service) && self.reason.is_none_or(|wanted| kind.reason == wanted.as_str())
+        self.services.wants(&kind.service)
+            && self
+                .reason
+                .is_none_or(|wanted| kind.reason == wanted.as_str())
     }
 
     /// The denials that it shows.
@@ -88,7 +91,8 @@ impl Follower {
         Self { begun, counted }
     }
 
-    /// The new packets of each kind, the latest last. Of a kind that was denied before it begun, the first counts are not.
+    /// The new packets of each kind, the latest last. Of a kind that was denied before it begun,
+    /// the first counts are not.
     pub fn take_new(&mut self, now: Vec<Dropped>) -> Vec<Dropped> {
         // An agent that has just started has read no counts yet.
         if now.is_empty() {
@@ -102,7 +106,8 @@ impl Follower {
                 Some(counted) => Some(counted).filter(|counted| counted.packets <= dropped.packets),
                 None => (!is_new).then_some(&dropped),
             };
-            let since = |now: u64, field: fn(&Dropped) -> u64| now.saturating_sub(counted.map_or(0, field));
+            let since =
+                |now: u64, field: fn(&Dropped) -> u64| now.saturating_sub(counted.map_or(0, field));
             new.push(Dropped {
                 packets: since(dropped.packets, |counted| counted.packets),
                 bytes: since(dropped.bytes, |counted| counted.bytes),
@@ -116,7 +121,8 @@ impl Follower {
     }
 }
 
-/// Reads the agent's counts of denied flows, the latest first. Blocks; errors name the socket and the remedy.
+/// Reads the agent's counts of denied flows, the latest first. Blocks; errors name the socket and
+/// the remedy.
 pub fn ask(run_dir: &Path) -> Result<Vec<Dropped>> {
     status::ask(run_dir, &Request::Drops)?.drops.context(
         "the running agent does not count drops: use the epguard binary of this version for the agent, too",
@@ -128,8 +134,11 @@ pub fn run(args: &DropsArgs) -> Result<()> {
     let filter = &args.filter;
     let first = filter.select(ask(&args.run.run_dir)?);
     if !args.follow {
-        let rows =
-            |all: &Vec<Dropped>| all.iter().map(|one| (one.clone(), String::new())).collect::<Vec<_>>();
+        let rows = |all: &Vec<Dropped>| {
+            all.iter()
+                .map(|one| (one.clone(), String::new()))
+                .collect::<Vec<_>>()
+        };
         let table = |all: &Vec<Dropped>| text::table(&rows(all), filter.is_narrowed());
         println!("{}", args.output.text(&first, table)?);
         return Ok(());
@@ -139,7 +148,9 @@ pub fn run(args: &DropsArgs) -> Result<()> {
     while is_read() {
         let new = follower.take_new(now);
         match args.output {
-            Output::Table => new.iter().for_each(|dropped| println!("{}", text::line(dropped))),
+            Output::Table => new
+                .iter()
+                .for_each(|dropped| println!("{}", text::line(dropped))),
             Output::Json | Output::Yaml => println!("{}", escaped(serde_json::to_string(&new)?)),
         }
         sleep(PACE);
@@ -155,16 +166,32 @@ mod tests {
 
     #[test]
     fn filters_show_only_the_matching_kinds() {
-        let wants =
-            |arguments: &[&str], kind: &Kind| parsed::<DropsArgs>(arguments).unwrap().filter.wants(kind);
+        let wants = |arguments: &[&str], kind: &Kind| {
+            parsed::<DropsArgs>(arguments).unwrap().filter.wants(kind)
+        };
         let web = Kind::sample(Reason::Reused);
-        for arguments in [&[][..], &["-n", "shop"], &["--service", "shop/web"], &["--reason", "reused"]] {
+        for arguments in [
+            &[][..],
+            &["-n", "shop"],
+            &["--service", "shop/web"],
+            &["--reason", "reused"],
+        ] {
             assert!(wants(arguments, &web), "{arguments:?}");
         }
-        for arguments in [&["-n", "sho"][..], &["--service", "shop/we"], &["--reason", "terminated"]] {
+        for arguments in [
+            &["-n", "sho"][..],
+            &["--service", "shop/we"],
+            &["--reason", "terminated"],
+        ] {
             assert!(!wants(arguments, &web), "{arguments:?}");
         }
-        assert!(!wants(&["-n", "shop"], &Kind { service: "-".into(), ..Kind::sample(Reason::Terminated) }));
+        assert!(!wants(
+            &["-n", "shop"],
+            &Kind {
+                service: "-".into(),
+                ..Kind::sample(Reason::Terminated)
+            }
+        ));
     }
 
     #[test]
@@ -182,20 +209,32 @@ mod tests {
         for (answers, added) in [
             // Of a kind from before, only what is added later; of a new one, all.
             ([vec![entry(4, old)], vec![entry(7, old)]], [None, Some(3)]),
-            ([vec![entry(4, young)], vec![entry(4, young)]], [Some(4), None]),
+            (
+                [vec![entry(4, young)], vec![entry(4, young)]],
+                [Some(4), None],
+            ),
             // It is counted anew: the agent lost its counts, or made room for others.
             ([vec![entry(4, old)], vec![entry(3, old)]], [None, Some(3)]),
-            ([vec![entry(4, young)], vec![entry(2, young)]], [Some(4), Some(2)]),
+            (
+                [vec![entry(4, young)], vec![entry(2, young)]],
+                [Some(4), Some(2)],
+            ),
         ] {
             let mut follower = Follower::since(Instant::now());
             let mut new = |answer: &[Dropped]| {
                 let new = follower.take_new(answer.to_vec());
                 // An agent that has just started has no counts.
                 assert_eq!(follower.take_new(vec![]), []);
-                new.first().map(|new| [new.packets, new.bytes, new.openings])
+                new.first()
+                    .map(|new| [new.packets, new.bytes, new.openings])
             };
-            let expected = added.map(|packets| packets.map(|packets| [packets, 60 * packets, packets]));
-            assert_eq!([new(&answers[0]), new(&answers[1])], expected, "{answers:?}");
+            let expected =
+                added.map(|packets| packets.map(|packets| [packets, 60 * packets, packets]));
+            assert_eq!(
+                [new(&answers[0]), new(&answers[1])],
+                expected,
+                "{answers:?}"
+            );
         }
     }
 }

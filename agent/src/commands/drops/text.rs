@@ -13,7 +13,9 @@ pub fn nothing(narrowed: bool) -> String {
 const COLUMNS: [Column<(Dropped, String)>; 11] = [
     ("LAST", |(all, _)| ago(all.last_ms_ago)),
     ("SERVICE", |(all, _)| all.kind.service.clone()),
-    ("ENDPOINT", |(all, _)| format!("{} {}", all.kind.endpoint(), all.kind.protocol)),
+    ("ENDPOINT", |(all, _)| {
+        format!("{} {}", all.kind.endpoint(), all.kind.protocol)
+    }),
     ("REASON", |(all, _)| all.kind.reason.to_string()),
     ("OUTCOME", |(all, _)| all.kind.outcome.to_string()),
     ("MEANT", |(all, _)| all.kind.meant.clone()),
@@ -24,13 +26,18 @@ const COLUMNS: [Column<(Dropped, String)>; 11] = [
     ("NODES", |(_, nodes)| nodes.clone()),
 ];
 
-/// One row for each kind; `narrowed` as for [`nothing`]. Where rows name nodes, a last column shows them.
+/// One row for each kind; `narrowed` as for [`nothing`]. Where rows name nodes, a last column shows
+/// them.
 pub fn table(rows: &[(Dropped, String)], narrowed: bool) -> String {
     if rows.is_empty() {
         return nothing(narrowed);
     }
     let has_nodes = rows.iter().any(|(_, nodes)| !nodes.is_empty());
-    let columns = if has_nodes { &COLUMNS[..] } else { &COLUMNS[..COLUMNS.len() - 1] };
+    let columns = if has_nodes {
+        &COLUMNS[..]
+    } else {
+        &COLUMNS[..COLUMNS.len() - 1]
+    };
     columned(columns, rows)
 }
 
@@ -69,7 +76,10 @@ mod tests {
 
     fn dropped() -> Dropped {
         Dropped {
-            kind: Kind { hit: "other/b".into(), ..Kind::sample(Reason::Reused) },
+            kind: Kind {
+                hit: "other/b".into(),
+                ..Kind::sample(Reason::Reused)
+            },
             packets: 7,
             bytes: 420,
             openings: 3,
@@ -81,7 +91,11 @@ mod tests {
 
     #[test]
     fn a_kind_is_one_table_row_or_one_log_line() {
-        let row = table(&[(dropped(), String::new())], false).lines().nth(1).unwrap().to_owned();
+        let row = table(&[(dropped(), String::new())], false)
+            .lines()
+            .nth(1)
+            .unwrap()
+            .to_owned();
         let fields: Vec<&str> = row.split_whitespace().collect();
         assert_eq!(
             fields.join(" "),

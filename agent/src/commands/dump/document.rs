@@ -6,17 +6,18 @@ use anyhow::{Context as _, Result};
 use aya::Pod;
 use aya::maps::{HashMap, MapData};
 use epguard_common::{
-    Action, Addr, Denial, DenialKey, Keyed, Mode, Owner, RawDenial, Reason, ReasonActions, ServiceNumber,
-    Suspect, Terminated, Uid, Vip,
+    Action, Addr, Denial, DenialKey, Keyed, Mode, Owner, RawDenial, Reason, ReasonActions,
+    ServiceNumber, Suspect, Terminated, Uid, Vip,
 };
 use epguard_core::facts::Protocol;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// All pinned maps, with names where the maps have a number or a UID; `names` is the agent's status. A denial has the highest mode that
-/// annotations allow (`bound`), whether it waits for confirmation (`held`), and the action for its packets unless they are only
-/// observed. Errors: no datapath is pinned there.
+/// All pinned maps, with names where the maps have a number or a UID; `names` is the agent's
+/// status. A denial has the highest mode that annotations allow (`bound`), whether it waits for
+/// confirmation (`held`), and the action for its packets unless they are only observed. Errors: no
+/// datapath is pinned there.
 pub fn collect(pin_dir: &Path, names: &Status) -> Result<Value> {
     let pod = |uid: Uid| (uid != Uid::NONE).then(|| names.pod(uid));
     let config = maps::configuration(pin_dir)?;
@@ -80,7 +81,9 @@ pub fn collect(pin_dir: &Path, names: &Status) -> Result<Value> {
 /// All denials of the pinned maps; entries that no epguard wrote are left out.
 pub fn denials(pin_dir: &Path) -> Result<Vec<(DenialKey, Denial)>> {
     let raw = keyed::<DenialKey, RawDenial>(pin_dir, "DENIED")?.into_iter();
-    Ok(raw.filter_map(|(target, raw)| Some((target, raw.checked()?))).collect())
+    Ok(raw
+        .filter_map(|(target, raw)| Some((target, raw.checked()?)))
+        .collect())
 }
 
 /// All addresses of affected Services in the pinned maps.
@@ -101,26 +104,37 @@ where
 /// All entries of a pinned hash map whose values do not carry their keys.
 fn entries<K: Pod + Ord, V: Pod>(pin_dir: &Path, name: &str) -> Result<Vec<(K, V)>> {
     let map: HashMap<MapData, K, V> = maps::open(pin_dir, name)?;
-    map.iter().collect::<Result<Vec<_>, _>>().with_context(|| format!("cannot read {name}"))
+    map.iter()
+        .collect::<Result<Vec<_>, _>>()
+        .with_context(|| format!("cannot read {name}"))
 }
 
-fn sorted<K: Ord + Copy, V>(mut entries: Vec<(K, V)>, row: impl FnMut((K, V)) -> Value) -> Vec<Value> {
+fn sorted<K: Ord + Copy, V>(
+    mut entries: Vec<(K, V)>,
+    row: impl FnMut((K, V)) -> Value,
+) -> Vec<Value> {
     entries.sort_by_key(|(key, _)| *key);
     entries.into_iter().map(row).collect()
 }
 
-/// The action for packets of a denial, by the rules of the datapath: its `own` one, or that which the operator chose for
-/// its reason.
+/// The action for packets of a denial, by the rules of the datapath: its `own` one, or that which
+/// the operator chose for its reason.
 fn action(own: Action, reason: Reason, mut chosen: ReasonActions) -> &'static str {
-    let chosen = chosen.get_mut(reason).map_or(Action::Unset, |action| *action);
+    let chosen = chosen
+        .get_mut(reason)
+        .map_or(Action::Unset, |action| *action);
     own.or(chosen).or(Action::Drop).as_str()
 }
 
 /// IPs whose denials are all pending, so that nothing there is stopped.
 fn only_held(denials: &[(DenialKey, Denial)]) -> BTreeSet<Addr> {
-    let (held, carried_out): (Vec<_>, Vec<_>) = denials.iter().partition(|(_, denial)| denial.held != 0);
-    let ips =
-        |of: Vec<&(DenialKey, Denial)>| of.iter().map(|(target, _)| target.addr).collect::<BTreeSet<_>>();
+    let (held, carried_out): (Vec<_>, Vec<_>) =
+        denials.iter().partition(|(_, denial)| denial.held != 0);
+    let ips = |of: Vec<&(DenialKey, Denial)>| {
+        of.iter()
+            .map(|(target, _)| target.addr)
+            .collect::<BTreeSet<_>>()
+    };
     &ips(held) - &ips(carried_out)
 }
 
@@ -144,16 +158,29 @@ mod tests {
         let entry = |addr, port, held| {
             let target = DenialKey::new(addr, ServiceNumber { number: 1 }, port, 6);
             let (reason, uid_state) = (Reason::Reused as u32, UidState::Dead as u32);
-            let denial = RawDenial { reason, uid_state, held, ..RawDenial::default() };
+            let denial = RawDenial {
+                reason,
+                uid_state,
+                held,
+                ..RawDenial::default()
+            };
             (target, denial.checked().unwrap())
         };
-        let denials = [entry(x, 80, 1), entry(x, 443, 1), entry(y, 80, 1), entry(y, 443, 0)];
+        let denials = [
+            entry(x, 80, 1),
+            entry(x, 443, 1),
+            entry(y, 80, 1),
+            entry(y, 443, 0),
+        ];
         assert_eq!(only_held(&denials), BTreeSet::from([x]));
     }
     #[test]
     fn a_denial_shows_the_action_of_its_service_or_of_the_operator_or_drop() {
-        let chosen =
-            ReasonActions { reused: Action::Reject, terminated: Action::Capture, ..ReasonActions::default() };
+        let chosen = ReasonActions {
+            reused: Action::Reject,
+            terminated: Action::Capture,
+            ..ReasonActions::default()
+        };
         for (reason, own, shown) in [
             (Reason::Reused, Action::Redirect, "redirect"),
             (Reason::Reused, Action::Drop, "drop"),

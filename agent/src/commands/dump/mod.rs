@@ -41,12 +41,26 @@ pub fn run(args: &DumpArgs) -> Result<()> {
 const TABLES: [(&str, &[(&str, &str)]); 6] = [
     (
         "owners",
-        &[("IP", "ip"), ("UID", "uid"), ("POD", "pod"), ("GENERATION", "generation"), ("FLAGS", "flags")],
+        &[
+            ("IP", "ip"),
+            ("UID", "uid"),
+            ("POD", "pod"),
+            ("GENERATION", "generation"),
+            ("FLAGS", "flags"),
+        ],
     ),
-    ("suspects", &[("IP", "ip"), ("FLAGS", "flags"), ("DEAD POD", "deadPod")]),
+    (
+        "suspects",
+        &[("IP", "ip"), ("FLAGS", "flags"), ("DEAD POD", "deadPod")],
+    ),
     (
         "services",
-        &[("VIP", "vip:port"), ("PROTOCOL", "protocol"), ("NUMBER", "number"), ("SERVICE", "service")],
+        &[
+            ("VIP", "vip:port"),
+            ("PROTOCOL", "protocol"),
+            ("NUMBER", "number"),
+            ("SERVICE", "service"),
+        ],
     ),
     (
         "denied",
@@ -73,7 +87,15 @@ const TABLES: [(&str, &[(&str, &str)]); 6] = [
             ("LIFTED", "lifted"),
         ],
     ),
-    ("counters", &[("REASON", "reason"), ("OUTCOME", "outcome"), ("PACKETS", "packets"), ("BYTES", "bytes")]),
+    (
+        "counters",
+        &[
+            ("REASON", "reason"),
+            ("OUTCOME", "outcome"),
+            ("PACKETS", "packets"),
+            ("BYTES", "bytes"),
+        ],
+    ),
 ];
 
 /// All tables of the dump as text.
@@ -91,10 +113,24 @@ fn tables(document: &Value) -> String {
             return format!("{title}: empty");
         }
         let header: Vec<&str> = columns.iter().map(|(header, _)| *header).collect();
-        let cells = |row: &&Value| columns.iter().map(|(_, fields)| cell(row, fields)).collect();
-        format!("{title}: {}\n{}", rows.len(), table(&header, rows.iter().map(cells)))
+        let cells = |row: &&Value| {
+            columns
+                .iter()
+                .map(|(_, fields)| cell(row, fields))
+                .collect()
+        };
+        format!(
+            "{title}: {}\n{}",
+            rows.len(),
+            table(&header, rows.iter().map(cells))
+        )
     });
-    ranges.into_iter().flatten().chain(tables).collect::<Vec<_>>().join("\n\n")
+    ranges
+        .into_iter()
+        .flatten()
+        .chain(tables)
+        .collect::<Vec<_>>()
+        .join("\n\n")
 }
 
 /// A field, or the socket address of two.
@@ -103,7 +139,11 @@ fn cell(row: &Value, fields: &str) -> String {
         return text(&row[fields]);
     };
     let ip = text(&row[ip]);
-    let ip = if ip.contains(':') { format!("[{ip}]") } else { ip };
+    let ip = if ip.contains(':') {
+        format!("[{ip}]")
+    } else {
+        ip
+    };
     format!("{ip}:{}", row[port])
 }
 

@@ -4,8 +4,8 @@ use crate::watch::{Failure, list_once};
 use anyhow::{Result, anyhow};
 use epguard_common::{Addr, Uid, UidState};
 use epguard_core::facts::{
-    Change, Cidr, Fact, Ignored, ListedSlice, Name, Node, Pod, PortName, Protocol, Service, Slice, SlicePort,
-    named,
+    Change, Cidr, Fact, Ignored, ListedSlice, Name, Node, Pod, PortName, Protocol, Service, Slice,
+    SlicePort, named,
 };
 use epguard_core::state::{ClusterIndex, Exemption, Ipam, Own, Ranges, Record, Settings, State};
 use kube::Client;
@@ -26,7 +26,8 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// Lists once. With a namespace, rights in that namespace are enough; `unchecked` gets what they leave out, in one line each.
+    /// Lists once. With a namespace, rights in that namespace are enough; `unchecked` gets what
+    /// they leave out, in one line each.
     ///
     /// Errors name the list, the cause and the remedy.
     pub async fn fetch(
@@ -48,15 +49,18 @@ impl Listed {
             out.push(NO_NODES.to_owned());
             nodes = Ok(<(Vec<Node>, Ignored)>::default());
         }
-        Ok(Self { slices, services, pods, nodes: take(nodes, namespace, out)? })
+        Ok(Self {
+            slices,
+            services,
+            pods,
+            nodes: take(nodes, namespace, out)?,
+        })
     }
 }
 
 /// What is not checked with fewer rights.
-const NO_PODS: &str =
-    "pods of other namespaces: may not list them, so other pods with the same address are not found";
-const NO_NODES: &str =
-    "ranges: may not list nodes, so addresses outside of them, or in them without a pod, are not found";
+const NO_PODS: &str = "pods of other namespaces: may not list them, so other pods with the same address are not found";
+const NO_NODES: &str = "ranges: may not list nodes, so addresses outside of them, or in them without a pod, are not found";
 
 /// The objects of a list; what of it could not be read is `unchecked`.
 fn take<O>(
@@ -66,7 +70,11 @@ fn take<O>(
 ) -> Result<Vec<O>> {
     let (objects, skipped) = list.map_err(|failure| {
         let is_hinted = failure.is_forbidden() && namespace.is_none();
-        let hint = if is_hinted { ", or pass -n NAMESPACE to check only one" } else { "" };
+        let hint = if is_hinted {
+            ", or pass -n NAMESPACE to check only one"
+        } else {
+            ""
+        };
         anyhow!("{}{hint}", failure.error)
     })?;
     unchecked.extend(skipped);
@@ -81,17 +89,27 @@ pub struct Cluster<'a> {
     /// The Services and Nodes that have an address, for people.
     pub not_pods: BTreeMap<Addr, Vec<String>>,
     ranges: Vec<Cidr>,
-    /// Whether pods get their addresses from their node's range here: more than half of those with an address do.
+    /// Whether pods get their addresses from their node's range here: more than half of those with
+    /// an address do.
     pub ranges_are_used: bool,
 }
 
 impl<'a> Cluster<'a> {
     /// Builds the indexes.
     pub fn new(listed: &'a Listed) -> Self {
-        let Listed { services, pods, nodes, .. } = listed;
+        let Listed {
+            services,
+            pods,
+            nodes,
+            ..
+        } = listed;
         let mut not_pods: BTreeMap<Addr, Vec<String>> = BTreeMap::new();
-        let of_services = services.iter().map(|one| (format!("Service {}", named(&one.name)), &one.vips));
-        let of_nodes = nodes.iter().map(|node| (format!("Node {}", node.name), &node.addresses));
+        let of_services = services
+            .iter()
+            .map(|one| (format!("Service {}", named(&one.name)), &one.vips));
+        let of_nodes = nodes
+            .iter()
+            .map(|node| (format!("Node {}", node.name), &node.addresses));
         for (name, addresses) in of_services.chain(of_nodes) {
             for ip in addresses {
                 not_pods.entry(*ip).or_default().push(name.clone());
@@ -101,7 +119,10 @@ impl<'a> Cluster<'a> {
             state: agent(listed),
             by_name: pods.iter().map(|pod| (&pod.name, pod.uid)).collect(),
             not_pods,
-            ranges: nodes.iter().flat_map(|node| node.pod_cidrs.iter().copied()).collect(),
+            ranges: nodes
+                .iter()
+                .flat_map(|node| node.pod_cidrs.iter().copied())
+                .collect(),
             ranges_are_used: false,
         };
         let is_inside = |pod: &Pod, ip: &Addr| {
@@ -109,7 +130,8 @@ impl<'a> Cluster<'a> {
             (!ranges.is_empty()).then(|| ranges.iter().any(|range| range.contains(*ip)))
         };
         let on_network = pods.iter().filter(|pod| !pod.host_network);
-        let known = on_network.flat_map(|pod| pod.ips.iter().filter_map(move |ip| is_inside(pod, ip)));
+        let known =
+            on_network.flat_map(|pod| pod.ips.iter().filter_map(move |ip| is_inside(pod, ip)));
         let (inside, outside): (Vec<bool>, Vec<bool>) = known.partition(|is_inside| *is_inside);
         cluster.ranges_are_used = inside.len() > outside.len();
         cluster
@@ -120,7 +142,8 @@ impl<'a> Cluster<'a> {
         self.state.cluster()
     }
 
-    /// Whether the agent draws no conclusion from the end of the pod, as its IP may go on without it.
+    /// Whether the agent draws no conclusion from the end of the pod, as its IP may go on without
+    /// it.
     pub fn is_spared(&self, pod: &Pod) -> bool {
         let record = self.agent().pods.get(pod.uid);
         match record.and_then(|record| self.agent().exempt(record)) {
@@ -150,7 +173,12 @@ impl<'a> Cluster<'a> {
 
     /// The pods that show the address on their own network, finished ones included, by name.
     pub fn showing(&self, ip: Addr) -> Vec<&Pod> {
-        let mut pods: Vec<&Pod> = self.agent().pods.claimants(ip).map(|Record { pod, .. }| pod).collect();
+        let mut pods: Vec<&Pod> = self
+            .agent()
+            .pods
+            .claimants(ip)
+            .map(|Record { pod, .. }| pod)
+            .collect();
         pods.sort_by_key(|pod| &pod.name);
         pods
     }
@@ -164,9 +192,15 @@ impl<'a> Cluster<'a> {
 
     /// The ranges of the pod's node that are of the address's family; none if that is not known.
     pub fn ranges(&self, pod: &Pod, ip: Addr) -> Vec<Cidr> {
-        let node = pod.node.as_deref().and_then(|name| self.agent().nodes.get(name));
+        let node = pod
+            .node
+            .as_deref()
+            .and_then(|name| self.agent().nodes.get(name));
         let cidrs = node.into_iter().flat_map(|node| &node.pod_cidrs);
-        cidrs.filter(|cidr| cidr.is_v4() == ip.is_v4()).copied().collect()
+        cidrs
+            .filter(|cidr| cidr.is_v4() == ip.is_v4())
+            .copied()
+            .collect()
     }
 
     /// Whether the address is in the range of any node.
@@ -177,8 +211,17 @@ impl<'a> Cluster<'a> {
 
 /// An agent that was shown the lists once. It judges nothing.
 fn agent(listed: &Listed) -> State {
-    let mut state = State::new(Settings { node: String::new(), ipam: Ipam::Auto, ranges: Ranges::default() });
-    let Listed { slices, services, pods, nodes } = listed;
+    let mut state = State::new(Settings {
+        node: String::new(),
+        ipam: Ipam::Auto,
+        ranges: Ranges::default(),
+    });
+    let Listed {
+        slices,
+        services,
+        pods,
+        nodes,
+    } = listed;
     for fact in [
         Fact::Service(Change::Reset(services.clone())),
         Fact::Node(Change::Reset(nodes.clone())),
@@ -190,8 +233,17 @@ fn agent(listed: &Listed) -> State {
     state
 }
 
-/// The slice as an agent knows it. Which pods are a Service's own depends on no port, so it has any.
+/// The slice as an agent knows it. Which pods are a Service's own depends on no port, so it has
+/// any.
 fn decided_by(listed: &ListedSlice) -> Slice {
-    let ports = vec![SlicePort { name: PortName::new(""), port: 1, protocol: Protocol::Tcp }];
-    Slice { partial: false, ports, ..listed.facts.clone() }
+    let ports = vec![SlicePort {
+        name: PortName::new(""),
+        port: 1,
+        protocol: Protocol::Tcp,
+    }];
+    Slice {
+        partial: false,
+        ports,
+        ..listed.facts.clone()
+    }
 }

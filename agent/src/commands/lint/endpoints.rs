@@ -8,13 +8,22 @@ use epguard_core::facts::{ListedSlice, Name, Pod, SliceEndpoint, named};
 
 /// The problems of a slice's endpoints; of each at most one, the worst.
 pub fn check(cluster: &Cluster<'_>, slice: &ListedSlice) -> impl Iterator<Item = Finding> {
-    slice.facts.endpoints.iter().zip(&slice.targets).filter_map(move |(endpoint, target)| {
-        let case = Case { cluster, slice, endpoint };
-        match target {
-            None => case.anonymous(),
-            Some(name) => case.named(name, cluster.named(name)),
-        }
-    })
+    slice
+        .facts
+        .endpoints
+        .iter()
+        .zip(&slice.targets)
+        .filter_map(move |(endpoint, target)| {
+            let case = Case {
+                cluster,
+                slice,
+                endpoint,
+            };
+            match target {
+                None => case.anonymous(),
+                Some(name) => case.named(name, cluster.named(name)),
+            }
+        })
 }
 
 struct Case<'a> {
@@ -24,25 +33,36 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// Checks an endpoint without targetRef. Selector-less Services may list addresses that are no pod's; only those of
-    /// pods have to name their pod.
+    /// Checks an endpoint without targetRef. Selector-less Services may list addresses that are no
+    /// pod's; only those of pods have to name their pod.
     fn anonymous(&self) -> Option<Finding> {
         let mut shown = self.cluster.showing(self.endpoint.ip);
         shown.retain(|pod| pod.uid_state == UidState::Live || !self.cluster.is_spared(pod));
         let holders = self.holders();
         let what = match &shown[..] {
             _ if !holders.is_empty() => {
-                let what = format!("belongs to {}, but the endpoint names no pod", pods(holders));
+                let what = format!(
+                    "belongs to {}, but the endpoint names no pod",
+                    pods(holders)
+                );
                 let how = "set its targetRef with the pod's UID";
                 return Some(self.found(Problem::MissingTargetRef, Severity::Warning, what, how));
             }
             [] if !self.cluster.is_in_a_range(self.endpoint.ip) => return None,
             [] => "is in a node's pod range, and no pod has it".to_owned(),
             finished => {
-                format!("was that of {}, finished; the endpoint names no pod", pods(finished.to_vec()))
+                format!(
+                    "was that of {}, finished; the endpoint names no pod",
+                    pods(finished.to_vec())
+                )
             }
         };
-        Some(self.found(Problem::NobodysAddress, self.severity(), what, "remove the endpoint"))
+        Some(self.found(
+            Problem::NobodysAddress,
+            self.severity(),
+            what,
+            "remove the endpoint",
+        ))
     }
 
     /// Checks an endpoint that names a pod; `now` is the pod of this name.
@@ -52,19 +72,28 @@ impl Case<'_> {
         let Some(uid) = self.endpoint.target else {
             let (severity, state) = match now {
                 None => (self.severity(), "which does not exist"),
-                Some(pod) if pod.uid_state != UidState::Live => (self.severity(), "which has finished"),
+                Some(pod) if pod.uid_state != UidState::Live => {
+                    (self.severity(), "which has finished")
+                }
                 Some(pod) if !self.is_at(pod) => (self.severity(), "which has another address"),
                 Some(_) => (Severity::Warning, "which has the address now"),
             };
             let unclear = "after a replacement it is unclear which pod is meant";
-            let what = format!("names pod {name} without a UID, {state}; {unclear}{}", hit(now));
+            let what = format!(
+                "names pod {name} without a UID, {state}; {unclear}{}",
+                hit(now)
+            );
             let how = "set targetRef.uid, or remove the endpoint";
             return Some(self.found(Problem::MissingUid, severity, what, how));
         };
         let how = "remove the endpoint, or name the pod that is meant";
         match (self.cluster.pod(uid), now) {
             (None, Some(pod)) => {
-                let what = format!("means UID {uid}, but pod {name} is UID {}{}", pod.uid, hit(now));
+                let what = format!(
+                    "means UID {uid}, but pod {name} is UID {}{}",
+                    pod.uid,
+                    hit(now)
+                );
                 Some(self.found(Problem::ForeignUid, self.astray(), what, how))
             }
             (None, None) => {
@@ -84,10 +113,22 @@ impl Case<'_> {
             UidState::Dead => "has finished and released the address",
             _ => "has finished",
         };
-        let ready = if self.endpoint.ready { "ready" } else { "not ready" };
+        let ready = if self.endpoint.ready {
+            "ready"
+        } else {
+            "not ready"
+        };
         let now = self.hit_instead_of(Some(pod));
-        let what = format!("pod {} {proof}, still listed as {ready}{now}", named(&pod.name));
-        let mut found = self.found(Problem::TerminalPod, self.severity(), what, "remove the endpoint");
+        let what = format!(
+            "pod {} {proof}, still listed as {ready}{now}",
+            named(&pod.name)
+        );
+        let mut found = self.found(
+            Problem::TerminalPod,
+            self.severity(),
+            what,
+            "remove the endpoint",
+        );
         if self.slice.managed_by.as_deref() == Some(ENDPOINTSLICE) {
             let (namespace, name) = &pod.name;
             found.fix = format!(
@@ -100,15 +141,35 @@ impl Case<'_> {
 
     fn elsewhere(&self, pod: &Pod) -> Finding {
         let shown: Vec<String> = pod.addresses().map(|ip| ip.to_string()).collect();
-        let shown = if shown.is_empty() { "no address".to_owned() } else { shown.join(", ") };
+        let shown = if shown.is_empty() {
+            "no address".to_owned()
+        } else {
+            shown.join(", ")
+        };
         let holders = self.holders();
         let (problem, severity, whose) = if holders.is_empty() {
-            (Problem::NobodysAddress, self.severity(), "no pod has it".to_owned())
+            (
+                Problem::NobodysAddress,
+                self.severity(),
+                "no pod has it".to_owned(),
+            )
         } else {
-            (Problem::AnothersAddress, self.astray(), format!("belongs to {}", pods(holders)))
+            (
+                Problem::AnothersAddress,
+                self.astray(),
+                format!("belongs to {}", pods(holders)),
+            )
         };
-        let what = format!("{whose}; pod {}, which is meant, has {shown}", named(&pod.name));
-        self.found(problem, severity, what, "list the pod's present address, or remove the endpoint")
+        let what = format!(
+            "{whose}; pod {}, which is meant, has {shown}",
+            named(&pod.name)
+        );
+        self.found(
+            problem,
+            severity,
+            what,
+            "list the pod's present address, or remove the endpoint",
+        )
     }
 
     fn outside(&self, pod: &Pod) -> Option<Finding> {
@@ -120,11 +181,17 @@ impl Case<'_> {
         }
         let ranges: Vec<String> = ranges.iter().map(ToString::to_string).collect();
         let node = pod.node.as_deref().unwrap_or_default();
-        let what =
-            format!("pod {} has it, outside of {} of its node {node}", named(&pod.name), ranges.join(", "));
+        let what = format!(
+            "pod {} has it, outside of {} of its node {node}",
+            named(&pod.name),
+            ranges.join(", ")
+        );
         let fix = "see which IPAM the node's CNI configuration names: other nodes' pods get addresses from their own range";
         let found = self.found(Problem::OutsidePodCidr, Severity::Warning, what, "");
-        Some(Finding { fix: fix.to_owned(), ..found })
+        Some(Finding {
+            fix: fix.to_owned(),
+            ..found
+        })
     }
 
     fn holders(&self) -> Vec<&Pod> {
@@ -137,12 +204,20 @@ impl Case<'_> {
 
     /// The severity for ready and other endpoints: traffic goes to ready endpoints only.
     fn severity(&self) -> Severity {
-        if self.endpoint.ready { self.astray() } else { Severity::Warning }
+        if self.endpoint.ready {
+            self.astray()
+        } else {
+            Severity::Warning
+        }
     }
 
     /// The severity for traffic that comes: a pod of the Service's own is right for it.
     fn astray(&self) -> Severity {
-        if self.reaches_own() { Severity::Warning } else { Severity::Error }
+        if self.reaches_own() {
+            Severity::Warning
+        } else {
+            Severity::Error
+        }
     }
 
     fn reaches_own(&self) -> bool {
@@ -157,13 +232,21 @@ impl Case<'_> {
         if others.is_empty() {
             return String::new();
         }
-        let own = if self.reaches_own() { ", the Service's own" } else { "" };
+        let own = if self.reaches_own() {
+            ", the Service's own"
+        } else {
+            ""
+        };
         format!("; the address belongs to {} now{own}", pods(others))
     }
 
     /// A finding that is corrected in the slice.
     fn found(&self, problem: Problem, severity: Severity, what: String, how: &str) -> Finding {
         let found = Finding::of_slice(self.slice, problem, what, correct(self.slice, how));
-        Finding { address: Some(self.endpoint.ip.ip()), severity, ..found }
+        Finding {
+            address: Some(self.endpoint.ip.ip()),
+            severity,
+            ..found
+        }
     }
 }

@@ -54,7 +54,8 @@ pub enum Severity {
     Warning,
 }
 
-/// Every kind of problem: the table of docs/operate.md has these names, which are stable, and these sentences.
+/// Every kind of problem: the table of docs/operate.md has these names, which are stable, and these
+/// sentences.
 #[derive(
     Debug,
     Clone,
@@ -111,19 +112,42 @@ impl Finding {
         fix: impl Into<String>,
     ) -> Self {
         let severity = Severity::Warning;
-        Self { object, controller, address: None, problem, severity, what, fix: fix.into() }
+        Self {
+            object,
+            controller,
+            address: None,
+            problem,
+            severity,
+            what,
+            fix: fix.into(),
+        }
     }
 
     /// A problem of a whole slice.
-    pub fn of_slice(slice: &ListedSlice, problem: Problem, what: String, fix: impl Into<String>) -> Self {
-        Self::new(Object::new("EndpointSlice", &slice.facts.name), controller(slice), problem, what, fix)
+    pub fn of_slice(
+        slice: &ListedSlice,
+        problem: Problem,
+        what: String,
+        fix: impl Into<String>,
+    ) -> Self {
+        Self::new(
+            Object::new("EndpointSlice", &slice.facts.name),
+            controller(slice),
+            problem,
+            what,
+            fix,
+        )
     }
 }
 
 impl Object {
     /// An object by its name.
     pub fn new(kind: &'static str, (namespace, name): &Name) -> Self {
-        Self { kind, namespace: namespace.to_string(), name: name.to_string() }
+        Self {
+            kind,
+            namespace: namespace.to_string(),
+            name: name.to_string(),
+        }
     }
 }
 
@@ -149,8 +173,12 @@ pub fn correct(listed: &ListedSlice, how: &str) -> String {
         Some(ENDPOINTSLICE) => format!(
             "{how}: {ENDPOINTSLICE} should have, so check that kube-controller-manager runs, and its log about {service}"
         ),
-        Some(MIRRORING) => format!("{how} in the Endpoints object {service}, of which this is a copy"),
+        Some(MIRRORING) => {
+            format!("{how} in the Endpoints object {service}, of which this is a copy")
+        }
         Some(other) => format!("have {other} {how}; it alone writes this slice"),
-        None => format!("{how}: kubectl -n {namespace} edit endpointslice {name}; no controller does it"),
+        None => format!(
+            "{how}: kubectl -n {namespace} edit endpointslice {name}; no controller does it"
+        ),
     }
 }

@@ -1,5 +1,5 @@
-//! `epguard lint`: finds `EndpointSlices` that send traffic to the wrong pod, or to no pod. Needs the API and nothing
-//! else.
+//! `epguard lint`: finds `EndpointSlices` that send traffic to the wrong pod, or to no pod. Needs
+//! the API and nothing else.
 //!
 //! ```text
 //! lists -> Listed -> State (as an agent knows them) -> endpoints, services (pure) -> findings -> report
@@ -26,7 +26,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Exit codes: 0 if there is no error (with `--strict` no finding), 1 if there is one, 2 if it could not check.
+/// Exit codes: 0 if there is no error (with `--strict` no finding), 1 if there is one, 2 if it
+/// could not check.
 const FOUND: u8 = 1;
 const FAILED: u8 = 2;
 
@@ -55,7 +56,8 @@ pub struct LintArgs {
     /// Exit with 1 for warnings, too
     #[arg(long)]
     pub strict: bool,
-    /// Check again after this time, and report only findings of both checks, as lists are not of one moment; 0: check once
+    /// Check again after this time, and report only findings of both checks, as lists are not of
+    /// one moment; 0: check once
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds(0..=60))]
     pub confirm_after: Duration,
 }
@@ -70,7 +72,8 @@ pub async fn run(args: LintArgs) -> ExitCode {
     exit(checked, FAILED)
 }
 
-/// Checks once, and if anything is found a second time. Errors name the list, the cause and the remedy.
+/// Checks once, and if anything is found a second time. Errors name the list, the cause and the
+/// remedy.
 pub async fn collect(args: LintArgs) -> Result<Report> {
     let namespace = args.namespace.as_deref();
     let kubeconfig = client::kubeconfig(args.kubeconfig);
@@ -85,7 +88,12 @@ pub async fn collect(args: LintArgs) -> Result<Report> {
         let again = findings(&listed, namespace);
         found.retain(|finding| again.contains(finding));
     }
-    Ok(Report { slices: listed.slices.len(), pods: listed.pods.len(), findings: found, unchecked })
+    Ok(Report {
+        slices: listed.slices.len(),
+        pods: listed.pods.len(),
+        findings: found,
+        unchecked,
+    })
 }
 
 /// The output of `epguard lint`.
@@ -112,13 +120,20 @@ impl Report {
     /// For people: one block per object, the count last.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        let block = |a: &Finding, b: &Finding| (&a.object, &a.controller) == (&b.object, &b.controller);
+        let block =
+            |a: &Finding, b: &Finding| (&a.object, &a.controller) == (&b.object, &b.controller);
         for findings in self.findings.chunk_by(block) {
-            let head = format!("{}, controller: {}", findings[0].object, findings[0].controller);
+            let head = format!(
+                "{}, controller: {}",
+                findings[0].object, findings[0].controller
+            );
             let _ = writeln!(text, "{}", plain(&head));
             for finding in findings {
                 let (severity, problem) = (finding.severity, finding.problem);
-                let address = finding.address.map(|ip| format!(" {ip}")).unwrap_or_default();
+                let address = finding
+                    .address
+                    .map(|ip| format!(" {ip}"))
+                    .unwrap_or_default();
                 let [what, fix] = [&finding.what, &finding.fix].map(|text| plain(text));
                 let _ = writeln!(text, "  {severity:7} {problem}{address}: {what}");
                 let _ = writeln!(text, "          fix: {fix}");

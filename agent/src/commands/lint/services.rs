@@ -1,4 +1,5 @@
-//! Checks each Service with its slices, which controllers make them, and do they mix networks; and pods that share an address.
+//! Checks each Service with its slices, which controllers make them, and do they mix networks; and
+//! pods that share an address.
 
 use super::cluster::{Cluster, Listed};
 use super::endpoints;
@@ -8,22 +9,30 @@ use epguard_common::{Addr, UidState};
 use epguard_core::facts::{ListedSlice, Name, Pod, Service, named};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// All findings, sorted. `namespace`: of pods only those that concern it; slices are checked as given.
+/// All findings, sorted. `namespace`: of pods only those that concern it; slices are checked as
+/// given.
 pub fn findings(listed: &Listed, namespace: Option<&str>) -> Vec<Finding> {
     let cluster = Cluster::new(listed);
     // The API servers write this one themselves, with neither targetRef nor controller.
     let own = ("default".into(), "kubernetes".into());
-    let slices = || listed.slices.iter().filter(|listed| listed.facts.service.as_ref() != Some(&own));
+    let slices = || {
+        listed
+            .slices
+            .iter()
+            .filter(|listed| listed.facts.service.as_ref() != Some(&own))
+    };
     let mut by_service: BTreeMap<&Name, Vec<&ListedSlice>> = BTreeMap::new();
     for slice in slices() {
         if let Some(service) = &slice.facts.service {
             by_service.entry(service).or_default().push(slice);
         }
     }
-    let services =
-        by_service.into_iter().filter_map(|(name, slices)| Some((cluster.agent().service(name)?, slices)));
-    let mut findings: Vec<Finding> =
-        services.flat_map(|(service, slices)| of_service(&cluster, service, &slices)).collect();
+    let services = by_service
+        .into_iter()
+        .filter_map(|(name, slices)| Some((cluster.agent().service(name)?, slices)));
+    let mut findings: Vec<Finding> = services
+        .flat_map(|(service, slices)| of_service(&cluster, service, &slices))
+        .collect();
     for slice in slices() {
         findings.extend(endpoints::check(&cluster, slice));
     }
@@ -33,10 +42,21 @@ pub fn findings(listed: &Listed, namespace: Option<&str>) -> Vec<Finding> {
 }
 
 fn of_service(cluster: &Cluster<'_>, service: &Service, slices: &[&ListedSlice]) -> Vec<Finding> {
-    let makers: BTreeSet<Option<&str>> = slices.iter().map(|slice| slice.managed_by.as_deref()).collect();
-    let of_slice = |slice: &&ListedSlice| [foreign(service, slice, makers.len()), mirrored(cluster, slice)];
+    let makers: BTreeSet<Option<&str>> = slices
+        .iter()
+        .map(|slice| slice.managed_by.as_deref())
+        .collect();
+    let of_slice = |slice: &&ListedSlice| {
+        [
+            foreign(service, slice, makers.len()),
+            mirrored(cluster, slice),
+        ]
+    };
     let of_slices = slices.iter().flat_map(of_slice);
-    of_slices.chain([mixed_networks(cluster, service, slices)]).flatten().collect()
+    of_slices
+        .chain([mixed_networks(cluster, service, slices)])
+        .flatten()
+        .collect()
 }
 
 fn foreign(service: &Service, slice: &ListedSlice, makers: usize) -> Option<Finding> {
@@ -59,18 +79,27 @@ fn foreign(service: &Service, slice: &ListedSlice, makers: usize) -> Option<Find
             format!("remove it ({delete}), or give the Service its selector back"),
         ),
         (None, false) if makers > 1 => (
-            format!("Service {service_name} has slices of {makers} controllers, which do not coordinate"),
+            format!(
+                "Service {service_name} has slices of {makers} controllers, which do not coordinate"
+            ),
             format!("let one of them make all slices, and remove the others ({delete})"),
         ),
         _ => return None,
     };
-    Some(Finding::of_slice(slice, Problem::ForeignController, what, fix))
+    Some(Finding::of_slice(
+        slice,
+        Problem::ForeignController,
+        what,
+        fix,
+    ))
 }
 
-/// Finds a mirrored slice. The mirroring controller copies what another client wrote: it notices no pod's end.
+/// Finds a mirrored slice. The mirroring controller copies what another client wrote: it notices no
+/// pod's end.
 fn mirrored(cluster: &Cluster<'_>, slice: &ListedSlice) -> Option<Finding> {
     let mut endpoints = slice.facts.endpoints.iter().zip(&slice.targets);
-    let of_pods = endpoints.any(|(one, target)| target.is_some() || !cluster.holders(one.ip).is_empty());
+    let of_pods =
+        endpoints.any(|(one, target)| target.is_some() || !cluster.holders(one.ip).is_empty());
     if slice.managed_by.as_deref() != Some(MIRRORING) || !of_pods {
         return None;
     }
@@ -82,12 +111,19 @@ fn mirrored(cluster: &Cluster<'_>, slice: &ListedSlice) -> Option<Finding> {
     Some(Finding::of_slice(slice, Problem::Mirrored, what, fix))
 }
 
-fn mixed_networks(cluster: &Cluster<'_>, service: &Service, slices: &[&ListedSlice]) -> Option<Finding> {
+fn mixed_networks(
+    cluster: &Cluster<'_>,
+    service: &Service,
+    slices: &[&ListedSlice],
+) -> Option<Finding> {
     let endpoints = slices.iter().flat_map(|slice| &slice.facts.endpoints);
     let pods = endpoints.filter_map(|endpoint| cluster.pod(endpoint.target?));
-    let listed: BTreeMap<&Name, &Pod> =
-        pods.filter(|pod| pod.uid_state == UidState::Live).map(|pod| (&pod.name, pod)).collect();
-    let (host, own): (Vec<&Pod>, Vec<&Pod>) = listed.into_values().partition(|pod| pod.host_network);
+    let listed: BTreeMap<&Name, &Pod> = pods
+        .filter(|pod| pod.uid_state == UidState::Live)
+        .map(|pod| (&pod.name, pod))
+        .collect();
+    let (host, own): (Vec<&Pod>, Vec<&Pod>) =
+        listed.into_values().partition(|pod| pod.host_network);
     if host.is_empty() || own.is_empty() {
         return None;
     }
@@ -97,20 +133,32 @@ fn mixed_networks(cluster: &Cluster<'_>, service: &Service, slices: &[&ListedSli
         count(&host),
         count(&own)
     );
-    let fix = "give the pods of the host network a Service of their own, or expect no protection there";
+    let fix =
+        "give the pods of the host network a Service of their own, or expect no protection there";
     let makers = makers.into_iter().collect::<Vec<_>>().join(", ");
     let service = Object::new("Service", &service.name);
-    Some(Finding::new(service, makers, Problem::HostNetworkMix, what, fix))
+    Some(Finding::new(
+        service,
+        makers,
+        Problem::HostNetworkMix,
+        what,
+        fix,
+    ))
 }
 
-/// Pods that share an address, as the CNI's IPAM gave it out twice, or gave out one that is no pod's: at most one finding of each kind
-/// for each address, on the first of the pods. Further networks may overlap. `namespace`: only addresses that concern one of its pods.
+/// Pods that share an address, as the CNI's IPAM gave it out twice, or gave out one that is no
+/// pod's: at most one finding of each kind for each address, on the first of the pods. Further
+/// networks may overlap. `namespace`: only addresses that concern one of its pods.
 fn shared(cluster: &Cluster<'_>, namespace: Option<&str>) -> Vec<Finding> {
     let at = |ip: Addr| {
         let mut pods = cluster.holders(ip);
         pods.retain(|pod| pod.ips.contains(&ip));
         let concerned = |namespace| pods.iter().any(|pod| &*pod.name.0 == namespace);
-        if namespace.is_none_or(concerned) { pods } else { Vec::new() }
+        if namespace.is_none_or(concerned) {
+            pods
+        } else {
+            Vec::new()
+        }
     };
     let duplicates = cluster.agent().pods.shared_ips().filter_map(|ip| {
         // Pods whose IP outlives them may share it, such as those of a machine that migrates.
@@ -135,11 +183,23 @@ fn shared(cluster: &Cluster<'_>, namespace: Option<&str>) -> Vec<Finding> {
 }
 
 fn of_ipam(ip: Addr, holders: &[&Pod], problem: Problem, what: String, fix: &str) -> Finding {
-    let nodes: BTreeSet<&str> = holders.iter().filter_map(|pod| pod.node.as_deref()).collect();
+    let nodes: BTreeSet<&str> = holders
+        .iter()
+        .filter_map(|pod| pod.node.as_deref())
+        .collect();
     let nodes: Vec<&str> = nodes.into_iter().collect();
     let ipam = format!("IPAM of the CNI on {}", nodes.join(", "));
-    let found = Finding::new(Object::new("Pod", &holders[0].name), ipam, problem, what, fix);
-    Finding { address: Some(ip.ip()), ..found }
+    let found = Finding::new(
+        Object::new("Pod", &holders[0].name),
+        ipam,
+        problem,
+        what,
+        fix,
+    );
+    Finding {
+        address: Some(ip.ip()),
+        ..found
+    }
 }
 
 /// Names of pods: `a/b, a/c and a/d`.

@@ -74,7 +74,11 @@ pub fn run(args: &StatusArgs) -> ExitCode {
     let shown = asked.and_then(|status| {
         let problems = problems(&status);
         let code = if problems.is_empty() { 0 } else { DEGRADED };
-        show(&args.output.text(&Condition { problems, status }, Condition::text)?)?;
+        show(
+            &args
+                .output
+                .text(&Condition { problems, status }, Condition::text)?,
+        )?;
         Ok(code)
     });
     exit(shown, UNKNOWN)
@@ -89,7 +93,12 @@ impl Condition {
         let Self { problems, status } = self;
         let mut parts = vec![headline(status, problems)];
         parts.extend(problems.iter().map(|problem| bullet("", problem)));
-        let tables = [facts(status), watches(status), interfaces(status), maps(status)];
+        let tables = [
+            facts(status),
+            watches(status),
+            interfaces(status),
+            maps(status),
+        ];
         parts.extend(tables.map(|table| format!("\n{table}")));
         let unanswered = unanswered(status);
         if !unanswered.is_empty() {
@@ -119,7 +128,10 @@ fn headline(status: &Status, problems: &[Problem]) -> String {
 }
 
 fn facts(status: &Status) -> String {
-    let reasons = status.reasons.iter().map(|(reason, mode)| format!("{reason} {mode}"));
+    let reasons = status
+        .reasons
+        .iter()
+        .map(|(reason, mode)| format!("{reason} {mode}"));
     let wrong: u64 = status.wrong_denies.values().sum();
     let rows = [
         ("REASONS", reasons.collect::<Vec<_>>().join(", ")),
@@ -130,18 +142,23 @@ fn facts(status: &Status) -> String {
         ("REPORTS SKIPPED", status.figures.events_skipped.to_string()),
         (
             "EVENT TO MAP",
-            format!("median {} us, 99th percentile {} us", status.latency.p50_us, status.latency.p99_us),
+            format!(
+                "median {} us, 99th percentile {} us",
+                status.latency.p50_us, status.latency.p99_us
+            ),
         ),
     ];
     let rows = rows.into_iter();
     table(&[], rows.map(|(name, value)| vec![name.to_owned(), value]))
 }
 
-/// What a load balancer with hooks at sockets may translate elsewhere, where no hook sees the packet with a record of the Service.
+/// What a load balancer with hooks at sockets may translate elsewhere, where no hook sees the
+/// packet with a record of the Service.
 const ELSEWHERE: &str = "calls from outside that the load balancer translates itself, and, where Cilium has \
                          socketLB.hostNamespaceOnly without bpf.hostLegacyRouting, pods' calls to endpoints of this node";
 
-/// What is judged, by the records that show the Service of a packet, in the order in which they are asked; and what is not.
+/// What is judged, by the records that show the Service of a packet, in the order in which they are
+/// asked; and what is not.
 fn judged_by(status: &Status) -> String {
     let mut records = Vec::new();
     if status.translators.conntrack {
@@ -149,7 +166,9 @@ fn judged_by(status: &Status) -> String {
     }
     if !status.translators.cilium.is_empty() {
         let maps = status.translators.cilium.len();
-        records.push(format!("packets that Cilium translates, by {maps} of its maps"));
+        records.push(format!(
+            "packets that Cilium translates, by {maps} of its maps"
+        ));
     }
     let lb = &status.socket_lb;
     if let Some(program) = lb.programs.first().filter(|_| lb.in_force) {
@@ -162,7 +181,9 @@ fn judged_by(status: &Status) -> String {
     match lb.unknown_sockets {
         _ if !lb.in_force => judged,
         0 => format!("{judged}. Not judged: {ELSEWHERE}"),
-        packets => format!("{judged}. Not judged: {ELSEWHERE}, and {packets} packets of unknown sockets"),
+        packets => {
+            format!("{judged}. Not judged: {ELSEWHERE}, and {packets} packets of unknown sockets")
+        }
     }
 }
 
@@ -177,7 +198,9 @@ pub(crate) fn lease(status: &Status) -> String {
 
 /// The age of the view that proves denials.
 fn view(status: &Status) -> String {
-    let age = status.view_age_ms.map(|ms| format!("as of {} ago", seconds(ms)));
+    let age = status
+        .view_age_ms
+        .map(|ms| format!("as of {} ago", seconds(ms)));
     age.unwrap_or_else(|| "of unknown age".to_owned())
 }
 
@@ -205,7 +228,12 @@ fn interfaces(status: &Status) -> String {
     };
     let rows = status.interfaces.iter().map(|at| {
         let xdp = at.xdp.as_deref().or(at.xdp_error.as_ref().map(|_| "no"));
-        vec![at.name.clone(), at.role.clone(), hooks(at), xdp.unwrap_or("-").to_owned()]
+        vec![
+            at.name.clone(),
+            at.role.clone(),
+            hooks(at),
+            xdp.unwrap_or("-").to_owned(),
+        ]
     });
     table(&["INTERFACE", "ROLE", "HOOKS", "XDP"], rows)
 }
@@ -230,8 +258,13 @@ const NAMED: usize = 3;
 
 fn maps(status: &Status) -> String {
     let maps = status.figures.maps.iter();
-    let rows =
-        maps.map(|(name, fill)| vec![name.clone(), fill.entries.to_string(), fill.capacity.to_string()]);
+    let rows = maps.map(|(name, fill)| {
+        vec![
+            name.clone(),
+            fill.entries.to_string(),
+            fill.capacity.to_string(),
+        ]
+    });
     table(&["MAP", "ENTRIES", "ROOM FOR"], rows)
 }
 
@@ -258,10 +291,15 @@ mod tests {
     }
     #[test]
     fn each_cause_of_missing_answers_is_a_line_with_its_interfaces() {
-        let of = |interface: &str, why: &str| Unanswered { interface: interface.into(), why: why.into() };
+        let of = |interface: &str, why: &str| Unanswered {
+            interface: interface.into(),
+            why: why.into(),
+        };
         let pods = ["lxc1", "lxc2", "lxc3", "lxc4"].map(|pod| of(pod, "other programs"));
-        let status =
-            Status { unanswered: pods.into_iter().chain([of("cni0", "new")]).collect(), ..Status::default() };
+        let status = Status {
+            unanswered: pods.into_iter().chain([of("cni0", "new")]).collect(),
+            ..Status::default()
+        };
         let rest = "are dropped, not refused, and no flow is redirected there";
         assert_eq!(
             unanswered(&status),
@@ -278,7 +316,10 @@ mod tests {
     fn one_line_says_what_is_judged_and_what_is_not() {
         let mut status = Status::default();
         assert_eq!(judged_by(&status), "no record, so packets to Services pass");
-        status.translators = Translators { conntrack: true, ..Translators::default() };
+        status.translators = Translators {
+            conntrack: true,
+            ..Translators::default()
+        };
         let netfilter = "what netfilter translates, by conntrack entries";
         assert_eq!(judged_by(&status), netfilter);
         status.socket_lb = SocketLb {
@@ -287,6 +328,9 @@ mod tests {
             ..SocketLb::default()
         };
         let calls = "the calls that cil_sock4_conne (id 7) translates, at sockets";
-        assert_eq!(judged_by(&status), format!("{netfilter}; {calls}. Not judged: {ELSEWHERE}"));
+        assert_eq!(
+            judged_by(&status),
+            format!("{netfilter}; {calls}. Not judged: {ELSEWHERE}")
+        );
     }
 }

@@ -29,7 +29,8 @@ struct Table(Vec<Problem>);
 impl Table {
     /// A row of the table: what its condition found, nothing if it does not hold, and the remedy.
     fn row(&mut self, found: impl IntoIterator<Item = String>, remedy: &str) {
-        self.0.extend(found.into_iter().map(|what| Problem::new(what, remedy)));
+        self.0
+            .extend(found.into_iter().map(|what| Problem::new(what, remedy)));
     }
 }
 
@@ -66,8 +67,13 @@ fn down(status: &Status) -> Vec<String> {
     });
     let down: Vec<(&str, &str)> = down.collect();
     match &down[..] {
-        [(_, why), _, ..] if down.len() == status.watches.len() => vec![format!("no watch is up: {why}")],
-        down => down.iter().map(|(name, why)| format!("watch {name} is down: {why}")).collect(),
+        [(_, why), _, ..] if down.len() == status.watches.len() => {
+            vec![format!("no watch is up: {why}")]
+        }
+        down => down
+            .iter()
+            .map(|(name, why)| format!("watch {name} is down: {why}"))
+            .collect(),
     }
 }
 
@@ -125,7 +131,10 @@ pub(crate) fn gap(Gap { cause, detail }: &Gap) -> Problem {
 
 /// Denials that are missing, that wait, or that were wrong.
 fn denials(status: &Status, table: &mut Table) {
-    let (refused, by) = (count(status.refused, "denial"), largest(&status.refused_by_namespace));
+    let (refused, by) = (
+        count(status.refused, "denial"),
+        largest(&status.refused_by_namespace),
+    );
     table.row(
         (status.refused > 0).then(|| format!("{refused} did not fit into a map, those packets pass{by}")),
         "a namespace may fill half of a map: see which map is full below; exclude ranges that need no protection \
@@ -134,7 +143,12 @@ fn denials(status: &Status, table: &mut Table) {
     let maps = status.figures.maps.iter();
     let full = maps.filter(|(_, fill)| fill.entries * 100 > fill.capacity * NEARLY_FULL);
     table.row(
-        full.map(|(name, fill)| format!("map {name} is nearly full: {} of {}", fill.entries, fill.capacity)),
+        full.map(|(name, fill)| {
+            format!(
+                "map {name} is nearly full: {} of {}",
+                fill.entries, fill.capacity
+            )
+        }),
         "exclude ranges that need no protection (--protect-cidr, --exclude-cidr)",
     );
     let demoted = status.demoted.iter().map(|reason| {
@@ -169,17 +183,30 @@ fn denials(status: &Status, table: &mut Table) {
     );
     let conflicts = status.conflicts.iter().map(|conflict| {
         let pods = conflict.pods.join(" and ");
-        format!("{} is claimed by live pods {pods}, so its traffic passes", conflict.ip)
+        format!(
+            "{} is claimed by live pods {pods}, so its traffic passes",
+            conflict.ip
+        )
     });
-    table.row(conflicts, "one of them cannot be reached: check the CNI's IPAM on their nodes");
+    table.row(
+        conflicts,
+        "one of them cannot be reached: check the CNI's IPAM on their nodes",
+    );
 }
 
 /// Objects that leave Services without protection, or keep denials from being proven.
 fn objects(status: &Status, table: &mut Table) {
     let skipped: u64 = status.watches.values().map(|watch| watch.skipped).sum();
-    let ignored = || format!("{skipped} objects, or annotations of some, could not be read and are ignored");
-    table.row((skipped > 0).then(ignored), "the log names each (`skipped`)");
-    let (left_out, by) = (status.left_out.values().sum::<usize>(), largest(&status.left_out));
+    let ignored =
+        || format!("{skipped} objects, or annotations of some, could not be read and are ignored");
+    table.row(
+        (skipped > 0).then(ignored),
+        "the log names each (`skipped`)",
+    );
+    let (left_out, by) = (
+        status.left_out.values().sum::<usize>(),
+        largest(&status.left_out),
+    );
     let too_large =
         "EndpointSlices or Services are too large for the index, so those Services have no denials";
     table.row(
@@ -187,25 +214,39 @@ fn objects(status: &Status, table: &mut Table) {
         "the slices of a namespace may have 24,576 pairs of address and port, 2,048 of one Service at one IP, and 6,144 \
          of VIP and port, 4,096 of one Service, and a namespace 1,500 Services with endpoints: split them, or have their owner remove them",
     );
-    let Partial { count: unread, first: named } = &status.partial;
+    let Partial {
+        count: unread,
+        first: named,
+    } = &status.partial;
     let (objects, named) = (count(*unread, "object"), first(named, named.len(), *unread));
-    let partly = || format!("{objects} cannot be read in whole, so what they may concern passes: {named}");
+    let partly =
+        || format!("{objects} cannot be read in whole, so what they may concern passes: {named}");
     table.row(
         (*unread > 0).then(partly),
         "a pod's annotations may have 32 addresses; a Service 256 addresses, 1,024 ports and 256 labels (4 KiB) in its selector; an \
          EndpointSlice 1,024 addresses, 1,024 ports and 4,096 pairs of both, all slices of a namespace 24,576, and each address \
          must be an IP in its usual form: have their writers correct them",
     );
-    let rivals = status.rivals.iter().map(|(service, rival)| format!("{rival} claims a VIP of {service}"));
+    let rivals = status
+        .rivals
+        .iter()
+        .map(|(service, rival)| format!("{rival} claims a VIP of {service}"));
     let rivals: Vec<String> = rivals.collect();
-    let shared = || format!("packets to a VIP of two Services pass: {}", first(&rivals, NAMED, rivals.len()));
+    let shared = || {
+        format!(
+            "packets to a VIP of two Services pass: {}",
+            first(&rivals, NAMED, rivals.len())
+        )
+    };
     table.row(
         (!rivals.is_empty()).then(shared),
         "check the externalIPs and load-balancer IPs of both Services",
     );
     table.0.extend(status.unproven.iter().map(unproven));
     let holders = status.possible_holders.iter().map(|holder| {
-        let terminated = holder.blocks_terminated.then(|| format!("{} on this node", Reason::Terminated));
+        let terminated = holder
+            .blocks_terminated
+            .then(|| format!("{} on this node", Reason::Terminated));
         let services = holder.blocks_services.iter();
         let services = services.map(|service| format!("{} of {service}", Reason::DeadBackend));
         let blocked: Vec<String> = terminated.into_iter().chain(services).collect();
@@ -217,17 +258,29 @@ fn objects(status: &Status, table: &mut Table) {
             blocked.join(", ")
         )
     });
-    table.row(holders, "let its containers start (`kubectl describe pod` shows the cause), or delete it");
+    table.row(
+        holders,
+        "let its containers start (`kubectl describe pod` shows the cause), or delete it",
+    );
 }
 
 /// Pods that finish, and that are not proven dead.
 fn unproven(deaths: &UnprovenDeaths) -> Problem {
-    let only = format!("only `{}` and `{}` are judged there", Reason::RetiredBackend, Reason::Reused);
-    let (pods, nodes) = (count(deaths.pods, "pod"), first(&deaths.nodes, NAMED, deaths.nodes.len()));
+    let only = format!(
+        "only `{}` and `{}` are judged there",
+        Reason::RetiredBackend,
+        Reason::Reused
+    );
+    let (pods, nodes) = (
+        count(deaths.pods, "pod"),
+        first(&deaths.nodes, NAMED, deaths.nodes.len()),
+    );
     let finished = format!("{pods} finished on {nodes} and none is proven dead there");
     match &deaths.manager {
         Some(manager) => Problem::new(
-            format!("{finished}: the manager {manager} writes their phase, and is not known to be a kubelet"),
+            format!(
+                "{finished}: the manager {manager} writes their phase, and is not known to be a kubelet"
+            ),
             format!(
                 "report the distribution with `kubectl get pod POD -o yaml --show-managed-fields`; until then {only}"
             ),
@@ -239,7 +292,8 @@ fn unproven(deaths: &UnprovenDeaths) -> Problem {
     }
 }
 
-/// Calls and packets that cannot be judged beside a socket load balancer. A node without one has no such problem.
+/// Calls and packets that cannot be judged beside a socket load balancer. A node without one has no
+/// such problem.
 fn socket_lb(status: &Status, table: &mut Table) {
     let lb = &status.socket_lb;
     let Some(program) = lb.programs.first() else {
@@ -275,7 +329,10 @@ fn largest(by_namespace: &BTreeMap<String, usize>) -> String {
     }
     let mut largest: Vec<(&String, &usize)> = by_namespace.iter().collect();
     largest.sort_by_key(|(_, number)| Reverse(**number));
-    let named = largest.iter().take(NAMED).map(|(namespace, number)| format!("{namespace}: {number}"));
+    let named = largest
+        .iter()
+        .take(NAMED)
+        .map(|(namespace, number)| format!("{namespace}: {number}"));
     format!(" (namespace {})", named.collect::<Vec<_>>().join(", "))
 }
 

@@ -1,5 +1,6 @@
-//! BPF programs and maps, one a line. epguard's own are opened by their pins, for which the agent's rights are enough. The kernel lists
-//! those of the whole node for `CAP_SYS_ADMIN` alone, which the agent does not have by default.
+//! BPF programs and maps, one a line. epguard's own are opened by their pins, for which the agent's
+//! rights are enough. The kernel lists those of the whole node for `CAP_SYS_ADMIN` alone, which the
+//! agent does not have by default.
 
 use super::lines;
 use crate::kernel::datapath::{Pins, bpf};
@@ -11,18 +12,29 @@ use std::path::Path;
 /// The programs at epguard's links, then all programs of the node.
 pub(super) fn programs(pin_dir: &Path) -> Result<Vec<u8>> {
     let (links, _) = Pins::at(pin_dir).all()?;
-    let own = links.iter().map(|pin| at_link(pin)).collect::<Result<Vec<_>>>()?;
-    Ok(text(own, loaded_programs().map(program).collect(), "programs"))
+    let own = links
+        .iter()
+        .map(|pin| at_link(pin))
+        .collect::<Result<Vec<_>>>()?;
+    Ok(text(
+        own,
+        loaded_programs().map(program).collect(),
+        "programs",
+    ))
 }
 
 /// epguard's maps, then all maps of the node.
 pub(super) fn maps(pin_dir: &Path) -> Result<Vec<u8>> {
     let (_, pins) = Pins::at(pin_dir).all()?;
-    let own = pins.iter().map(|pin| pinned_map(pin)).collect::<Result<Vec<_>>>()?;
+    let own = pins
+        .iter()
+        .map(|pin| pinned_map(pin))
+        .collect::<Result<Vec<_>>>()?;
     Ok(text(own, loaded_maps().map(map).collect(), "maps"))
 }
 
-/// Lines about epguard's own, then about all. If the kernel does not list all, the last line names what is left out, and why.
+/// Lines about epguard's own, then about all. If the kernel does not list all, the last line names
+/// what is left out, and why.
 fn text(own: Vec<String>, all: Result<Vec<String>>, what: &str) -> Vec<u8> {
     let rest = all.unwrap_or_else(|error| {
         vec![format!(
@@ -35,7 +47,8 @@ fn text(own: Vec<String>, all: Result<Vec<String>>, what: &str) -> Vec<u8> {
 fn at_link(pin: &Path) -> Result<String> {
     let shown = pin.display();
     let link = bpf::open(pin)?.with_context(|| format!("{shown} is gone"))?;
-    let program = bpf::link_program(&link).with_context(|| format!("cannot read the link {shown}"))?;
+    let program =
+        bpf::link_program(&link).with_context(|| format!("cannot read the link {shown}"))?;
     Ok(format!("{program} at the link {shown}"))
 }
 
@@ -82,8 +95,12 @@ mod tests {
     fn what_the_kernel_does_not_list_is_named_with_its_cause_behind_our_own() {
         let own = || vec!["7 at the link L".to_owned()];
         let all = text(own(), Ok(vec!["8 name other".to_owned()]), "programs");
-        assert_eq!(String::from_utf8(all).unwrap(), "7 at the link L\n8 name other\n");
-        let left_out = String::from_utf8(text(own(), Err(anyhow!("no right")), "programs")).unwrap();
+        assert_eq!(
+            String::from_utf8(all).unwrap(),
+            "7 at the link L\n8 name other\n"
+        );
+        let left_out =
+            String::from_utf8(text(own(), Err(anyhow!("no right")), "programs")).unwrap();
         let expected = "7 at the link L\nleft out: other programs of the node: no right: run epguard sysdump as root on the node\n";
         assert_eq!(left_out, expected);
     }

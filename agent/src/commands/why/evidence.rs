@@ -4,7 +4,9 @@ use super::question::wall;
 use crate::shared::output::after;
 use epguard_common::UidState;
 use epguard_core::history::Chronicle;
-use epguard_core::state::{DenialView, EndpointView, NotProven, PodView, ServiceView, TargetView, View};
+use epguard_core::state::{
+    DenialView, EndpointView, NotProven, PodView, ServiceView, TargetView, View,
+};
 use serde::{Deserialize, Serialize};
 
 /// A change that became known.
@@ -21,9 +23,16 @@ pub struct Event {
 
 /// All events up to a time, the oldest first.
 pub(super) fn events(chronicle: &Chronicle, until_ms: u64) -> Vec<Event> {
-    let mut before = View { synced: true, ..View::default() };
+    let mut before = View {
+        synced: true,
+        ..View::default()
+    };
     let mut events = Vec::new();
-    for step in chronicle.steps.iter().take_while(|step| step.at_ms <= until_ms) {
+    for step in chronicle
+        .steps
+        .iter()
+        .take_while(|step| step.at_ms <= until_ms)
+    {
         events.extend(changes(&before, &step.view).into_iter().map(|what| Event {
             at: wall(chronicle, step.at_ms),
             rv: step.rv,
@@ -46,9 +55,15 @@ fn changes(old: &View, new: &View) -> Vec<String> {
         lines.push(what.to_owned());
     }
     if !old.partial && new.partial {
-        lines.push("more Services list the IP, or more pods show it, than the history keeps".to_owned());
+        lines.push(
+            "more Services list the IP, or more pods show it, than the history keeps".to_owned(),
+        );
     }
-    let unknown = PodView { uid_state: UidState::Live, present: true, ..PodView::default() };
+    let unknown = PodView {
+        uid_state: UidState::Live,
+        present: true,
+        ..PodView::default()
+    };
     for pod in &new.pods {
         let known = old.pods.iter().find(|known| known.uid == pod.uid);
         pod_changes(known.unwrap_or(&unknown), pod, &mut lines);
@@ -56,7 +71,11 @@ fn changes(old: &View, new: &View) -> Vec<String> {
     for pod in &old.pods {
         // What is left out may be there.
         if !new.partial && !new.pods.iter().any(|known| known.uid == pod.uid) {
-            let what = if pod.present { "shows the IP no more, or is gone" } else { "is no longer kept" };
+            let what = if pod.present {
+                "shows the IP no more, or is gone"
+            } else {
+                "is no longer kept"
+            };
             lines.push(format!("pod {} {what}", pod.name));
         }
     }
@@ -64,21 +83,33 @@ fn changes(old: &View, new: &View) -> Vec<String> {
     let mut verdicts = Vec::new();
     for service in &new.services {
         let known = old.services.iter().find(|known| known.name == service.name);
-        service_changes(known.unwrap_or(&nothing), service, &mut lines, &mut verdicts);
+        service_changes(
+            known.unwrap_or(&nothing),
+            service,
+            &mut lines,
+            &mut verdicts,
+        );
     }
     for service in &old.services {
         if !new.partial && !new.services.iter().any(|known| known.name == service.name) {
-            lines.push(format!("{} no longer counts as a Service that listed it", service.name));
+            lines.push(format!(
+                "{} no longer counts as a Service that listed it",
+                service.name
+            ));
         }
     }
     lines.append(&mut verdicts);
     match (&old.terminated, &new.terminated) {
         (None, Some(dead)) => {
-            lines.push(format!("the IP is unused on this node since {dead} died: terminated"));
+            lines.push(format!(
+                "the IP is unused on this node since {dead} died: terminated"
+            ));
         }
         (Some(_), None) => {
-            lines
-                .push("not terminated any more: the IP may be in use, or no packet is sent to it".to_owned());
+            lines.push(
+                "not terminated any more: the IP may be in use, or no packet is sent to it"
+                    .to_owned(),
+            );
         }
         _ => {}
     }
@@ -96,7 +127,9 @@ fn pod_changes(old: &PodView, new: &PodView, lines: &mut Vec<String>) {
     }
     if old.uid_state != new.uid_state {
         say(match (new.uid_state, new.present) {
-            (UidState::Dead, _) => "is dead: finished, and its kubelet reports that its network is torn down",
+            (UidState::Dead, _) => {
+                "is dead: finished, and its kubelet reports that its network is torn down"
+            }
             (UidState::Retired, true) => {
                 "has finished: Succeeded or Failed; whether its containers run is not proven"
             }
@@ -104,7 +137,10 @@ fn pod_changes(old: &PodView, new: &PodView, lines: &mut Vec<String>) {
             _ => "is alive after all",
         });
     }
-    if old.present && !new.present && (old.uid_state == new.uid_state || new.uid_state == UidState::Dead) {
+    if old.present
+        && !new.present
+        && (old.uid_state == new.uid_state || new.uid_state == UidState::Dead)
+    {
         say("is gone from the API");
     } else if old.shows && !new.shows && new.present {
         say("shows the IP no more");
@@ -119,11 +155,14 @@ fn service_changes(
 ) {
     let name = &new.name;
     for endpoint in &new.endpoints {
-        let of = |known: &&EndpointView| known.port == endpoint.port && known.protocol == endpoint.protocol;
+        let of = |known: &&EndpointView| {
+            known.port == endpoint.port && known.protocol == endpoint.protocol
+        };
         let known = old.endpoints.iter().find(of);
         let (port, protocol) = (endpoint.port, &endpoint.protocol);
         for target in &endpoint.targets {
-            let known = known.and_then(|known| known.targets.iter().find(|known| known.uid == target.uid));
+            let known =
+                known.and_then(|known| known.targets.iter().find(|known| known.uid == target.uid));
             if let Some(what) = listing(known, target) {
                 let pod = target.pod.as_deref().unwrap_or("no pod by name");
                 lines.push(format!("{name} {what} on {protocol} {port} for {pod}"));
@@ -138,10 +177,14 @@ fn service_changes(
     if before != after {
         match after {
             Some(pod) => {
-                lines.push(format!("pod {pod}, one of {name}'s own, may have the IP without showing it"));
+                lines.push(format!(
+                    "pod {pod}, one of {name}'s own, may have the IP without showing it"
+                ));
             }
             None if has_no_possible_holder(new) => {
-                lines.push(format!("none of {name}'s own pods may have the IP without showing it any more"));
+                lines.push(format!(
+                    "none of {name}'s own pods may have the IP without showing it any more"
+                ));
             }
             None => {}
         }
@@ -149,17 +192,24 @@ fn service_changes(
 }
 
 fn possible_holder(service: &ServiceView) -> Option<&String> {
-    service.endpoints.iter().find_map(|endpoint| match &endpoint.not_proven {
-        Some(NotProven::PossibleHolder(pod) | NotProven::NodeNotSeen(pod, _)) => Some(pod),
-        _ => None,
-    })
+    service
+        .endpoints
+        .iter()
+        .find_map(|endpoint| match &endpoint.not_proven {
+            Some(NotProven::PossibleHolder(pod) | NotProven::NodeNotSeen(pod, _)) => Some(pod),
+            _ => None,
+        })
 }
 
-/// Whether the proof has passed the step of possible holders. If it fails earlier, there may be one, or not.
+/// Whether the proof has passed the step of possible holders. If it fails earlier, there may be
+/// one, or not.
 fn has_no_possible_holder(service: &ServiceView) -> bool {
     service.endpoints.iter().any(|endpoint| {
         let why = &endpoint.not_proven;
-        matches!(why, None | Some(NotProven::OwnPod(_) | NotProven::NotLater(_)))
+        matches!(
+            why,
+            None | Some(NotProven::OwnPod(_) | NotProven::NotLater(_))
+        )
     })
 }
 
@@ -190,5 +240,9 @@ fn denial(old: Option<&DenialView>, new: Option<&DenialView>) -> Option<String> 
 
 /// Which packets a denial is about.
 pub(super) fn packets(denial: &DenialView) -> &'static str {
-    if denial.openers_only { "new connections" } else { "every packet" }
+    if denial.openers_only {
+        "new connections"
+    } else {
+        "every packet"
+    }
 }

@@ -1,4 +1,5 @@
-//! The whole answer of `epguard why`, and its text: verdict first, then owners, then evidence. Pure.
+//! The whole answer of `epguard why`, and its text: verdict first, then owners, then evidence.
+//! Pure.
 
 use super::evidence::{Event, events};
 use super::owners::{Span, owners};
@@ -27,7 +28,8 @@ pub struct Explanation {
     pub mode: String,
     /// One per Service and port, and one for the IP itself; none if that moment is not known.
     pub verdicts: Vec<Verdict>,
-    /// Why packets of a Service with a denial pass all the same, now: the outcome that counts them, and the cause.
+    /// Why packets of a Service with a denial pass all the same, now: the outcome that counts them,
+    /// and the cause.
     #[serde(default)]
     pub passing: Vec<String>,
     /// The owners of the IP, up to that moment.
@@ -46,13 +48,19 @@ pub fn explain(chronicle: &Chronicle, question: &Question) -> Explanation {
     let at_ms = question.at.map_or(u64::MAX, |at| at.on(chronicle));
     let at_ms = at_ms.min(chronicle.now_ms);
     let now = at_ms == chronicle.now_ms;
-    let view = if now { Some(chronicle.view.clone()) } else { known_at(chronicle, at_ms) };
+    let view = if now {
+        Some(chronicle.view.clone())
+    } else {
+        known_at(chronicle, at_ms)
+    };
     Explanation {
         ip: chronicle.ip,
         at: wall(chronicle, at_ms),
         now,
         mode: chronicle.mode.clone(),
-        verdicts: view.map(|view| verdicts(&view, question)).unwrap_or_default(),
+        verdicts: view
+            .map(|view| verdicts(&view, question))
+            .unwrap_or_default(),
         passing: Vec::new(),
         owners: owners(chronicle, at_ms),
         evidence: events(chronicle, at_ms),
@@ -61,18 +69,27 @@ pub fn explain(chronicle: &Chronicle, question: &Question) -> Explanation {
     }
 }
 
-/// The view at a time. Before the first step the IP had no facts; none if earlier steps had to make room.
+/// The view at a time. Before the first step the IP had no facts; none if earlier steps had to make
+/// room.
 fn known_at(chronicle: &Chronicle, at_ms: u64) -> Option<View> {
     if at_ms < chronicle.since_ms() {
         return None;
     }
-    let step = chronicle.steps.iter().rev().find(|step| step.at_ms <= at_ms);
-    let nothing = View { synced: true, ..View::default() };
+    let step = chronicle
+        .steps
+        .iter()
+        .rev()
+        .find(|step| step.at_ms <= at_ms);
+    let nothing = View {
+        synced: true,
+        ..View::default()
+    };
     Some(step.map_or(nothing, |step| step.view.clone()))
 }
 
-/// Why packets of a Service with a denial pass all the same, as no translator shows the Service that they are aimed at: a line for
-/// each cause; none if no Service has a denial in this answer, or if it is about an earlier time.
+/// Why packets of a Service with a denial pass all the same, as no translator shows the Service
+/// that they are aimed at: a line for each cause; none if no Service has a denial in this answer,
+/// or if it is about an earlier time.
 pub(super) fn passing(explanation: &Explanation, translators: &Translators) -> Vec<String> {
     let mut verdicts = explanation.verdicts.iter();
     let is_denied = verdicts.any(|verdict| verdict.service.is_some() && verdict.verdict != "pass");
@@ -102,7 +119,10 @@ impl Explanation {
         for passing in &self.passing {
             let _ = writeln!(text, "  {passing}");
         }
-        let none = self.owners.is_empty().then_some(": none that the API showed");
+        let none = self
+            .owners
+            .is_empty()
+            .then_some(": none that the API showed");
         let _ = writeln!(text, "\nOWNERS{}", none.unwrap_or_default());
         for span in &self.owners {
             let _ = writeln!(text, "  {}", owner(span, self.now));
@@ -131,7 +151,10 @@ impl Explanation {
             None => self.ip.to_string(),
         };
         let aim = match &verdict.service {
-            Some(service) => format!("{service} -> {endpoint}{}", after(" ", verdict.protocol.as_ref())),
+            Some(service) => format!(
+                "{service} -> {endpoint}{}",
+                after(" ", verdict.protocol.as_ref())
+            ),
             None => format!("{endpoint} itself"),
         };
         let reason = verdict.reason.as_ref().map(|reason| format!(" ({reason})"));
@@ -142,7 +165,10 @@ impl Explanation {
 fn owner(span: &Span, now: bool) -> String {
     let Span { pod, uid, from, .. } = span;
     let earlier = if span.or_earlier { " or earlier" } else { "" };
-    let to = span.to.as_deref().unwrap_or(if now { "now" } else { "then" });
+    let to = span
+        .to
+        .as_deref()
+        .unwrap_or(if now { "now" } else { "then" });
     let ended = after(", ", span.ended.as_ref());
     let node = after(" on ", span.node.as_ref());
     format!("{from}{earlier} to {to}{ended}: {pod} ({uid}){node}")
@@ -176,9 +202,17 @@ mod tests {
 
     #[test]
     fn packets_without_a_readable_record_are_named_beside_a_denial_of_a_service() {
-        let gaps = [(Cause::Flowtable, "ip web/f"), (Cause::Unreadable, "7 packets")];
+        let gaps = [
+            (Cause::Flowtable, "ip web/f"),
+            (Cause::Unreadable, "7 packets"),
+        ];
         let translators = Translators {
-            gaps: gaps.map(|(cause, detail)| Gap { cause, detail: detail.into() }).into(),
+            gaps: gaps
+                .map(|(cause, detail)| Gap {
+                    cause,
+                    detail: detail.into(),
+                })
+                .into(),
             ..Translators::default()
         };
         let mut denied = answer("deny", Some("shop/web"), true);
@@ -191,13 +225,24 @@ mod tests {
             ]
         );
         let text = denied.text();
-        assert!(text.contains("\nPASSING all the same\n  no-connection: "), "{text}");
-        for (verdict, service, now) in
-            [("pass", Some("shop/web"), true), ("deny", None, true), ("deny", Some("shop/web"), false)]
-        {
-            assert_eq!(passing(&answer(verdict, service, now), &translators), [""; 0]);
+        assert!(
+            text.contains("\nPASSING all the same\n  no-connection: "),
+            "{text}"
+        );
+        for (verdict, service, now) in [
+            ("pass", Some("shop/web"), true),
+            ("deny", None, true),
+            ("deny", Some("shop/web"), false),
+        ] {
+            assert_eq!(
+                passing(&answer(verdict, service, now), &translators),
+                [""; 0]
+            );
         }
         let known = Translators::default();
-        assert_eq!(passing(&answer("hold", Some("shop/web"), true), &known), [""; 0]);
+        assert_eq!(
+            passing(&answer("hold", Some("shop/web"), true), &known),
+            [""; 0]
+        );
     }
 }

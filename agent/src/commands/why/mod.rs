@@ -63,7 +63,10 @@ pub struct WhyArgs {
 
 /// Asks the agent and prints. Errors: no agent answers, or an older one that keeps no history.
 pub fn run(args: &WhyArgs) -> Result<()> {
-    let status = status::ask(&args.run.run_dir, &Request::History(args.question.subject.ip))?;
+    let status = status::ask(
+        &args.run.run_dir,
+        &Request::History(args.question.subject.ip),
+    )?;
     let chronicle = status.history.context(
         "the running agent keeps no history: use the epguard binary of this version for the agent, too",
     )?;

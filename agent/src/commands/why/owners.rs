@@ -27,13 +27,16 @@ pub struct Span {
     pub ended: Option<Cow<'static, str>>,
 }
 
-/// All spans of the steps up to a time, in the order of their beginning. The current view is the last step: it shows owners whose
-/// steps were dropped.
+/// All spans of the steps up to a time, in the order of their beginning. The current view is the
+/// last step: it shows owners whose steps were dropped.
 pub(super) fn owners(chronicle: &Chronicle, until_ms: u64) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     let steps = chronicle.steps.iter().map(|step| (step.at_ms, &step.view));
     let steps = steps.chain([(chronicle.now_ms, &chronicle.view)]);
-    for (number, (at_ms, view)) in steps.take_while(|(at_ms, _)| *at_ms <= until_ms).enumerate() {
+    for (number, (at_ms, view)) in steps
+        .take_while(|(at_ms, _)| *at_ms <= until_ms)
+        .enumerate()
+    {
         let at = wall(chronicle, at_ms);
         let owners = || view.pods.iter().filter(|pod| holds(pod));
         for span in spans.iter_mut().filter(|span| span.to.is_none()) {
@@ -43,7 +46,10 @@ pub(super) fn owners(chronicle: &Chronicle, until_ms: u64) -> Vec<Span> {
             }
         }
         for pod in owners() {
-            if !spans.iter().any(|span| span.to.is_none() && span.uid == pod.uid) {
+            if !spans
+                .iter()
+                .any(|span| span.to.is_none() && span.uid == pod.uid)
+            {
                 spans.push(Span {
                     pod: pod.name.clone(),
                     uid: pod.uid.clone(),
@@ -88,11 +94,17 @@ mod tests {
             present: true,
             ..PodView::default()
         };
-        let view = View { synced: true, pods: vec![owner], ..View::default() };
+        let view = View {
+            synced: true,
+            pods: vec![owner],
+            ..View::default()
+        };
         let chronicle = super::super::chronicle("fd00::5", view);
         let spans = owners(&chronicle, 5_000);
-        let shown: Vec<_> =
-            spans.iter().map(|span| (&*span.pod, span.node.as_deref(), span.or_earlier)).collect();
+        let shown: Vec<_> = spans
+            .iter()
+            .map(|span| (&*span.pod, span.node.as_deref(), span.or_earlier))
+            .collect();
         assert_eq!(shown, [("shop/a", Some("n1"), true)]);
         assert_eq!(owners(&chronicle, 4_000), []);
     }

@@ -1,4 +1,5 @@
-//! The question that `epguard why` answers, and times as people write and read them; the agent's clock is `CLOCK_BOOTTIME`.
+//! The question that `epguard why` answers, and times as people write and read them; the agent's
+//! clock is `CLOCK_BOOTTIME`.
 
 use crate::shared::args::ServiceArgs;
 use clap::Args;
@@ -35,13 +36,16 @@ impl FromStr for Subject {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+        let bare = text
+            .strip_prefix('[')
+            .and_then(|text| text.strip_suffix(']'));
         let (ip, port) = if let Ok(ip) = bare.unwrap_or(text).parse::<IpAddr>() {
             (ip, None)
         } else if let Ok(endpoint) = text.parse::<SocketAddr>() {
             (endpoint.ip(), Some(endpoint.port()))
         } else {
-            let form = "neither an IP nor IP:PORT; with a port, IPv6 stands in brackets: [fd00::a]:8080";
+            let form =
+                "neither an IP nor IP:PORT; with a port, IPv6 stands in brackets: [fd00::a]:8080";
             return Err(form.to_owned());
         };
         let ip = ip.to_canonical();
@@ -73,7 +77,8 @@ impl FromStr for Moment {
 }
 
 impl Moment {
-    /// The moment on the clock of the chronicle's steps, ms; 0 if it is before the clock's beginning.
+    /// The moment on the clock of the chronicle's steps, ms; 0 if it is before the clock's
+    /// beginning.
     pub fn on(self, chronicle: &Chronicle) -> u64 {
         match self {
             Self::Ago(ago) => {
@@ -91,7 +96,11 @@ impl Moment {
 /// A moment of the chronicle in UTC, to the millisecond.
 pub(crate) fn wall(chronicle: &Chronicle, at_ms: u64) -> String {
     let before = i64::try_from(chronicle.now_ms.abs_diff(at_ms)).unwrap_or(i64::MAX);
-    let before = if at_ms > chronicle.now_ms { -before } else { before };
+    let before = if at_ms > chronicle.now_ms {
+        -before
+    } else {
+        before
+    };
     let at = Timestamp::from_millisecond(chronicle.wall_ms.saturating_sub(before));
     at.map_or_else(|_| "?".to_owned(), |at| format!("{at:.3}"))
 }

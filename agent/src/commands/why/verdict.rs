@@ -64,14 +64,21 @@ fn through(service: &ServiceView, endpoint: &EndpointView) -> Verdict {
 }
 
 fn proof(denial: &DenialView) -> String {
-    let gone = if denial.openers_only { "is finished or deleted" } else { "is dead" };
+    let gone = if denial.openers_only {
+        "is finished or deleted"
+    } else {
+        "is dead"
+    };
     let now = match &denial.hit {
         Some(hit) => format!("{hit} has the IP now"),
         None => "no pod has the IP".to_owned(),
     };
     let (which, reason) = (packets(denial), denial.reason);
     let seldom = if reason.terms().default < Mode::Enforce {
-        format!("; dropped only with --reason-mode {reason}={}", Mode::Enforce)
+        format!(
+            "; dropped only with --reason-mode {reason}={}",
+            Mode::Enforce
+        )
     } else {
         String::new()
     };
@@ -79,21 +86,30 @@ fn proof(denial: &DenialView) -> String {
         Mode::Enforce => String::new(),
         bound => format!("; an annotation, or a Namespace not seen yet, allows at most {bound}"),
     };
-    format!("{} is meant, which {gone}; {now}: {which}{bound}{seldom}", denial.meant)
+    format!(
+        "{} is meant, which {gone}; {now}: {which}{bound}{seldom}",
+        denial.meant
+    )
 }
 
 fn lifting(service: &ServiceView, denial: &DenialView) -> String {
     let name = &service.name;
     let mut ways = Vec::new();
     if denial.held {
-        ways.push(format!("carried out when a second list agrees, or by epguard breaker --release {name}"));
+        ways.push(format!(
+            "carried out when a second list agrees, or by epguard breaker --release {name}"
+        ));
     }
     ways.push(format!("{name} listing the IP for a live pod"));
-    ways.push(format!("a live pod of {name}'s own that has, or may have, the IP"));
+    ways.push(format!(
+        "a live pod of {name}'s own that has, or may have, the IP"
+    ));
     if denial.openers_only {
         ways.push(format!("{} seen alive", denial.meant));
     }
-    ways.push(format!("10 minutes in which {name} does not list it and no packet comes"));
+    ways.push(format!(
+        "10 minutes in which {name} does not list it and no packet comes"
+    ));
     ways.join("; ")
 }
 
@@ -104,8 +120,11 @@ fn direct(view: &View) -> Verdict {
         (Some(dead), None) => Verdict {
             verdict: "deny".into(),
             reason: Some(Reason::Terminated.as_str().into()),
-            because: format!("{dead} had it, which is dead, and the IP is unused on this node: every packet"),
-            change: "a packet from the IP; a route of this node to it, or a pod that holds it".to_owned(),
+            because: format!(
+                "{dead} had it, which is dead, and the IP is unused on this node: every packet"
+            ),
+            change: "a packet from the IP; a route of this node to it, or a pod that holds it"
+                .to_owned(),
             ..Verdict::default()
         },
         (None, None) => unused(view),
@@ -116,12 +135,18 @@ fn direct(view: &View) -> Verdict {
 const OPTED_OUT: &str = "opted out (epguard.io/mode: off)";
 /// The change that ends an opt-out.
 const NO_OPT_OUT: &str = "another value of that annotation";
-/// The change that ends the exemption of a pod: the slice lists a pod whose end proves that it is gone.
+/// The change that ends the exemption of a pod: the slice lists a pod whose end proves that it is
+/// gone.
 const ANOTHER_OWNER: &str = "another pod that shows the IP, in the slice instead of this one";
 
 /// Packets pass: why, and what would end it.
 fn pass(because: impl Into<String>, change: impl Into<String>) -> Verdict {
-    Verdict { verdict: "pass".into(), because: because.into(), change: change.into(), ..Verdict::default() }
+    Verdict {
+        verdict: "pass".into(),
+        because: because.into(),
+        change: change.into(),
+        ..Verdict::default()
+    }
 }
 
 /// Why packets to the IP of a pod pass though it has ended: its end proves nothing.
@@ -129,11 +154,15 @@ fn exempted(pod: &str, why: Exemption) -> Verdict {
     let opted_out = format!("it or its Namespace has {OPTED_OUT}");
     let (cause, change) = match why {
         Exemption::OptedOut => (opted_out.as_str(), NO_OPT_OUT),
-        Exemption::StaticIp => {
-            ("its IP outlives it by design: the next pod of its workload has it, too", ANOTHER_OWNER)
-        }
+        Exemption::StaticIp => (
+            "its IP outlives it by design: the next pod of its workload has it, too",
+            ANOTHER_OWNER,
+        ),
         Exemption::HostNetwork => ("its IP is its node's", ANOTHER_OWNER),
-        Exemption::VirtualKubelet => ("on a virtual kubelet, whose status proves nothing", ANOTHER_OWNER),
+        Exemption::VirtualKubelet => (
+            "on a virtual kubelet, whose status proves nothing",
+            ANOTHER_OWNER,
+        ),
     };
     pass(format!("{pod} has ended, but {cause}"), change)
 }
@@ -175,10 +204,14 @@ fn unused(view: &View) -> Verdict {
 
 fn not_proven(name: &str, why: &NotProven) -> Verdict {
     match why {
-        NotProven::NotSynced => {
-            pass("not every watch has shown a list yet", "the first whole list of every watch")
-        }
-        NotProven::NodeAddress => pass("it is an address of a node, which is never judged", "nothing"),
+        NotProven::NotSynced => pass(
+            "not every watch has shown a list yet",
+            "the first whole list of every watch",
+        ),
+        NotProven::NodeAddress => pass(
+            "it is an address of a node, which is never judged",
+            "nothing",
+        ),
         NotProven::OutOfRange => pass(
             "it is outside of --protect-cidr or inside of --exclude-cidr",
             "other ranges on the agent's command line",
@@ -200,10 +233,14 @@ fn not_proven(name: &str, why: &NotProven) -> Verdict {
             ),
             "the end of one of them",
         ),
-        NotProven::ServiceOptedOut => pass(format!("{name} or its Namespace has {OPTED_OUT}"), NO_OPT_OUT),
-        NotProven::OwnerOptedOut(pod) => {
-            pass(format!("{pod} shows the IP, and it or its Namespace has {OPTED_OUT}"), NO_OPT_OUT)
-        }
+        NotProven::ServiceOptedOut => pass(
+            format!("{name} or its Namespace has {OPTED_OUT}"),
+            NO_OPT_OUT,
+        ),
+        NotProven::OwnerOptedOut(pod) => pass(
+            format!("{pod} shows the IP, and it or its Namespace has {OPTED_OUT}"),
+            NO_OPT_OUT,
+        ),
         NotProven::Target { why, listed: true } => listed(name, why),
         NotProven::Target { why, listed: false } => remembered(name, why),
         NotProven::NotListed => pass(
@@ -218,11 +255,14 @@ fn not_proven(name: &str, why: &NotProven) -> Verdict {
             format!(
                 "{pod}, one of {name}'s own, starts on {node}, which hands out other IPs unless another Node has its name since"
             ),
-            format!("the API server's answer that {node} is the same, which the agent has asked for"),
+            format!(
+                "the API server's answer that {node} is the same, which the agent has asked for"
+            ),
         ),
-        NotProven::OwnPod(pod) => {
-            pass(format!("{pod} has the IP, and is a pod of {name}"), format!("the end of {pod}"))
-        }
+        NotProven::OwnPod(pod) => pass(
+            format!("{pod} has the IP, and is a pod of {name}"),
+            format!("the end of {pod}"),
+        ),
         NotProven::NotLater(pod) => pass(
             format!("{pod} shows the IP, and did not provably get it after the pod that is meant"),
             "the kubelet's proof that the pod that is meant is dead",
@@ -258,9 +298,10 @@ fn remembered(name: &str, why: &NotStale) -> Verdict {
     let forgotten = format!("10 minutes in which {name} does not list it");
     match why {
         NotStale::NoPod => pass(format!("{name} listed it without naming a pod"), forgotten),
-        NotStale::Unknown(pod) => {
-            pass(format!("{name} listed it for {pod}, which is not in the agent's index"), forgotten)
-        }
+        NotStale::Unknown(pod) => pass(
+            format!("{name} listed it for {pod}, which is not in the agent's index"),
+            forgotten,
+        ),
         NotStale::Live(pod) | NotStale::Terminating(pod) => pass(
             format!("{pod}, which {name} listed there, is not proven gone"),
             format!("the end of {pod}: Succeeded, Failed or deleted"),

@@ -23,11 +23,24 @@ fn a_dead_exempt_pod_is_named_with_the_cause() {
             order: Some(1),
             ..PodView::default()
         };
-        let view = View { synced: true, pods: vec![dead], ..View::default() };
-        let target =
-            |listed| NotProven::Target { why: NotStale::Exempt("shop/web-0".to_owned(), why), listed };
-        for because in [because(&target(true)), because(&target(false)), unused(&view).because] {
-            assert!(because.starts_with("shop/web-0 has ended, but"), "{because}");
+        let view = View {
+            synced: true,
+            pods: vec![dead],
+            ..View::default()
+        };
+        let target = |listed| NotProven::Target {
+            why: NotStale::Exempt("shop/web-0".to_owned(), why),
+            listed,
+        };
+        for because in [
+            because(&target(true)),
+            because(&target(false)),
+            unused(&view).because,
+        ] {
+            assert!(
+                because.starts_with("shop/web-0 has ended, but"),
+                "{because}"
+            );
             assert!(because.contains(words), "{because}");
         }
     }

@@ -1,7 +1,9 @@
-//! INTERFACES: the role of each interface, and whether packets may enter there in the name of an endpoint, as far as it is certain.
+//! INTERFACES: the role of each interface, and whether packets may enter there in the name of an
+//! endpoint, as far as it is certain.
 //!
-//! A role ends with the event that makes it doubtful. It begins once the node's thread has hooked the interface since its last event:
-//! that thread may wait for the kernel, and the number of an interface that is gone may be another one's by then.
+//! A role ends with the event that makes it doubtful. It begins once the node's thread has hooked
+//! the interface since its last event: that thread may wait for the kernel, and the number of an
+//! interface that is gone may be another one's by then.
 
 use crate::daemon::node_thread::{NodeEvent, Snapshot};
 use crate::kernel::maps::Writer;
@@ -16,7 +18,8 @@ pub struct Interfaces {
     events: BTreeMap<u32, u64>,
     /// The number of the last event about interfaces.
     last: u64,
-    /// What is known may be out of date until the thread has carried out the event with this number.
+    /// What is known may be out of date until the thread has carried out the event with this
+    /// number.
     doubtful_until: u64,
     /// What INTERFACES holds.
     written: BTreeMap<u32, RawRole>,
@@ -63,11 +66,16 @@ impl Interfaces {
         self.last <= snapshot.event
     }
 
-    /// Writes the roles that changed. An interface without our hooks has none, because it proves nothing.
+    /// Writes the roles that changed. An interface without our hooks has none, because it proves
+    /// nothing.
     pub fn write(&mut self, snapshot: &Snapshot, writer: &mut Writer) {
         let wanted = self.wanted(snapshot);
-        let gone: Vec<u32> =
-            self.written.keys().filter(|ifindex| !wanted.contains_key(ifindex)).copied().collect();
+        let gone: Vec<u32> = self
+            .written
+            .keys()
+            .filter(|ifindex| !wanted.contains_key(ifindex))
+            .copied()
+            .collect();
         for ifindex in gone {
             if writes(writer, ifindex, None) {
                 self.written.remove(&ifindex);
@@ -89,9 +97,13 @@ impl Interfaces {
         if self.doubtful_until > snapshot.event {
             return BTreeMap::new();
         }
-        let hooked = snapshot.interfaces.iter().filter(|interface| interface.shown.attached);
-        let hooked: BTreeMap<u32, u64> =
-            hooked.map(|interface| (interface.shown.ifindex, interface.event)).collect();
+        let hooked = snapshot
+            .interfaces
+            .iter()
+            .filter(|interface| interface.shown.attached);
+        let hooked: BTreeMap<u32, u64> = hooked
+            .map(|interface| (interface.shown.ifindex, interface.event))
+            .collect();
         let is_hooked = |ifindex: u32| {
             let event = self.events.get(&ifindex);
             event.is_some() && hooked.get(&ifindex) == event
@@ -101,8 +113,10 @@ impl Interfaces {
             .filter(|(ifindex, _)| self.roles.role(*ifindex).is_none() || is_hooked(*ifindex))
             .map(|(ifindex, role)| (ifindex, RawRole::from(role)));
         let without_role = hooked.keys().map(|ifindex| (*ifindex, RawRole::default()));
-        let mut wanted: BTreeMap<u32, RawRole> =
-            without_role.filter(|(ifindex, _)| is_hooked(*ifindex)).chain(certain).collect();
+        let mut wanted: BTreeMap<u32, RawRole> = without_role
+            .filter(|(ifindex, _)| is_hooked(*ifindex))
+            .chain(certain)
+            .collect();
         for (ifindex, role) in &mut wanted {
             let event = self.events.get(ifindex);
             if event.is_some() && snapshot.entrances.get(ifindex) == event {
@@ -139,21 +153,37 @@ mod tests {
     use std::time::Duration;
 
     fn event(number: u64, event: Event) -> NodeEvent {
-        NodeEvent { number, received: Duration::ZERO, event }
+        NodeEvent {
+            number,
+            received: Duration::ZERO,
+            event,
+        }
     }
 
     /// A physical interface, or a pod's.
     fn appeared(number: u64, kind: &str) -> NodeEvent {
-        let interface =
-            Interface { ifindex: 7, name: "if7".into(), kind: kind.into(), ..Interface::default() };
+        let interface = Interface {
+            ifindex: 7,
+            name: "if7".into(),
+            kind: kind.into(),
+            ..Interface::default()
+        };
         event(number, Event::Appeared(interface))
     }
 
     /// What the thread shows once it has hooked the interface that this event announced.
     fn hooked(event: u64) -> Snapshot {
-        let shown = Attachment { ifindex: 7, attached: true, ..Attachment::default() };
+        let shown = Attachment {
+            ifindex: 7,
+            attached: true,
+            ..Attachment::default()
+        };
         let interfaces = vec![node_thread::Interface { event, shown }];
-        Snapshot { event, interfaces, ..Snapshot::default() }
+        Snapshot {
+            event,
+            interfaces,
+            ..Snapshot::default()
+        }
     }
 
     fn wanted(events: &[NodeEvent], snapshot: &Snapshot) -> Option<Role> {
@@ -171,11 +201,18 @@ mod tests {
             for event in events {
                 interfaces.note(event);
             }
-            let snapshot = Snapshot { entrances: [(7, looked_at)].into(), ..hooked(3) };
+            let snapshot = Snapshot {
+                entrances: [(7, looked_at)].into(),
+                ..hooked(3)
+            };
             let role = interfaces.wanted(&snapshot).remove(&7);
             role.is_some_and(|role| role.number & RawRole::TAKES_ANSWERS != 0)
         };
-        let events = [appeared(1, "veth"), event(2, Event::Gone { ifindex: 7 }), appeared(3, "veth")];
+        let events = [
+            appeared(1, "veth"),
+            event(2, Event::Gone { ifindex: 7 }),
+            appeared(3, "veth"),
+        ];
         assert!(!takes(&events, 1), "the one that is gone was looked at");
         assert!(takes(&events, 3));
     }
@@ -183,21 +220,56 @@ mod tests {
     #[test]
     fn an_interface_with_the_number_of_one_that_is_gone_has_a_role_once_it_is_hooked_itself() {
         let mut events = vec![appeared(1, "")];
-        assert_eq!(wanted(&events, &Snapshot::default()), None, "not hooked yet");
+        assert_eq!(
+            wanted(&events, &Snapshot::default()),
+            None,
+            "not hooked yet"
+        );
         assert_eq!(wanted(&events, &hooked(1)), Some(Role::Uplink));
         events.push(event(2, Event::Gone { ifindex: 7 }));
         assert_eq!(wanted(&events, &hooked(1)), None);
         events.push(appeared(3, "veth"));
-        assert_eq!(wanted(&events, &hooked(1)), None, "the hooks are those of the one that is gone");
+        assert_eq!(
+            wanted(&events, &hooked(1)),
+            None,
+            "the hooks are those of the one that is gone"
+        );
         assert_eq!(wanted(&events, &hooked(3)), Some(Role::Pod));
     }
 
     #[test]
     fn interfaces_that_may_have_changed_unseen_have_no_role_until_their_hooks_are_checked() {
         let mut events = vec![appeared(1, ""), event(2, Event::Lost)];
-        assert_eq!(wanted(&events, &Snapshot { event: 2, ..hooked(1) }), None);
+        assert_eq!(
+            wanted(
+                &events,
+                &Snapshot {
+                    event: 2,
+                    ..hooked(1)
+                }
+            ),
+            None
+        );
         events.push(event(3, Event::Recovered));
-        assert_eq!(wanted(&events, &Snapshot { event: 2, ..hooked(1) }), None);
-        assert_eq!(wanted(&events, &Snapshot { event: 3, ..hooked(1) }), Some(Role::Uplink));
+        assert_eq!(
+            wanted(
+                &events,
+                &Snapshot {
+                    event: 2,
+                    ..hooked(1)
+                }
+            ),
+            None
+        );
+        assert_eq!(
+            wanted(
+                &events,
+                &Snapshot {
+                    event: 3,
+                    ..hooked(1)
+                }
+            ),
+            Some(Role::Uplink)
+        );
     }
 }

@@ -50,7 +50,8 @@ impl Agent {
             || self.history.lacks(&self.state)
     }
 
-    /// Applies messages, goes on with what waits, writes the maps once for all of it, and last writes history.
+    /// Applies messages, goes on with what waits, writes the maps once for all of it, and last
+    /// writes history.
     pub fn run_turn(&mut self) -> Result<()> {
         let was_synced = self.state.is_synced();
         let began = Instant::now();
@@ -84,18 +85,27 @@ impl Agent {
         Ok(())
     }
 
-    /// Applies the mode policy if it changed. Does nothing before the sync: only the first list shows if the node is
-    /// a canary.
+    /// Applies the mode policy if it changed. Does nothing before the sync: only the first list
+    /// shows if the node is a canary.
     fn follow_fleet(&mut self) -> Result<()> {
         if !self.state.is_synced() {
             return Ok(());
         }
         let own = self.state.cluster().nodes.get(self.state.node());
-        if let Some(modes) = self.node_modes.take_change(own.is_some_and(|node| node.canary)) {
-            self.writer.config.configure(modes.mode, modes.reasons, modes.source.is_config_map())?;
+        if let Some(modes) = self
+            .node_modes
+            .take_change(own.is_some_and(|node| node.canary))
+        {
+            self.writer.config.configure(
+                modes.mode,
+                modes.reasons,
+                modes.source.is_config_map(),
+            )?;
             let source = modes.source.as_str();
             let reasons = self.writer.config.reasons().into_iter();
-            let reasons: Vec<String> = reasons.map(|(reason, mode)| format!("{reason}={mode}")).collect();
+            let reasons: Vec<String> = reasons
+                .map(|(reason, mode)| format!("{reason}={mode}"))
+                .collect();
             let reasons = reasons.join(",");
             tracing::info!(mode = modes.mode.as_str(), reasons, source, "mode set");
             self.insist_on_hooks()?;
@@ -137,7 +147,9 @@ impl Observer for Log<'_> {
         self.object = None;
         let status = self.watches.entry(*watch).or_default();
         match event {
-            Event::Fact { received, rv, fact, .. } => {
+            Event::Fact {
+                received, rv, fact, ..
+            } => {
                 self.timings.received(*received, fact);
                 self.object = Some(describe(fact));
                 status.rv = *rv;

@@ -3,7 +3,9 @@
 use super::Agent;
 use crate::daemon::{confirmation, telemetry};
 use crate::shared::clock::{Clocks, boot as now};
-use crate::shared::status::{Conflict, Evicted, Figures, Fill, Partial, Question, Request, Status, Watch};
+use crate::shared::status::{
+    Conflict, Evicted, Figures, Fill, Partial, Question, Request, Status, Watch,
+};
 use anyhow::Result;
 use epguard_common::{Addr, capacity};
 use epguard_core::facts::{Watched, named};
@@ -25,10 +27,17 @@ impl Agent {
             }
             Request::Figures => self.recent_figures(),
             Request::Drops => {
-                self.report.count_all(now(), &self.state, &mut self.writer)?;
-                Status { drops: Some(self.report.tally.all(now())), ..Status::default() }
+                self.report
+                    .count_all(now(), &self.state, &mut self.writer)?;
+                Status {
+                    drops: Some(self.report.tally.all(now())),
+                    ..Status::default()
+                }
             }
-            Request::Log => Status { log: Some(telemetry::recent()), ..Status::default() },
+            Request::Log => Status {
+                log: Some(telemetry::recent()),
+                ..Status::default()
+            },
             Request::Ready => self.readiness(),
             Request::Alive => Status::default(),
             Request::Status => self.status(),
@@ -50,8 +59,8 @@ impl Agent {
         }
     }
 
-    /// The figures, computed again once that has taken no more than half a percent of the time since, or 10 s have passed:
-    /// any client may ask for them.
+    /// The figures, computed again once that has taken no more than half a percent of the time
+    /// since, or 10 s have passed: any client may ask for them.
     fn recent_figures(&mut self) -> Status {
         let began = now();
         match &self.recent {
@@ -78,12 +87,21 @@ impl Agent {
             reasons: self.writer.config.reasons(),
             mode: config.map(|config| config.mode),
             ranges: (&self.state.cluster().settings.ranges).into(),
-            applied: self.watches.iter().map(|(id, watch)| (*id, watch.rv)).collect(),
+            applied: self
+                .watches
+                .iter()
+                .map(|(id, watch)| (*id, watch.rv))
+                .collect(),
             translators: self.node.seen.translators.shown.clone(),
             socket_lb: self.node.seen.socket_lb.clone(),
             redirect_waits: self.state.redirects() && !self.writer.translates_replies(),
             latency: self.timings.latency.figures(),
-            conflicts: conflicts.map(|(ip, pods)| Conflict { ip: ip.to_string(), pods }).collect(),
+            conflicts: conflicts
+                .map(|(ip, pods)| Conflict {
+                    ip: ip.to_string(),
+                    pods,
+                })
+                .collect(),
             refused: self.refused,
             refused_by_namespace: self.state.tables().refused.clone(),
             breaker: confirmation::pending_denials(&self.state, now()),
@@ -100,7 +118,8 @@ impl Agent {
         }
     }
 
-    /// What readiness depends on. It costs the same in any cluster: no tenant can make a probe late.
+    /// What readiness depends on. It costs the same in any cluster: no tenant can make a probe
+    /// late.
     fn readiness(&self) -> Status {
         let now = now();
         let tables = self.state.tables();
@@ -115,8 +134,14 @@ impl Agent {
                 .map(|(id, watch)| (*id, self.with_age(*id, watch.clone(), now)))
                 .collect(),
             lease_ms: milliseconds(self.lease.deadline()) - milliseconds(now),
-            view_age_ms: self.lease.view.age(now).map(|age| milliseconds(age).unsigned_abs()),
-            interfaces: interfaces.map(|interface| interface.shown.clone()).collect(),
+            view_age_ms: self
+                .lease
+                .view
+                .age(now)
+                .map(|age| milliseconds(age).unsigned_abs()),
+            interfaces: interfaces
+                .map(|interface| interface.shown.clone())
+                .collect(),
             unanswered: self.node.seen.unanswered.clone(),
             ..Status::default()
         };
@@ -130,17 +155,26 @@ impl Agent {
         let counts = self.state.counts();
         let tables = self.state.tables();
         let maps = [
-            ("OWNERS", usize::try_from(counts.ips[&IpState::Owned]).unwrap_or(usize::MAX), capacity::OWNERS),
+            (
+                "OWNERS",
+                usize::try_from(counts.ips[&IpState::Owned]).unwrap_or(usize::MAX),
+                capacity::OWNERS,
+            ),
             ("SUSPECTS", tables.suspects.len(), capacity::SUSPECTS),
             ("SERVICES", tables.services.len(), capacity::SERVICES),
             ("DENIED", tables.denied.len(), capacity::DENIED),
             ("BACKENDS", tables.backends.len(), capacity::BACKENDS),
             ("FLOWS", self.writer.redirected(), capacity::FLOWS),
             ("TERMINATED", tables.terminated.len(), capacity::TERMINATED),
-            ("INTERFACES", self.node.seen.interfaces.len(), capacity::INTERFACES),
+            (
+                "INTERFACES",
+                self.node.seen.interfaces.len(),
+                capacity::INTERFACES,
+            ),
         ];
-        let fill =
-            |(name, entries, capacity): (&str, usize, usize)| (name.to_owned(), Fill { entries, capacity });
+        let fill = |(name, entries, capacity): (&str, usize, usize)| {
+            (name.to_owned(), Fill { entries, capacity })
+        };
         let (possibly_held_services, oldest) = self.state.possibly_held(now());
         Figures {
             possibly_held_services,
@@ -149,7 +183,10 @@ impl Agent {
             ips: counts.ips,
             maps: maps.map(fill).into(),
             api: self.pace.figures(),
-            evicted: Evicted { drops: self.report.tally.evicted(), review: self.state.review().evicted },
+            evicted: Evicted {
+                drops: self.report.tally.evicted(),
+                review: self.state.review().evicted,
+            },
             events_skipped: self.report.budget.skipped(),
             uncounted: self.writer.uncounted(),
             leases_lost: self.lease.lost(),
@@ -158,9 +195,20 @@ impl Agent {
     }
 
     fn pod_names(&self) -> BTreeMap<String, String> {
-        let owners = self.state.owners().filter_map(|uid| Some((uid, named(self.state.pod_name(uid)?))));
-        let denied = self.report.names.known().iter().map(|(uid, name)| (*uid, named(name)));
-        denied.chain(owners).map(|(uid, name)| (uid.to_string(), name)).collect()
+        let owners = self
+            .state
+            .owners()
+            .filter_map(|uid| Some((uid, named(self.state.pod_name(uid)?))));
+        let denied = self
+            .report
+            .names
+            .known()
+            .iter()
+            .map(|(uid, name)| (*uid, named(name)));
+        denied
+            .chain(owners)
+            .map(|(uid, name)| (uid.to_string(), name))
+            .collect()
     }
 
     fn with_age(&self, id: Watched, watch: Watch, now: Duration) -> Watch {
@@ -178,7 +226,12 @@ impl Agent {
 
     /// Records what changed. Runs after the maps are written: no verdict waits for its record.
     pub(super) fn record_history(&mut self) {
-        let rv = self.watches.values().map(|watch| watch.rv).max().unwrap_or(0);
+        let rv = self
+            .watches
+            .values()
+            .map(|watch| watch.rv)
+            .max()
+            .unwrap_or(0);
         self.history.note(now(), rv, &mut self.state);
     }
 
@@ -186,7 +239,11 @@ impl Agent {
     pub(super) fn history_of(&self, ip: IpAddr) -> Status {
         let clocks = Clocks::now();
         // `epguard mode` may have changed it.
-        let mode = self.writer.config.read_config().map_or("unknown", |config| config.mode.as_str());
+        let mode = self
+            .writer
+            .config
+            .read_config()
+            .map_or("unknown", |config| config.mode.as_str());
         // Without a denial the lease is not renewed, and none is needed.
         let mode = if self.lease.deadline() > clocks.boot || !self.denies() {
             mode.to_owned()

@@ -47,10 +47,14 @@ pub fn describe(fact: &Fact) -> String {
         Fact::Slice(change) => change_of("EndpointSlice", change, |slice| named(&slice.name)),
         Fact::Service(change) => change_of("Service", change, |service| named(&service.name)),
         Fact::Node(change) => change_of("Node", change, |node| node.name.to_string()),
-        Fact::Namespace(change) => change_of("Namespace", change, |namespace| namespace.name.to_string()),
+        Fact::Namespace(change) => {
+            change_of("Namespace", change, |namespace| namespace.name.to_string())
+        }
         Fact::ModePolicy(_) => "ConfigMap of the modes".to_owned(),
         Fact::NodeSeen(seen) => format!("Node {}", seen.name),
-        Fact::LocalAddresses(_) | Fact::Presence(_) | Fact::SocketLb(_) => "report of this node".to_owned(),
+        Fact::LocalAddresses(_) | Fact::Presence(_) | Fact::SocketLb(_) => {
+            "report of this node".to_owned()
+        }
     }
 }
 
@@ -87,7 +91,10 @@ mod tests {
         let json = br#"{"metadata": {"namespace": "shop", "name": "web", "uid": "1b9c6a86-6d5e-4a5c-9a3e-9d2f3c0f6a11"}}"#;
         let service = Service::parse(json).unwrap();
         let list = Fact::Service(Change::Reset(vec![service.clone()]));
-        assert_eq!(describe(&Fact::Service(Change::Applied(service))), "Service shop/web");
+        assert_eq!(
+            describe(&Fact::Service(Change::Applied(service))),
+            "Service shop/web"
+        );
         assert_eq!(describe(&list), "Service, list of 1");
     }
 }

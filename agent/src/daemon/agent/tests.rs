@@ -20,16 +20,22 @@ use tokio::time::Instant;
 async fn facts_reach_the_maps_without_a_tick() {
     let bpffs = Bpffs::mount();
     let mut agent = agent(bpffs.0.path());
-    agent.on_node_event(node_event(LinkEvent::Routes(Some(Routes::default())))).unwrap();
+    agent
+        .on_node_event(node_event(LinkEvent::Routes(Some(Routes::default()))))
+        .unwrap();
     sync(&mut agent);
     let owners = || {
-        let owners: HashMap<MapData, Addr, Owner> = open(&bpffs.0.path().join("epguard"), "OWNERS").unwrap();
+        let owners: HashMap<MapData, Addr, Owner> =
+            open(&bpffs.0.path().join("epguard"), "OWNERS").unwrap();
         owners.keys().count()
     };
     assert_eq!(owners(), 0);
     let pods = corpus("pod");
     let pod = pods.iter().map(|json| Pod::parse(json).unwrap());
-    let pod = pod.into_iter().find(|pod| !pod.ips.is_empty() && !pod.host_network).unwrap();
+    let pod = pod
+        .into_iter()
+        .find(|pod| !pod.ips.is_empty() && !pod.host_network)
+        .unwrap();
     apply(&mut agent, [Fact::Pod(Change::Applied(pod))]);
     assert!(owners() > 0, "the pod's IPs");
 }
@@ -61,25 +67,47 @@ async fn the_history_of_an_ip_comes_with_the_causes_of_packets_without_a_service
     let bpffs = Bpffs::mount();
     let folder = bpffs.0.path();
     let translators = Translators::new(&Ok(0), folder, folder).snapshot(false);
-    let agent = agent_beside(folder, Found(Snapshot { translators, ..Snapshot::default() }));
+    let agent = agent_beside(
+        folder,
+        Found(Snapshot {
+            translators,
+            ..Snapshot::default()
+        }),
+    );
     let answer = agent.history_of(std::net::Ipv4Addr::new(10, 244, 1, 10).into());
-    let causes: Vec<Cause> = answer.translators.gaps.iter().map(|gap| gap.cause).collect();
-    assert_eq!(causes, [Cause::NotLoaded], "the agent has not looked for conntrack yet");
+    let causes: Vec<Cause> = answer
+        .translators
+        .gaps
+        .iter()
+        .map(|gap| gap.cause)
+        .collect();
+    assert_eq!(
+        causes,
+        [Cause::NotLoaded],
+        "the agent has not looked for conntrack yet"
+    );
 }
 
 #[tokio::test]
 #[ignore = "needs root: loads eBPF programs"]
-async fn a_kernel_that_lets_no_interface_be_hooked_delays_neither_the_lease_nor_the_end_of_a_denial() {
+async fn a_kernel_that_lets_no_interface_be_hooked_delays_neither_the_lease_nor_the_end_of_a_denial()
+ {
     let bpffs = Bpffs::mount();
     let (slow, answer) = Slow::new();
     let mut agent = agent_beside(bpffs.0.path(), slow);
     deny(&mut agent);
     agent.on_tick().unwrap();
     assert!(lease(&bpffs) > now());
-    agent.receive(vec![Message { watch: Watched::Pods, event: watch::Event::Behind }]);
+    agent.receive(vec![Message {
+        watch: Watched::Pods,
+        event: watch::Event::Behind,
+    }]);
     agent.on_tick().unwrap();
     assert_eq!(lease(&bpffs), Duration::ZERO);
-    agent.receive(vec![Message { watch: Watched::Pods, event: proven() }]);
+    agent.receive(vec![Message {
+        watch: Watched::Pods,
+        event: proven(),
+    }]);
     agent.on_tick().unwrap();
     assert!(lease(&bpffs) > now());
     assert!(!vips(&bpffs).is_empty());
@@ -115,11 +143,21 @@ async fn a_fact_that_has_waited_for_a_second_ends_the_lease_until_it_is_applied(
 #[ignore = "needs root: loads eBPF programs"]
 async fn beside_a_socket_load_balancer_calls_to_the_node_port_of_another_node_are_judged() {
     let bpffs = Bpffs::mount();
-    let socket_lb = SocketLb { programs: vec!["cil_sock4_connect (id 7)".to_owned()], ..SocketLb::default() };
-    let found = Found(Snapshot { socket_lb, ..Snapshot::default() });
+    let socket_lb = SocketLb {
+        programs: vec!["cil_sock4_connect (id 7)".to_owned()],
+        ..SocketLb::default()
+    };
+    let found = Found(Snapshot {
+        socket_lb,
+        ..Snapshot::default()
+    });
     let mut agent = agent_beside(bpffs.0.path(), found);
     deny(&mut agent);
-    let is_judged = || vips(&bpffs).iter().any(|vip| vip.addr == NODE_B && vip.port == NODE_PORT);
+    let is_judged = || {
+        vips(&bpffs)
+            .iter()
+            .any(|vip| vip.addr == NODE_B && vip.port == NODE_PORT)
+    };
     assert!(!is_judged());
     agent.on_snapshot().unwrap();
     apply(&mut agent, []);
@@ -134,12 +172,26 @@ async fn no_flow_is_redirected_before_the_thread_has_told_that_replies_are_trans
     let mut snapshots = agent.node.snapshots();
     agent.on_snapshot().unwrap();
     deny(&mut agent);
-    let alive = [pod_at("10.244.2.11", "c", "Running", "web"), listing("c", "10.244.2.11")];
+    let alive = [
+        pod_at("10.244.2.11", "c", "Running", "web"),
+        listing("c", "10.244.2.11"),
+    ];
     apply(&mut agent, alive);
-    assert!(!snapshots.borrow_and_update().translates_replies, "nothing redirects");
-    apply(&mut agent, [service(&serde_json::json!({"epguard.io/action": "redirect"}))]);
+    assert!(
+        !snapshots.borrow_and_update().translates_replies,
+        "nothing redirects"
+    );
+    apply(
+        &mut agent,
+        [service(
+            &serde_json::json!({"epguard.io/action": "redirect"}),
+        )],
+    );
     assert_eq!(redirected(&bpffs), 0);
-    snapshots.wait_for(|snapshot| snapshot.translates_replies).await.unwrap();
+    snapshots
+        .wait_for(|snapshot| snapshot.translates_replies)
+        .await
+        .unwrap();
     agent.on_snapshot().unwrap();
     assert_eq!(redirected(&bpffs), 1);
     apply(&mut agent, [service(&serde_json::json!({}))]);

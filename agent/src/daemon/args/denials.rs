@@ -23,12 +23,16 @@ pub struct RangeArgs {
 impl RangeArgs {
     /// The options in the form that the state uses.
     pub fn ranges(&self) -> Ranges {
-        Ranges { protect: self.protect_cidr.clone(), exclude: self.exclude_cidr.clone() }
+        Ranges {
+            protect: self.protect_cidr.clone(),
+            exclude: self.exclude_cidr.clone(),
+        }
     }
 }
 
 fn cidr(text: &str) -> Result<Cidr, &'static str> {
-    Cidr::parse(text).ok_or("not a range of IPs: write ADDRESS/LENGTH, as in 10.244.0.0/16 or fd00:10::/32")
+    Cidr::parse(text)
+        .ok_or("not a range of IPs: write ADDRESS/LENGTH, as in 10.244.0.0/16 or fd00:10::/32")
 }
 
 /// Which reasons are carried out.
@@ -52,7 +56,9 @@ impl ReasonArgs {
 }
 
 fn mode_help() -> String {
-    let lower = Reason::TO_DENY.into_iter().map(|reason| (reason, reason.terms().default));
+    let lower = Reason::TO_DENY
+        .into_iter()
+        .map(|reason| (reason, reason.terms().default));
     let lower = lower.filter(|(_, mode)| *mode < Mode::Enforce);
     let lower = lower.map(|(reason, mode)| format!(", but {reason}={mode}"));
     format!(
@@ -65,7 +71,9 @@ fn mode_help() -> String {
 }
 
 fn reason_mode(text: &str) -> Result<(Reason, Mode), String> {
-    let (name, mode) = text.split_once('=').ok_or("not REASON=MODE, as in terminated=observe")?;
+    let (name, mode) = text
+        .split_once('=')
+        .ok_or("not REASON=MODE, as in terminated=observe")?;
     let mode = Mode::named(mode).ok_or_else(|| format!("not a mode: {}", OneOf(Mode::ALL)))?;
     Ok((reason(name)?, mode))
 }
@@ -85,7 +93,9 @@ pub struct ActionArgs {
 
 fn action_help() -> String {
     let (help, default) = (choice::help(), Action::Drop);
-    format!("What is done with a denied packet: {help}; REASON=ACTION for one reason [default: {default}]")
+    format!(
+        "What is done with a denied packet: {help}; REASON=ACTION for one reason [default: {default}]"
+    )
 }
 
 impl ActionArgs {
@@ -96,7 +106,10 @@ impl ActionArgs {
 
     /// The interface that packets are captured to, if any. Errors: several interfaces are named.
     pub fn capture(&self) -> Result<Option<&str>> {
-        let mut interfaces = self.action.iter().filter_map(|choice| choice.capture.as_deref());
+        let mut interfaces = self
+            .action
+            .iter()
+            .filter_map(|choice| choice.capture.as_deref());
         let first = interfaces.next();
         if let Some(other) = interfaces.find(|other| Some(*other) != first) {
             bail!(
@@ -110,8 +123,10 @@ impl ActionArgs {
     /// The action of each reason. A choice for one reason takes precedence over a choice for all.
     pub fn actions(&self) -> ReasonActions {
         let mut actions = ReasonActions::default();
-        let (all, one): (Vec<&Choice>, Vec<&Choice>) =
-            self.action.iter().partition(|choice| choice.reason.is_none());
+        let (all, one): (Vec<&Choice>, Vec<&Choice>) = self
+            .action
+            .iter()
+            .partition(|choice| choice.reason.is_none());
         for choice in all.into_iter().chain(one) {
             actions = choice.applied_to(actions);
         }
@@ -120,7 +135,10 @@ impl ActionArgs {
 
     /// The limits on how many denied packets are answered.
     pub fn limits(&self) -> AnswerLimits {
-        AnswerLimits { per_suspect: self.answers_per_suspect, per_node: self.answers_per_node }
+        AnswerLimits {
+            per_suspect: self.answers_per_suspect,
+            per_node: self.answers_per_node,
+        }
     }
 }
 
@@ -131,7 +149,11 @@ mod tests {
 
     #[test]
     fn ranges_may_be_given_with_commas_and_repeatedly() {
-        let args = ["--exclude-cidr", "10.1.0.0/16", "--exclude-cidr=fd00::/8,10.2.0.0/16"];
+        let args = [
+            "--exclude-cidr",
+            "10.1.0.0/16",
+            "--exclude-cidr=fd00::/8,10.2.0.0/16",
+        ];
         let ranges = parsed::<RangeArgs>(&args).unwrap().ranges();
         let written: Vec<String> = ranges.exclude.iter().map(ToString::to_string).collect();
         assert_eq!(written, ["10.1.0.0/16", "fd00::/8", "10.2.0.0/16"]);
@@ -145,9 +167,18 @@ mod tests {
     #[test]
     fn reasons_are_set_one_by_one_and_the_others_keep_their_default() {
         assert_eq!(modes(&[]), maps::default_modes());
-        let set = modes(&["--reason-mode", "terminated=observe,retired-backend=enforce"]);
-        assert_eq!((set.terminated, set.retired_backend), (Mode::Observe, Mode::Enforce));
-        assert_eq!((set.reused, set.dead_backend), (Mode::Enforce, Mode::Enforce));
+        let set = modes(&[
+            "--reason-mode",
+            "terminated=observe,retired-backend=enforce",
+        ]);
+        assert_eq!(
+            (set.terminated, set.retired_backend),
+            (Mode::Observe, Mode::Enforce)
+        );
+        assert_eq!(
+            (set.reused, set.dead_backend),
+            (Mode::Enforce, Mode::Enforce)
+        );
     }
 
     fn actions(args: &[&str]) -> Result<ReasonActions, String> {
@@ -157,7 +188,10 @@ mod tests {
     #[test]
     fn no_packet_is_rejected_by_default_and_the_action_of_one_reason_overrides_the_general_one() {
         let reject = ReasonActions::of_each(|_| Action::Reject);
-        let but_one = ReasonActions { terminated: Action::Drop, ..reject };
+        let but_one = ReasonActions {
+            terminated: Action::Drop,
+            ..reject
+        };
         for (args, expected) in [
             (&[][..], ReasonActions::default()),
             (&["--action", "reject"], reject),
@@ -173,12 +207,22 @@ mod tests {
         let one: ActionArgs = parsed(&["--action", "drop,reused=capture=tap0"]).unwrap();
         assert_eq!(one.capture().unwrap(), Some("tap0"));
         let drop = ReasonActions::of_each(|_| Action::Drop);
-        let expected = ReasonActions { reused: Action::Capture, ..drop };
+        let expected = ReasonActions {
+            reused: Action::Capture,
+            ..drop
+        };
         assert_eq!(one.actions(), expected);
-        for nameless in ["capture", "capture=", "reused=capture", "redirect", "drop=tap0"] {
+        for nameless in [
+            "capture",
+            "capture=",
+            "reused=capture",
+            "redirect",
+            "drop=tap0",
+        ] {
             assert!(actions(&["--action", nameless]).is_err(), "{nameless}");
         }
-        let two: ActionArgs = parsed(&["--action", "reused=capture=tap0,terminated=redirect=tap1"]).unwrap();
+        let two: ActionArgs =
+            parsed(&["--action", "reused=capture=tap0,terminated=redirect=tap1"]).unwrap();
         let error = two.capture().unwrap_err().to_string();
         assert!(error.contains("to tap0 and to tap1"), "{error}");
     }

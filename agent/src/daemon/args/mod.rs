@@ -36,8 +36,8 @@ pub struct AgentArgs {
     /// Which reasons are carried out.
     #[command(flatten)]
     pub reasons: ReasonArgs,
-    /// Config map that sets mode and reasons for all nodes, and may set another mode for canary nodes; it overrides the
-    /// flags [default: none]
+    /// Config map that sets mode and reasons for all nodes, and may set another mode for canary
+    /// nodes; it overrides the flags [default: none]
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = namespaced)]
     pub fleet_config: Option<Name>,
     /// How denied packets are stopped.
@@ -56,26 +56,30 @@ pub struct AgentArgs {
     /// Interfaces that lead to pods [default with no --uplinks either: found by kind]
     #[arg(long, value_name = "GLOB", num_args = 1.., value_delimiter = ',')]
     pub pod_interfaces: Vec<Glob>,
-    /// Interfaces that lead out of the node [default with no --pod-interfaces either: found by kind]
+    /// Interfaces that lead out of the node [default with no --pod-interfaces either: found by
+    /// kind]
     #[arg(long, value_name = "GLOB", num_args = 1.., value_delimiter = ',')]
     pub uplinks: Vec<Glob>,
     /// How to attach to interfaces
     #[arg(long, default_value = "auto")]
     pub hooks: Hooks,
-    /// Seconds that a new interface waits for the CNI before it gets a clsact qdisc, 0 to 300. Until then
-    /// its traffic passes; kernels with TCX need no delay
+    /// Seconds that a new interface waits for the CNI before it gets a clsact qdisc, 0 to 300.
+    /// Until then its traffic passes; kernels with TCX need no delay
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds(0..=300))]
     pub clsact_delay: Duration,
-    /// Where uplinks judge packets to orphan IPs (terminated) before the network stack receives them
+    /// Where uplinks judge packets to orphan IPs (terminated) before the network stack receives
+    /// them
     #[arg(long, default_value = "off")]
     pub xdp: Xdp,
     /// Where Cilium pins its maps, which show what it translates
     #[arg(long, value_name = "PATH", default_value = "/sys/fs/bpf/tc/globals")]
     pub cilium_maps: PathBuf,
-    /// Directory of cgroup v2, or above one, where a socket load balancer is looked for [default: the first cgroup2 mount]
+    /// Directory of cgroup v2, or above one, where a socket load balancer is looked for [default:
+    /// the first cgroup2 mount]
     #[arg(long, value_name = "PATH")]
     pub cgroup: Option<PathBuf>,
-    /// Remove all hooks and maps on SIGTERM; without it denials go on until the lease ends, or the next agent takes over
+    /// Remove all hooks and maps on SIGTERM; without it denials go on until the lease ends, or the
+    /// next agent takes over
     #[arg(long, env, value_parser = FalseyValueParser::new())]
     pub detach_on_exit: bool,
     /// Where maps and links stay.
@@ -110,7 +114,10 @@ pub struct AgentArgs {
 impl AgentArgs {
     /// Which interfaces carry the hooks.
     pub fn selection(&self) -> Selection {
-        Selection { pods: self.pod_interfaces.clone(), uplinks: self.uplinks.clone() }
+        Selection {
+            pods: self.pod_interfaces.clone(),
+            uplinks: self.uplinks.clone(),
+        }
     }
 }
 
@@ -132,7 +139,8 @@ fn node_name(text: &str) -> Result<String, &'static str> {
 /// How much of the API server the agent uses.
 #[derive(Debug, Args)]
 pub struct ApiArgs {
-    /// Requests per second to the API server, 1 to 1000; more wait [default: 5, more with a --max-view-age below 9]
+    /// Requests per second to the API server, 1 to 1000; more wait [default: 5, more with a
+    /// --max-view-age below 9]
     #[arg(long = "api-rate", value_name = "REQUESTS_PER_SECOND", value_parser = value_parser!(u32).range(1..=1000))]
     pub rate: Option<u32>,
     /// Requests that may be sent at once after a pause, 1 to 10000
@@ -176,7 +184,10 @@ mod tests {
     fn the_default_rate_is_far_above_an_agents_need_and_rises_for_a_short_view() {
         let api: ApiArgs = parsed(&[]).unwrap();
         assert_eq!((api.burst, api.events), (100, Announce::All));
-        assert_eq!([300, 30, 8, 3].map(|age| rate(&[], age)), [5, 5, 5, 13].map(Ok));
+        assert_eq!(
+            [300, 30, 8, 3].map(|age| rate(&[], age)),
+            [5, 5, 5, 13].map(Ok)
+        );
         assert_eq!(rate(&["--api-rate", "100"], 3), Ok(100));
         assert_eq!(rate(&["--api-rate", "2"], 30), Ok(2));
     }

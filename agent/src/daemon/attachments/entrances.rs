@@ -1,12 +1,14 @@
-//! The interfaces at which packets in the name of an endpoint may enter the stack: answers to processes of this node, and replies of
-//! redirected flows. Where the program of another project is at the ingress hook it would take them for packets of the IP's holder.
+//! The interfaces at which packets in the name of an endpoint may enter the stack: answers to
+//! processes of this node, and replies of redirected flows. Where the program of another project is
+//! at the ingress hook it would take them for packets of the IP's holder.
 
 use super::Attachments;
 use crate::shared::status::Unanswered;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// How long an interface is left alone after the first look at it: the CNI may still be at work on it.
+/// How long an interface is left alone after the first look at it: the CNI may still be at work on
+/// it.
 const NEW: Duration = Duration::from_secs(1);
 
 /// What was seen at the ingress of an interface.
@@ -21,7 +23,8 @@ enum Seen {
 #[derive(Default)]
 pub struct Entrances {
     seen: BTreeMap<u32, Seen>,
-    /// True once the start is over. One look at an interface that existed before the agent is enough.
+    /// True once the start is over. One look at an interface that existed before the agent is
+    /// enough.
     settled: bool,
 }
 
@@ -55,9 +58,10 @@ impl Entrances {
     pub fn why_not(&self, ifindex: u32) -> Option<String> {
         match self.seen.get(&ifindex) {
             Some(Seen::Again(others)) if others.is_empty() => None,
-            Some(Seen::Again(others)) => {
-                Some(format!("other programs at the ingress hook ({})", others.join(", ")))
-            }
+            Some(Seen::Again(others)) => Some(format!(
+                "other programs at the ingress hook ({})",
+                others.join(", ")
+            )),
             Some(Seen::Once(_)) | None => Some("not checked again since it appeared".to_owned()),
         }
     }
@@ -75,34 +79,54 @@ impl Entrances {
 impl Attachments {
     /// Interfaces that need another look before the regular one: hooked ones, and bridges.
     pub(super) fn unseen(&self) -> impl Iterator<Item = u32> {
-        let hooked = self.interfaces.values().filter(|at| at.attached).map(|at| at.ifindex);
-        hooked.chain(self.bridges()).filter(|ifindex| self.entrances.is_due(*ifindex))
+        let hooked = self
+            .interfaces
+            .values()
+            .filter(|at| at.attached)
+            .map(|at| at.ifindex);
+        hooked
+            .chain(self.bridges())
+            .filter(|ifindex| self.entrances.is_due(*ifindex))
     }
 
     /// The bridges without hooks.
     pub(super) fn bridges(&self) -> impl Iterator<Item = u32> {
-        self.roles.bridges().filter(|ifindex| !self.interfaces.contains_key(ifindex))
+        self.roles
+            .bridges()
+            .filter(|ifindex| !self.interfaces.contains_key(ifindex))
     }
 
-    /// Looks at the ingress of a bridge, which has no hooks of ours. An interface that is gone is dropped soon.
+    /// Looks at the ingress of a bridge, which has no hooks of ours. An interface that is gone is
+    /// dropped soon.
     pub(super) fn look_at_bridge(&mut self, ifindex: u32) {
         if let Ok(others) = self.datapath.others_at_ingress(ifindex) {
             self.entrances.looked(ifindex, others);
         }
     }
 
-    /// The interfaces at which packets may enter in the name of an endpoint, each with the number of the event that announced it.
+    /// The interfaces at which packets may enter in the name of an endpoint, each with the number
+    /// of the event that announced it.
     pub fn entrances(&self) -> impl Iterator<Item = (u32, u64)> {
-        let events = self.events.iter().map(|(ifindex, event)| (*ifindex, *event));
+        let events = self
+            .events
+            .iter()
+            .map(|(ifindex, event)| (*ifindex, *event));
         events.filter(|(ifindex, _)| self.entrances.is_free(*ifindex))
     }
 
     /// Where nothing may enter in the name of an endpoint, for the status.
     pub fn unanswered(&self) -> Vec<Unanswered> {
-        let hooked = self.interfaces.values().filter(|at| at.attached).map(|at| at.ifindex);
+        let hooked = self
+            .interfaces
+            .values()
+            .filter(|at| at.attached)
+            .map(|at| at.ifindex);
         let of = |ifindex| {
             let interface = self.roles.name(ifindex)?.to_owned();
-            Some(Unanswered { interface, why: self.entrances.why_not(ifindex)? })
+            Some(Unanswered {
+                interface,
+                why: self.entrances.why_not(ifindex)?,
+            })
         };
         hooked.chain(self.bridges()).filter_map(of).collect()
     }
@@ -124,7 +148,9 @@ mod tests {
         // The CNI may attach its programs now.
         entrances.looked(1, vec![]);
         assert!(!entrances.is_due(1) && !entrances.is_free(1));
-        entrances.seen.insert(1, Seen::Once(Instant::now().checked_sub(NEW).unwrap()));
+        entrances
+            .seen
+            .insert(1, Seen::Once(Instant::now().checked_sub(NEW).unwrap()));
         assert!(entrances.is_due(1));
         entrances.looked(1, vec![]);
         assert!(entrances.is_free(1) && !entrances.is_due(1));

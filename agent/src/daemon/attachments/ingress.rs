@@ -1,5 +1,5 @@
-//! When interfaces have the ingress hook: while a packet may need it. That is a reply of a redirected flow, and a packet of a socket that a
-//! load balancer has connected.
+//! When interfaces have the ingress hook: while a packet may need it. That is a reply of a
+//! redirected flow, and a packet of a socket that a load balancer has connected.
 
 use super::Attachments;
 use std::time::{Duration, Instant};
@@ -20,7 +20,10 @@ pub struct Need {
 impl Need {
     /// Something has needed the hooks until now: they are there.
     pub fn until(now: Instant) -> Self {
-        Self { last: Some(now), ..Self::default() }
+        Self {
+            last: Some(now),
+            ..Self::default()
+        }
     }
 
     /// Whether the hooks are to be there now.
@@ -28,7 +31,8 @@ impl Need {
         if self.redirects || self.socket_lb {
             self.last = Some(now);
         }
-        self.last.is_some_and(|last| now.duration_since(last) < STAY)
+        self.last
+            .is_some_and(|last| now.duration_since(last) < STAY)
     }
 }
 
@@ -39,7 +43,8 @@ impl Attachments {
         self.follow_need();
     }
 
-    /// Attaches the ingress hooks if something needs them, and removes them ten minutes after nothing does.
+    /// Attaches the ingress hooks if something needs them, and removes them ten minutes after
+    /// nothing does.
     pub(super) fn follow_need(&mut self) {
         let wanted = self.need.is_there(Instant::now());
         if wanted == self.datapath.wants_ingress() {
@@ -47,15 +52,24 @@ impl Attachments {
         }
         let redirects = self.need.redirects;
         let socket_lb = self.need.socket_lb;
-        tracing::info!(wanted, redirects, socket_lb, "ingress hooks of all interfaces");
+        tracing::info!(
+            wanted,
+            redirects,
+            socket_lb,
+            "ingress hooks of all interfaces"
+        );
         self.datapath.want_ingress(wanted);
         self.check();
     }
 
-    /// Whether replies of redirected flows are translated at every selected interface, and go on to be. One that is left to the CNI for
-    /// some seconds has no pod yet that serves.
+    /// Whether replies of redirected flows are translated at every selected interface, and go on to
+    /// be. One that is left to the CNI for some seconds has no pod yet that serves.
     pub fn translate_replies(&self) -> bool {
-        self.need.redirects && self.interfaces.values().all(|at| at.waiting || at.attached && at.ingress)
+        self.need.redirects
+            && self
+                .interfaces
+                .values()
+                .all(|at| at.waiting || at.attached && at.ingress)
     }
 }
 

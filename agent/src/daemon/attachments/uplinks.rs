@@ -1,4 +1,5 @@
-//! What depends on the roles of interfaces: XDP at uplinks, and whether all packets of a socket load balancer's calls meet a hook.
+//! What depends on the roles of interfaces: XDP at uplinks, and whether all packets of a socket
+//! load balancer's calls meet a hook.
 
 use super::{Attachments, vanished};
 use crate::node::netlink::Role;
@@ -9,15 +10,15 @@ use anyhow::{Result, bail};
 const NETKIT: &str = "netkit";
 
 impl Attachments {
-    /// Hooks XDP at an uplink. Where XDP fails or is not allowed, TC judges alone, unless the operator demands XDP at
-    /// the start.
+    /// Hooks XDP at an uplink. Where XDP fails or is not allowed, TC judges alone, unless the
+    /// operator demands XDP at the start.
     pub(super) fn judge_early(&mut self, attachment: &mut Attachment) {
         let (ifindex, name) = (attachment.ifindex, &attachment.name);
         let hooked = match self.roles.role(ifindex) {
             _ if !attachment.attached => return,
             Some(Role::Uplink) => self.datapath.hook_xdp(ifindex, name),
-            // At the start the default routes are not known yet. A link that was taken over must not be missing in
-            // between.
+            // At the start the default routes are not known yet. A link that was taken over must
+            // not be missing in between.
             _ if attachment.xdp.is_none() => return,
             _ => self.datapath.unhook_xdp(ifindex).map(|_| None),
         };
@@ -25,16 +26,23 @@ impl Attachments {
             return;
         }
         let error = hooked.as_ref().err().map(|error| format!("{error:#}"));
-        if let Some(error) = error.as_ref().filter(|error| attachment.xdp_error.as_ref() != Some(error)) {
+        if let Some(error) = error
+            .as_ref()
+            .filter(|error| attachment.xdp_error.as_ref() != Some(error))
+        {
             tracing::info!(interface = name, error, "no XDP: TC judges alone");
         }
         attachment.xdp = hooked.ok().flatten().map(|mode| mode.to_string());
         attachment.xdp_error = error;
     }
 
-    /// The error that ends the agent at its start, if the operator demands XDP and an interface has none.
+    /// The error that ends the agent at its start, if the operator demands XDP and an interface has
+    /// none.
     pub(super) fn insist_on_xdp(&self) -> Result<()> {
-        for Attachment { name, xdp_error, .. } in self.interfaces.values() {
+        for Attachment {
+            name, xdp_error, ..
+        } in self.interfaces.values()
+        {
             if let Some(error) = xdp_error
                 && self.datapath.demands_xdp()
             {
@@ -44,7 +52,8 @@ impl Attachments {
         Ok(())
     }
 
-    /// Hooks a socket load balancer, if there is one. Errors: the programs of a cgroup cannot be listed, or a link cannot be removed.
+    /// Hooks a socket load balancer, if there is one. Errors: the programs of a cgroup cannot be
+    /// listed, or a link cannot be removed.
     pub fn follow_socket_lb(&mut self) -> Result<()> {
         self.datapath.follow_socket_lb()?;
         self.need.socket_lb = self.datapath.has_socket_lb();
@@ -52,8 +61,9 @@ impl Attachments {
         Ok(())
     }
 
-    /// True if every packet of a call that a socket load balancer translates meets a hook: pod interfaces and uplinks are selected, all
-    /// are hooked, ours runs first, and none is a netkit device, whose own programs may redirect packets before.
+    /// True if every packet of a call that a socket load balancer translates meets a hook: pod
+    /// interfaces and uplinks are selected, all are hooked, ours runs first, and none is a netkit
+    /// device, whose own programs may redirect packets before.
     pub fn are_everywhere(&self) -> bool {
         let mut all = self.interfaces.values();
         let hooked = all.all(|at| at.attached && at.ingress && at.before.is_empty());
@@ -63,6 +73,9 @@ impl Attachments {
     /// The socket load balancer of the node.
     pub fn socket_lb(&self) -> SocketLb {
         let netkit = self.roles.of_kind(NETKIT).map(Into::into).collect();
-        SocketLb { netkit, ..self.datapath.socket_lb() }
+        SocketLb {
+            netkit,
+            ..self.datapath.socket_lb()
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! Interfaces that are not hooked yet, because the CNI may still be at work on them.
 //!
-//! A clsact qdisc keeps an `ingress` qdisc out. The CNI plugin `bandwidth` adds one while the pod is made; if it cannot,
-//! the pod does not start (aws-network-policy-agent #68). Chains of CNI plugins end within seconds. TCX links have no
-//! qdisc, so they come at once.
+//! A clsact qdisc keeps an `ingress` qdisc out. The CNI plugin `bandwidth` adds one while the pod
+//! is made; if it cannot, the pod does not start (aws-network-policy-agent #68). Chains of CNI
+//! plugins end within seconds. TCX links have no qdisc, so they come at once.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -11,15 +11,21 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct Waiting {
     delay: Duration,
-    /// True once the start is over. The CNI has finished with interfaces that existed before the agent.
+    /// True once the start is over. The CNI has finished with interfaces that existed before the
+    /// agent.
     settled: bool,
     until: BTreeMap<u32, Instant>,
 }
 
 impl Waiting {
-    /// Without waiting interfaces. None waits before [`Waiting::settled`], and none ever waits with a delay of 0.
+    /// Without waiting interfaces. None waits before [`Waiting::settled`], and none ever waits with
+    /// a delay of 0.
     pub fn new(delay: Duration) -> Self {
-        Self { delay, settled: false, until: BTreeMap::new() }
+        Self {
+            delay,
+            settled: false,
+            until: BTreeMap::new(),
+        }
     }
 
     /// The start is over: interfaces that appear from now on are new.
@@ -27,18 +33,24 @@ impl Waiting {
         self.settled = true;
     }
 
-    /// True if an interface that is new, or has another name or role, has to wait. Its wait begins once.
+    /// True if an interface that is new, or has another name or role, has to wait. Its wait begins
+    /// once.
     pub fn has_to_wait(&mut self, ifindex: u32) -> bool {
         if !self.settled || self.delay.is_zero() {
             return false;
         }
-        let until = *self.until.entry(ifindex).or_insert_with(|| Instant::now() + self.delay);
+        let until = *self
+            .until
+            .entry(ifindex)
+            .or_insert_with(|| Instant::now() + self.delay);
         Instant::now() < until
     }
 
     /// True if the interface may be hooked now.
     pub fn is_over(&self, ifindex: u32) -> bool {
-        self.until.get(&ifindex).is_none_or(|until| Instant::now() >= *until)
+        self.until
+            .get(&ifindex)
+            .is_none_or(|until| Instant::now() >= *until)
     }
 
     /// Drops the wait of a deleted interface: another interface may get its number.

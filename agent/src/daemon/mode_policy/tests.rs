@@ -7,8 +7,15 @@ fn map<const N: usize>(
     canary_mode: Option<Mode>,
     reasons: [(Reason, Mode); N],
 ) -> facts::ModePolicy {
-    let wanted = WantedModes { mode, canary_mode, reasons: reasons.into() };
-    facts::ModePolicy { wanted, errors: vec![] }
+    let wanted = WantedModes {
+        mode,
+        canary_mode,
+        reasons: reasons.into(),
+    };
+    facts::ModePolicy {
+        wanted,
+        errors: vec![],
+    }
 }
 
 fn with_error(map: facts::ModePolicy) -> facts::ModePolicy {
@@ -18,7 +25,12 @@ fn with_error(map: facts::ModePolicy) -> facts::ModePolicy {
 
 /// CONFIG of an earlier agent.
 fn earlier(mode: Mode, from_config_map: bool) -> Config {
-    Config { mode, configured: default_modes(), from_config_map: from_config_map.into(), ..Config::default() }
+    Config {
+        mode,
+        configured: default_modes(),
+        from_config_map: from_config_map.into(),
+        ..Config::default()
+    }
 }
 
 /// After an earlier agent that took `pinned` from the `ConfigMap`.
@@ -45,11 +57,16 @@ fn an_agent_keeps_what_an_earlier_one_took_from_the_config_map_until_it_has_read
         let modes = node_modes.in_force();
         assert_eq!((modes.mode, modes.source.as_str()), (expected, source));
         assert_eq!(change(&mut node_modes, true), None);
-        let problem = format!("ConfigMap epguard/modes was not read yet; modes until then: {source}");
+        let problem =
+            format!("ConfigMap epguard/modes was not read yet; modes until then: {source}");
         assert_eq!(node_modes.problem(None), Some(problem));
         node_modes.apply(Change::Reset(vec![]));
         assert_eq!(change(&mut node_modes, true).is_some(), pinned.is_some());
-        assert_eq!(node_modes.in_force().mode, flags, "there is no ConfigMap any more");
+        assert_eq!(
+            node_modes.in_force().mode,
+            flags,
+            "there is no ConfigMap any more"
+        );
     }
 }
 
@@ -58,7 +75,11 @@ fn a_config_map_that_is_refused_or_has_errors_at_the_start_leaves_the_lower_mode
     let lower = "the lower of flags and maps";
     let refused: fn(&mut NodeModes) = |modes| {
         modes.refuse();
-        assert_eq!(change(modes, false), None, "a server that has just started refuses, too");
+        assert_eq!(
+            change(modes, false),
+            None,
+            "a server that has just started refuses, too"
+        );
         modes.refuse();
     };
     let broken: fn(&mut NodeModes) = |modes| {
@@ -74,14 +95,22 @@ fn a_config_map_that_is_refused_or_has_errors_at_the_start_leaves_the_lower_mode
         assert_eq!(change(&mut lowered, false), Some((Mode::Off, lower)));
         let mut flags = node_modes(Mode::Enforce, None);
         refuse(&mut flags);
-        assert_eq!(change(&mut flags, false), None, "the next agent's flags count");
+        assert_eq!(
+            change(&mut flags, false),
+            None,
+            "the next agent's flags count"
+        );
     }
 }
 
 /// An earlier agent took `enforce` as a canary. The label went while none ran.
 #[test]
 fn a_node_that_is_no_canary_any_more_has_the_lower_mode_if_the_config_map_cannot_be_read() {
-    for (is_refused, flags) in [(true, Mode::Observe), (false, Mode::Observe), (false, Mode::Enforce)] {
+    for (is_refused, flags) in [
+        (true, Mode::Observe),
+        (false, Mode::Observe),
+        (false, Mode::Enforce),
+    ] {
         let mut node_modes = node_modes(flags, Some(Mode::Enforce));
         if is_refused {
             (0..2).for_each(|_| node_modes.refuse());
@@ -96,12 +125,19 @@ fn a_node_that_is_no_canary_any_more_has_the_lower_mode_if_the_config_map_cannot
 
 #[test]
 fn modes_that_were_set_by_hand_or_by_flags_count_only_as_far_as_the_new_flags_go() {
-    for (flags, pinned) in [(Mode::Observe, Mode::Enforce), (Mode::Enforce, Mode::Observe)] {
+    for (flags, pinned) in [
+        (Mode::Observe, Mode::Enforce),
+        (Mode::Enforce, Mode::Observe),
+    ] {
         let name = Some(("epguard".into(), "modes".into()));
         let node_modes = NodeModes::new(name, (flags, default_modes()), &earlier(pinned, false));
         assert_eq!(node_modes.in_force().mode, Mode::Observe);
     }
-    let without = NodeModes::new(None, (Mode::Enforce, default_modes()), &earlier(Mode::Off, true));
+    let without = NodeModes::new(
+        None,
+        (Mode::Enforce, default_modes()),
+        &earlier(Mode::Off, true),
+    );
     assert_eq!(
         (without.in_force().mode, without.problem(None)),
         (Mode::Enforce, None),
@@ -115,8 +151,17 @@ fn a_mode_that_is_set_by_hand_is_named_until_it_is_the_config_maps_again() {
     node_modes.apply(Change::Reset(vec![map(Some(Mode::Enforce), None, [])]));
     assert!(node_modes.take_change(false).is_some());
     let as_wanted = earlier(Mode::Enforce, true);
-    let lowered = ReasonModes { terminated: Mode::Off, ..default_modes() };
-    for set in [earlier(Mode::Observe, false), Config { configured: lowered, ..as_wanted }] {
+    let lowered = ReasonModes {
+        terminated: Mode::Off,
+        ..default_modes()
+    };
+    for set in [
+        earlier(Mode::Observe, false),
+        Config {
+            configured: lowered,
+            ..as_wanted
+        },
+    ] {
         let problem = "a mode was set by hand, until ConfigMap epguard/modes changes";
         assert_eq!(node_modes.problem(Some(&set)).as_deref(), Some(problem));
     }
@@ -127,21 +172,54 @@ fn a_mode_that_is_set_by_hand_is_named_until_it_is_the_config_maps_again() {
 fn a_config_map_with_an_error_can_only_lower_modes() {
     let mut node_modes = node_modes(Mode::Observe, None);
     node_modes.apply(Change::Applied(map(Some(Mode::Enforce), None, [])));
-    assert_eq!(change(&mut node_modes, false), Some((Mode::Enforce, "configmap")));
-    let reasons = [(Reason::Terminated, Mode::Off), (Reason::RetiredBackend, Mode::Enforce)];
+    assert_eq!(
+        change(&mut node_modes, false),
+        Some((Mode::Enforce, "configmap"))
+    );
+    let reasons = [
+        (Reason::Terminated, Mode::Off),
+        (Reason::RetiredBackend, Mode::Enforce),
+    ];
     node_modes.apply(Change::Applied(with_error(map(None, None, reasons))));
     let modes = node_modes.take_change(false).unwrap();
-    let lowered = ReasonModes { terminated: Mode::Off, ..default_modes() };
+    let lowered = ReasonModes {
+        terminated: Mode::Off,
+        ..default_modes()
+    };
     assert_eq!((modes.mode, modes.reasons), (Mode::Enforce, lowered));
-    node_modes.apply(Change::Applied(with_error(map(Some(Mode::Observe), None, []))));
-    assert_eq!(change(&mut node_modes, false), Some((Mode::Observe, "configmap")));
-    node_modes.apply(Change::Applied(with_error(map(Some(Mode::Enforce), None, []))));
-    assert_eq!(change(&mut node_modes, false), None, "it would raise the mode");
-    let problem = "ConfigMap epguard/modes: canary is no key; only its keys that lower a mode are applied";
+    node_modes.apply(Change::Applied(with_error(map(
+        Some(Mode::Observe),
+        None,
+        [],
+    ))));
+    assert_eq!(
+        change(&mut node_modes, false),
+        Some((Mode::Observe, "configmap"))
+    );
+    node_modes.apply(Change::Applied(with_error(map(
+        Some(Mode::Enforce),
+        None,
+        [],
+    ))));
+    assert_eq!(
+        change(&mut node_modes, false),
+        None,
+        "it would raise the mode"
+    );
+    let problem =
+        "ConfigMap epguard/modes: canary is no key; only its keys that lower a mode are applied";
     assert_eq!(node_modes.problem(None).as_deref(), Some(problem));
     let mut lowered = self::node_modes(Mode::Enforce, Some(Mode::Enforce));
-    lowered.apply(Change::Reset(vec![with_error(map(Some(Mode::Observe), None, []))]));
-    assert_eq!(change(&mut lowered, false), Some((Mode::Observe, "configmap")), "of an earlier agent");
+    lowered.apply(Change::Reset(vec![with_error(map(
+        Some(Mode::Observe),
+        None,
+        [],
+    ))]));
+    assert_eq!(
+        change(&mut lowered, false),
+        Some((Mode::Observe, "configmap")),
+        "of an earlier agent"
+    );
 }
 
 #[test]
@@ -149,19 +227,43 @@ fn a_mode_policy_is_applied_once_until_it_changes_and_canaries_have_their_own_mo
     let mut node_modes = node_modes(Mode::Off, None);
     let both = map(Some(Mode::Observe), Some(Mode::Enforce), []);
     node_modes.apply(Change::Applied(both));
-    assert_eq!(change(&mut node_modes, true), Some((Mode::Enforce, "configmap, canary")));
-    assert_eq!(change(&mut node_modes, false), Some((Mode::Observe, "configmap")));
-    assert_eq!((change(&mut node_modes, false), node_modes.problem(None)), (None, None), "once");
+    assert_eq!(
+        change(&mut node_modes, true),
+        Some((Mode::Enforce, "configmap, canary"))
+    );
+    assert_eq!(
+        change(&mut node_modes, false),
+        Some((Mode::Observe, "configmap"))
+    );
+    assert_eq!(
+        (change(&mut node_modes, false), node_modes.problem(None)),
+        (None, None),
+        "once"
+    );
     node_modes.apply(Change::Applied(map(Some(Mode::Observe), None, [])));
     assert_eq!(change(&mut node_modes, true), None, "the same for all");
     node_modes.refuse();
-    assert_eq!((change(&mut node_modes, false), node_modes.problem(None)), (None, None), "a late refusal");
-    node_modes.apply(Change::Applied(map(None, None, [(Reason::Terminated, Mode::Observe)])));
+    assert_eq!(
+        (change(&mut node_modes, false), node_modes.problem(None)),
+        (None, None),
+        "a late refusal"
+    );
+    node_modes.apply(Change::Applied(map(
+        None,
+        None,
+        [(Reason::Terminated, Mode::Observe)],
+    )));
     let modes = node_modes.take_change(false).unwrap();
-    let one_reason = ReasonModes { terminated: Mode::Observe, ..default_modes() };
+    let one_reason = ReasonModes {
+        terminated: Mode::Observe,
+        ..default_modes()
+    };
     assert_eq!((modes.mode, modes.reasons), (Mode::Off, one_reason));
     node_modes.apply(Change::Applied(map(Some(Mode::Enforce), None, [])));
-    assert_eq!(change(&mut node_modes, false), Some((Mode::Enforce, "configmap")));
+    assert_eq!(
+        change(&mut node_modes, false),
+        Some((Mode::Enforce, "configmap"))
+    );
     node_modes.apply(Change::Deleted(facts::ModePolicy::default()));
     assert_eq!(change(&mut node_modes, false), Some((Mode::Off, "flags")));
 }

@@ -1,4 +1,5 @@
-//! Hands netlink's events to the loop and, if they are about interfaces, to the thread that hooks these.
+//! Hands netlink's events to the loop and, if they are about interfaces, to the thread that hooks
+//! these.
 
 use super::Order;
 use crate::node::netlink::Event;
@@ -27,7 +28,11 @@ pub async fn route(
     let mut number = 0;
     while let Some(event) = events.recv().await {
         number += 1;
-        let event = NodeEvent { number, received: boot(), event };
+        let event = NodeEvent {
+            number,
+            received: boot(),
+            event,
+        };
         if is_of_interfaces(&event.event) {
             // Where the thread has ended, so does the agent.
             let _ = orders.send(Order::Event(event.clone()));

@@ -1,4 +1,5 @@
-//! The work of the thread: hooks of interfaces and of a socket load balancer, and the translators' records.
+//! The work of the thread: hooks of interfaces and of a socket load balancer, and the translators'
+//! records.
 
 use super::{NodeEvent, Order, Snapshot, Work};
 use crate::daemon::attachments::Attachments;
@@ -18,7 +19,13 @@ pub struct NodeWork {
 impl NodeWork {
     /// Nothing is hooked yet.
     pub const fn new(attachments: Attachments, translators: Translators) -> Self {
-        Self { attachments, translators, ticks: 0, event: 0, settled: false }
+        Self {
+            attachments,
+            translators,
+            ticks: 0,
+            event: 0,
+            settled: false,
+        }
     }
 
     /// Removes all programs, links and maps of epguard from the kernel.

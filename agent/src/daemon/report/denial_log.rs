@@ -1,6 +1,7 @@
 //! Denied packets: from the kernel's counts and reports to the log, the Events and `epguard drops`.
 //!
-//! A log line has the counts per kind in ten seconds, and the names of the Service, the pod that was meant and the pod that was hit.
+//! A log line has the counts per kind in ten seconds, and the names of the Service, the pod that
+//! was meant and the pod that was hit.
 
 use super::kube_events::{Announcer, Subject};
 use super::pod_names::Names;
@@ -16,10 +17,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Time between two readings of the counts of all denials. Denials with reported packets are read at each tick.
+/// Time between two readings of the counts of all denials. Denials with reported packets are read
+/// at each tick.
 const ALL: Duration = Duration::from_secs(10);
 
-/// Pods that the line about a conflict names. Whoever may write `pods/status` can make any number show an IP.
+/// Pods that the line about a conflict names. Whoever may write `pods/status` can make any number
+/// show an IP.
 const NAMED: usize = 8;
 
 /// What the agent reports of denied packets, and what it needs for that.
@@ -59,7 +62,12 @@ impl Report {
         self.active.insert(target);
         let numbers = Reason::from_number(event.reason).zip(Outcome::from_number(event.outcome));
         if let Some((reason, outcome)) = numbers.filter(|_| state.is_listed()) {
-            let denied = Denied { target, reason, dead: event.dead_uid, owner: event.owner_uid };
+            let denied = Denied {
+                target,
+                reason,
+                dead: event.dead_uid,
+                owner: event.owner_uid,
+            };
             let kind = kind(&self.names, state, &denied, outcome);
             self.tally.client(now, kind, event.src.ip());
         }
@@ -154,18 +162,25 @@ impl Report {
 
     /// IPs that two live pods claim now, with the names of the first ones.
     pub fn open_conflicts(&self, state: &State) -> impl Iterator<Item = (Addr, Vec<String>)> {
-        self.conflicts.iter().map(|(ip, uids)| (*ip, self.texts(state, uids)))
+        self.conflicts
+            .iter()
+            .map(|(ip, uids)| (*ip, self.texts(state, uids)))
     }
 
     fn texts(&self, state: &State, uids: &[Uid]) -> Vec<String> {
-        uids.iter().map(|uid| self.names.text(state, *uid)).collect()
+        uids.iter()
+            .map(|uid| self.names.text(state, *uid))
+            .collect()
     }
 }
 
 /// The first live pods that show an IP and are not terminating.
 fn first_claimants(state: &State, ip: Addr) -> Vec<Uid> {
     let pods = state.live_claimants(ip).map(|record| &record.pod);
-    pods.filter(|pod| !pod.deleting).map(|pod| pod.uid).take(NAMED).collect()
+    pods.filter(|pod| !pod.deleting)
+        .map(|pod| pod.uid)
+        .take(NAMED)
+        .collect()
 }
 
 fn kind(names: &Names, state: &State, denied: &Denied, outcome: Outcome) -> Kind {
@@ -177,7 +192,9 @@ fn kind(names: &Names, state: &State, denied: &Denied, outcome: Outcome) -> Kind
             None => NONE.to_owned(),
         },
         endpoint: SocketAddr::new(target.addr.ip(), target.port),
-        protocol: Protocol::from_repr(target.protocol).map_or(NONE, Protocol::as_str).to_owned(),
+        protocol: Protocol::from_repr(target.protocol)
+            .map_or(NONE, Protocol::as_str)
+            .to_owned(),
         reason: denied.reason.as_str().into(),
         outcome: outcome.as_str().into(),
         meant: names.text(state, denied.dead),
@@ -185,20 +202,29 @@ fn kind(names: &Names, state: &State, denied: &Denied, outcome: Outcome) -> Kind
     }
 }
 
-/// The objects that get an Event about a denial: the Service, and the pod that has the IP now. None without a Service.
+/// The objects that get an Event about a denial: the Service, and the pod that has the IP now. None
+/// without a Service.
 fn about(names: &Names, state: &State, denied: &Denied) -> Vec<Subject> {
     let Some(service) = state.numbers().service(denied.target.service) else {
         return vec![];
     };
     let service = Subject::service(state, service.clone());
     let hit = names.name(state, denied.owner);
-    let hit = hit.map(|name| Subject { kind: "Pod", name: name.clone(), uid: Some(denied.owner) });
+    let hit = hit.map(|name| Subject {
+        kind: "Pod",
+        name: name.clone(),
+        uid: Some(denied.owner),
+    });
     std::iter::once(service).chain(hit).collect()
 }
 
 /// The text of the log line: an observed packet would be denied, every other outcome is a denial.
 fn message(outcome: &str) -> &'static str {
-    if outcome == Outcome::Observed.as_str() { "would deny" } else { "denied" }
+    if outcome == Outcome::Observed.as_str() {
+        "would deny"
+    } else {
+        "denied"
+    }
 }
 
 /// The key of the denial that a packet was reported for.
@@ -229,7 +255,13 @@ mod tests {
         for number in 0..3 * NAMED {
             let name = ("flood".into(), number.to_string().into());
             let uid = Uid::parse(&number.to_string()).unwrap();
-            let pod = Pod { uid, name, ips: [ip].into(), node: Some("a".into()), ..Pod::default() };
+            let pod = Pod {
+                uid,
+                name,
+                ips: [ip].into(),
+                node: Some("a".into()),
+                ..Pod::default()
+            };
             state.apply(Duration::ZERO, Fact::Pod(Change::Applied(pod)));
         }
         assert_eq!(first_claimants(&state, ip).len(), NAMED);
@@ -244,7 +276,12 @@ mod tests {
             owner: Uid::NONE,
         };
         let names = Names::load(std::path::Path::new("/nonexistent")).unwrap();
-        let kind = kind(&names, &State::new(Settings::default()), &denied, Outcome::Dropped);
+        let kind = kind(
+            &names,
+            &State::new(Settings::default()),
+            &denied,
+            Outcome::Dropped,
+        );
         let shown = [kind.service.clone(), kind.endpoint(), kind.protocol];
         assert_eq!(shown, ["-", "10.244.1.10", "-"]);
     }

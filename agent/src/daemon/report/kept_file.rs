@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
-/// A file that has the content that was stored last, now or soon. A thread writes it: a slow disk must not stop the agent.
+/// A file that has the content that was stored last, now or soon. A thread writes it: a slow disk
+/// must not stop the agent.
 #[derive(Debug)]
 pub struct KeptFile<T> {
     /// Sends each new content to the thread; none once the thread is to end.
@@ -19,14 +20,18 @@ pub struct KeptFile<T> {
 }
 
 impl<T: Serialize + Send + 'static> KeptFile<T> {
-    /// Starts the thread. `without` says what the next process lacks if the file cannot be written. Errors: no thread can be started.
+    /// Starts the thread. `without` says what the next process lacks if the file cannot be written.
+    /// Errors: no thread can be started.
     pub fn new(path: PathBuf, without: &'static str) -> Result<Self> {
         let (write, contents) = mpsc::channel();
         let writer = thread::Builder::new()
             .name("files".into())
             .spawn(move || write_each(&path, &contents, without))
             .with_context(|| format!("cannot start the thread without which {without}"))?;
-        Ok(Self { write: Some(write), writer: Some(writer) })
+        Ok(Self {
+            write: Some(write),
+            writer: Some(writer),
+        })
     }
 
     /// Queues the write of a content.

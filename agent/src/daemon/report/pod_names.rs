@@ -1,7 +1,8 @@
-//! Names of the pods that denials are about: they outlive the pods, since a packet may come after its pod is gone.
+//! Names of the pods that denials are about: they outlive the pods, since a packet may come after
+//! its pod is gone.
 //!
-//! `<run-dir>/names.json` has them for the agent's next process. Pinned maps hold UIDs only, and the API no longer shows a pod that
-//! is gone.
+//! `<run-dir>/names.json` has them for the agent's next process. Pinned maps hold UIDs only, and
+//! the API no longer shows a pod that is gone.
 
 use super::kept_file::KeptFile;
 use crate::shared::drops::NOBODY;
@@ -34,12 +35,22 @@ pub struct Names {
 }
 
 impl Names {
-    /// Reads the file. A file that does not exist, or cannot be read, holds no names. Errors: no thread can be started.
+    /// Reads the file. A file that does not exist, or cannot be read, holds no names. Errors: no
+    /// thread can be started.
     pub fn load(run_dir: &Path) -> Result<Self> {
         let path = run_dir.join(NAMES);
-        let pods = fs::read(&path).ok().and_then(|text| parse(&text)).unwrap_or_default();
+        let pods = fs::read(&path)
+            .ok()
+            .and_then(|text| parse(&text))
+            .unwrap_or_default();
         let file = KeptFile::new(path, "pods that are gone are named by UID")?;
-        Ok(Self { pods, found: BTreeMap::new(), last: None, is_unsaved: false, file })
+        Ok(Self {
+            pods,
+            found: BTreeMap::new(),
+            last: None,
+            is_unsaved: false,
+            file,
+        })
     }
 
     /// The names that denials refer to; at first those of the file.
@@ -50,7 +61,10 @@ impl Names {
     /// Adds the names that changed denials refer to.
     pub fn add(&mut self, state: &State, changes: &Changes) {
         let tables = state.tables();
-        let denied = changes.denied.iter().filter_map(|key| tables.denied.get(key));
+        let denied = changes
+            .denied
+            .iter()
+            .filter_map(|key| tables.denied.get(key));
         let denied = denied.flat_map(|denial| [denial.dead_uid, denial.owner_uid]);
         for uid in denied.chain(orphaned(state)) {
             if let Some(name) = state.pod_name(uid) {
@@ -63,12 +77,16 @@ impl Names {
         }
     }
 
-    /// Looks at some denials; after the last one, keeps the names that they refer to, and drops all others.
+    /// Looks at some denials; after the last one, keeps the names that they refer to, and drops all
+    /// others.
     pub fn keep(&mut self, state: &State) {
         let from = state.tables().denied.from(self.last.unwrap_or_default());
-        let next = from.filter(|(key, _)| Some(**key) != self.last).take(AT_ONCE);
-        let next: Vec<(DenialKey, [Uid; 2])> =
-            next.map(|(key, denial)| (*key, [denial.dead_uid, denial.owner_uid])).collect();
+        let next = from
+            .filter(|(key, _)| Some(**key) != self.last)
+            .take(AT_ONCE);
+        let next: Vec<(DenialKey, [Uid; 2])> = next
+            .map(|(key, denial)| (*key, [denial.dead_uid, denial.owner_uid]))
+            .collect();
         let is_end = next.len() < AT_ONCE;
         self.last = next.last().map(|(key, _)| *key).filter(|_| !is_end);
         let orphaned: Vec<Uid> = orphaned(state).filter(|_| is_end).collect();
@@ -83,14 +101,18 @@ impl Names {
         }
     }
 
-    /// Stores these names, and queues the write unless they are unchanged. A failure is logged once: only names
-    /// depend on it.
+    /// Stores these names, and queues the write unless they are unchanged. A failure is logged
+    /// once: only names depend on it.
     fn store(&mut self, names: BTreeMap<Uid, Name>) {
         if !std::mem::take(&mut self.is_unsaved) && names == self.pods {
             return;
         }
         let first = names.iter().take(MOST);
-        self.file.store(first.map(|(uid, name)| (uid.to_string(), name.clone())).collect());
+        self.file.store(
+            first
+                .map(|(uid, name)| (uid.to_string(), name.clone()))
+                .collect(),
+        );
         self.pods = names;
     }
 
@@ -110,13 +132,21 @@ impl Names {
 
 /// The pods whose IPs are orphans.
 fn orphaned(state: &State) -> impl Iterator<Item = Uid> {
-    state.tables().terminated.values().map(|orphan_ip| orphan_ip.dead)
+    state
+        .tables()
+        .terminated
+        .values()
+        .map(|orphan_ip| orphan_ip.dead)
 }
 
 fn parse(text: &[u8]) -> Option<BTreeMap<Uid, Name>> {
     let names: BTreeMap<String, Name> = serde_json::from_slice(text).ok()?;
     let names = names.into_iter().take(MOST);
-    Some(names.filter_map(|(uid, name)| Some((Uid::parse(&uid)?, name))).collect())
+    Some(
+        names
+            .filter_map(|(uid, name)| Some((Uid::parse(&uid)?, name)))
+            .collect(),
+    )
 }
 
 #[cfg(test)]
@@ -153,7 +183,13 @@ mod tests {
         let run_dir = tempdir().unwrap();
         // Opening a pipe for writing blocks until a reader opens it.
         let aside = run_dir.path().join("names.json.new");
-        assert!(Command::new("mkfifo").arg(&aside).status().unwrap().success());
+        assert!(
+            Command::new("mkfifo")
+                .arg(&aside)
+                .status()
+                .unwrap()
+                .success()
+        );
         let mut names = Names::load(run_dir.path()).unwrap();
         let uid = Uid::parse("145c3e45-83c2-43e7-82af-16a616c6f5e0").unwrap();
         for pod in ["a", "b"] {

@@ -30,18 +30,29 @@ pub struct Events {
 impl Events {
     /// Takes the ring of a loaded object.
     pub fn new(ebpf: &mut aya::Ebpf) -> Result<Self> {
-        let ring = ebpf.take_map("EVENTS").context("the eBPF object has no map EVENTS")?;
+        let ring = ebpf
+            .take_map("EVENTS")
+            .context("the eBPF object has no map EVENTS")?;
         let ring = RingBuf::try_from(ring).context("EVENTS is no ring buffer")?;
-        // SAFETY: the ring owns its file descriptor, never closes or replaces it while it lives, and lives in the AsyncFd.
+        // SAFETY: the ring owns its file descriptor, never closes or replaces it while it lives,
+        // and lives in the AsyncFd.
         let ring = unsafe { AsyncFd::register(ring) }.context("cannot wait for EVENTS")?;
-        Ok(Self { ring, rests_until: Instant::now() })
+        Ok(Self {
+            ring,
+            rests_until: Instant::now(),
+        })
     }
 
-    /// Waits for reports and takes at most [`MOST`]. Safe to cancel: every report that was taken is returned.
+    /// Waits for reports and takes at most [`MOST`]. Safe to cancel: every report that was taken is
+    /// returned.
     pub async fn next(&mut self) -> Result<Vec<Event>> {
         sleep_until(self.rests_until).await;
         loop {
-            let mut guard = self.ring.readable_mut().await.context("cannot wait for EVENTS")?;
+            let mut guard = self
+                .ring
+                .readable_mut()
+                .await
+                .context("cannot wait for EVENTS")?;
             let ring = guard.get_inner_mut();
             let mut events = Vec::new();
             for _ in 0..MOST {
@@ -65,7 +76,8 @@ impl Events {
 pub fn log(ebpf: &mut aya::Ebpf) -> Result<impl Future<Output = ()> + use<>> {
     let logger = aya_log::EbpfLogger::init(ebpf).context("the eBPF object logs nothing")?;
     // SAFETY: as for EVENTS.
-    let mut logger = unsafe { AsyncFd::register(logger) }.context("cannot wait for the datapath's log")?;
+    let mut logger =
+        unsafe { AsyncFd::register(logger) }.context("cannot wait for the datapath's log")?;
     Ok(async move {
         while let Ok(mut guard) = logger.readable_mut().await {
             guard.get_inner_mut().flush();
@@ -79,6 +91,7 @@ pub fn parse(bytes: &[u8]) -> Option<Event> {
     if bytes.len() != size_of::<Event>() {
         return None;
     }
-    // SAFETY: as many octets as an Event has, which is `repr(C)` and made of integers only; unaligned reads are asked for.
+    // SAFETY: as many octets as an Event has, which is `repr(C)` and made of integers only;
+    // unaligned reads are asked for.
     Some(unsafe { bytes.as_ptr().cast::<Event>().read_unaligned() })
 }

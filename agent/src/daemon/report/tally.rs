@@ -1,5 +1,5 @@
-//! Counts denied packets by what they have in common, from the kernel's counts of each denial: for the log, for
-//! `epguard drops`, and for Events. Pure: callers pass the time.
+//! Counts denied packets by what they have in common, from the kernel's counts of each denial: for
+//! the log, for `epguard drops`, and for Events. Pure: callers pass the time.
 
 use crate::shared::drops::{CLIENTS, Dropped, Kind};
 use epguard_common::Count;
@@ -11,7 +11,8 @@ use std::time::Duration;
 /// Time between two log lines about one kind.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// The counts of all kinds since the agent's start, and since the denial began where that is longer ago.
+/// The counts of all kinds since the agent's start, and since the denial began where that is longer
+/// ago.
 #[derive(Debug, Default)]
 pub struct Tally {
     /// With the clients of each.
@@ -38,7 +39,13 @@ pub struct Course<T> {
 impl<T> Course<T> {
     /// Nothing is counted yet.
     pub fn new(now: Duration, about: T) -> Self {
-        Self { about, count: Count::default(), first: now, last: now, reported: None }
+        Self {
+            about,
+            count: Count::default(),
+            first: now,
+            last: now,
+            reported: None,
+        }
     }
 
     /// Adds what occurred until then.
@@ -49,7 +56,9 @@ impl<T> Course<T> {
 
     /// True if there is something new, and nothing was reported for so long.
     pub fn is_due(&self, now: Duration, rest: Duration) -> bool {
-        let has_rested = self.reported.is_none_or(|(at, _)| now.saturating_sub(at) >= rest);
+        let has_rested = self
+            .reported
+            .is_none_or(|(at, _)| now.saturating_sub(at) >= rest);
         has_rested && self.count.packets > self.reported.map_or(0, |(_, count)| count.packets)
     }
 }
@@ -70,15 +79,22 @@ impl Tally {
 
     fn seen(&mut self, now: Duration, kind: Kind) -> &mut Course<Vec<IpAddr>> {
         let ip = |kind: &Kind| kind.endpoint.ip();
-        let evicts = make_room(&mut self.kinds, &mut self.shares, &kind, ip, |seen| seen.last);
+        let evicts = make_room(&mut self.kinds, &mut self.shares, &kind, ip, |seen| {
+            seen.last
+        });
         self.evicted += u64::from(evicts);
-        self.kinds.entry(kind).or_insert_with(|| Course::new(now, Vec::new()))
+        self.kinds
+            .entry(kind)
+            .or_insert_with(|| Course::new(now, Vec::new()))
     }
 
-    /// The kinds to log now, which count as logged, each at most once in ten seconds; with the packets since its last line, and
-    /// [`Dropped::clients`].
+    /// The kinds to log now, which count as logged, each at most once in ten seconds; with the
+    /// packets since its last line, and [`Dropped::clients`].
     pub fn due(&mut self, now: Duration) -> Vec<(Kind, Count, Vec<IpAddr>)> {
-        let due = self.kinds.iter_mut().filter(|(_, seen)| seen.is_due(now, QUIET));
+        let due = self
+            .kinds
+            .iter_mut()
+            .filter(|(_, seen)| seen.is_due(now, QUIET));
         let logged = due.map(|(kind, seen)| {
             let (_, before) = seen.reported.replace((now, seen.count)).unwrap_or_default();
             (kind.clone(), seen.count.since(before), seen.about.clone())
@@ -93,7 +109,8 @@ impl Tally {
 
     /// All kinds with their counts, the latest first.
     pub fn all(&self, now: Duration) -> Vec<Dropped> {
-        let ago = |at: Duration| u64::try_from(now.saturating_sub(at).as_millis()).unwrap_or(u64::MAX);
+        let ago =
+            |at: Duration| u64::try_from(now.saturating_sub(at).as_millis()).unwrap_or(u64::MAX);
         let mut all: Vec<Dropped> = (self.kinds.iter())
             .map(|(kind, seen)| Dropped {
                 kind: kind.clone(),
@@ -118,7 +135,11 @@ mod tests {
 
     fn kind(service: &str, endpoint: &str) -> Kind {
         let (service, endpoint) = (service.into(), endpoint.parse().unwrap());
-        Kind { service, endpoint, ..Kind::sample(Reason::Reused) }
+        Kind {
+            service,
+            endpoint,
+            ..Kind::sample(Reason::Reused)
+        }
     }
 
     const X: &str = "10.244.1.10:8080";
@@ -135,11 +156,22 @@ mod tests {
     fn packets_of_a_kind_are_one_row_and_the_latest_comes_first() {
         let mut tally = Tally::default();
         for (second, service) in [(1, "shop/web"), (2, "shop/api"), (4, "shop/web")] {
-            tally.client(s(second), kind(service, X), client(u8::try_from(second).unwrap()));
+            tally.client(
+                s(second),
+                kind(service, X),
+                client(u8::try_from(second).unwrap()),
+            );
             tally.count(s(second), kind(service, X), Count::one(60, second == 1));
         }
         let all = tally.all(s(5));
-        let row = |row: &Dropped| (row.kind.service.clone(), row.packets, row.openings, row.clients.clone());
+        let row = |row: &Dropped| {
+            (
+                row.kind.service.clone(),
+                row.packets,
+                row.openings,
+                row.clients.clone(),
+            )
+        };
         assert_eq!(
             all.iter().map(row).collect::<Vec<_>>(),
             [
@@ -157,10 +189,20 @@ mod tests {
             for _ in 0..packets {
                 tally.count(s(second), kind("shop/web", X), Count::one(60, true));
             }
-            tally.due(s(second)).iter().map(|(_, count, _)| count.packets).sum::<u64>()
+            tally
+                .due(s(second))
+                .iter()
+                .map(|(_, count, _)| count.packets)
+                .sum::<u64>()
         };
         assert_eq!(
-            [logged(1, 100), logged(2, 100), logged(10, 1), logged(11, 0), logged(30, 0)],
+            [
+                logged(1, 100),
+                logged(2, 100),
+                logged(10, 1),
+                logged(11, 0),
+                logged(30, 0)
+            ],
             [100, 0, 0, 101, 0]
         );
     }
@@ -171,7 +213,11 @@ mod tests {
         tally.count(s(0), kind("shop/web", X), Count::one(60, true));
         for port in 1..5000 {
             let endpoint = format!("10.244.1.11:{port}");
-            tally.count(s(port), kind("shop/scanned", &endpoint), Count::one(60, true));
+            tally.count(
+                s(port),
+                kind("shop/scanned", &endpoint),
+                Count::one(60, true),
+            );
         }
         let all = tally.all(s(5000));
         assert_eq!(all.len(), MAX_OF_IP + 1);

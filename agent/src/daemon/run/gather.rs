@@ -1,12 +1,13 @@
-//! When the loop takes messages. When many come, it waits a little for more of them: each turn writes the maps, the history and the lease
-//! once, however many changes it applies.
+//! When the loop takes messages. When many come, it waits a little for more of them: each turn
+//! writes the maps, the history and the lease once, however many changes it applies.
 
 use crate::watch::Message;
 use std::time::Duration;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, sleep_until};
 
-/// Messages for which the loop waits a millisecond afterwards. Fewer at once are no crowd: the next is taken as it comes.
+/// Messages for which the loop waits a millisecond afterwards. Fewer at once are no crowd: the next
+/// is taken as it comes.
 const CROWD: usize = 2;
 
 /// The longest wait: what a change waits longer for its write.
@@ -62,11 +63,17 @@ mod tests {
 
     fn send(sender: &Sender<Message>, count: usize) {
         for _ in 0..count {
-            sender.try_send(Message { watch: Watched::Pods, event: Event::Up }).unwrap();
+            sender
+                .try_send(Message {
+                    watch: Watched::Pods,
+                    event: Event::Up,
+                })
+                .unwrap();
         }
     }
 
-    /// How long the next message after `first` ones waits, and how many come with it if as many arrive meanwhile.
+    /// How long the next message after `first` ones waits, and how many come with it if as many
+    /// arrive meanwhile.
     async fn after(first: usize) -> (Duration, usize) {
         let (sender, mut messages) = channel(64);
         let mut gather = Gather::default();

@@ -1,5 +1,5 @@
-//! Selects what the loop does next. Inputs that a tenant can produce in large numbers come after those that keep the
-//! node protected, and what may contradict a denial comes before what waits.
+//! Selects what the loop does next. Inputs that a tenant can produce in large numbers come after
+//! those that keep the node protected, and what may contradict a denial comes before what waits.
 
 use super::gather::Gather;
 use crate::daemon::node_thread::{NodeEvent, Snapshot};
@@ -48,7 +48,8 @@ pub struct Inbox<R> {
     pub gather: Gather,
     /// All other questions.
     pub questions: Receiver<Question>,
-    /// Waits for reports of the programs: up to 100 a second for each suspect, for any number of suspects. Safe to cancel.
+    /// Waits for reports of the programs: up to 100 a second for each suspect, for any number of
+    /// suspects. Safe to cancel.
     pub reports: R,
     /// Whether the last turn was [`Turn::Work`]: then another input has its turn, if there is one.
     pub has_worked: bool,
@@ -93,7 +94,8 @@ impl<R: AsyncFnMut() -> Result<Vec<Event>>> Inbox<R> {
     }
 }
 
-/// Most messages that the loop holds, and most that wait for it. The watches wait when they are that many.
+/// Most messages that the loop holds, and most that wait for it. The watches wait when they are
+/// that many.
 pub const BACKLOG: usize = 4096;
 
 #[cfg(test)]
@@ -173,16 +175,29 @@ mod tests {
         let (probe, probes) = channel(9);
         let (ask, questions) = channel(9);
         let (show, snapshots) = tokio::sync::watch::channel(Arc::default());
-        let mut inbox = Inbox { probes, node, snapshots, questions, ..inbox(messages) };
+        let mut inbox = Inbox {
+            probes,
+            node,
+            snapshots,
+            questions,
+            ..inbox(messages)
+        };
         ask.try_send(question(Request::Figures)).unwrap();
-        let settled = NodeEvent { number: 1, received: Duration::ZERO, event: LinkEvent::Settled };
+        let settled = NodeEvent {
+            number: 1,
+            received: Duration::ZERO,
+            event: LinkEvent::Settled,
+        };
         event.try_send(settled).unwrap();
         probe.try_send(question(Request::Alive)).unwrap();
         show.send_replace(Arc::default());
         let first = ["tick", "Alive", "node", "snapshot"];
         assert_eq!(turns(&mut inbox, 4, false).await, first);
         send(&sender, 2);
-        assert_eq!(turns(&mut inbox, 4, false).await, ["work", "Figures", "events", "events"]);
+        assert_eq!(
+            turns(&mut inbox, 4, false).await,
+            ["work", "Figures", "events", "events"]
+        );
         advance(PERIOD).await;
         assert_eq!(turns(&mut inbox, 2, false).await, ["tick", "events"]);
     }
@@ -191,12 +206,19 @@ mod tests {
     async fn neither_a_backlog_nor_a_flood_of_messages_keeps_questions_waiting() {
         let (sender, messages) = channel(9);
         let (ask, questions) = channel(9);
-        let mut inbox = Inbox { questions, ..inbox(messages) };
+        let mut inbox = Inbox {
+            questions,
+            ..inbox(messages)
+        };
         assert_eq!(turns(&mut inbox, 3, true).await, ["tick", "work", "events"]);
         for has_backlog in [true, false] {
             send(&sender, 1);
             ask.try_send(question(Request::Figures)).unwrap();
-            assert_eq!(turns(&mut inbox, 2, has_backlog).await, ["work", "Figures"], "{has_backlog}");
+            assert_eq!(
+                turns(&mut inbox, 2, has_backlog).await,
+                ["work", "Figures"],
+                "{has_backlog}"
+            );
         }
     }
 
@@ -205,7 +227,10 @@ mod tests {
         let (sender, messages) = channel(9);
         let mut inbox = inbox(messages);
         send(&sender, 5);
-        assert_eq!([2, 0, 9].map(|most| inbox.take_messages(most).len()), [2, 0, 3]);
+        assert_eq!(
+            [2, 0, 9].map(|most| inbox.take_messages(most).len()),
+            [2, 0, 3]
+        );
     }
 
     fn send(sender: &Sender<Message>, count: usize) {

@@ -46,8 +46,8 @@ fn remember(record: &[u8]) {
 }
 
 impl<W: Write + AsFd> Write for Remembering<W> {
-    /// Writes a record, which arrives in one piece. What a log that is not read has no room for is only stored: the agent has a lease
-    /// to renew.
+    /// Writes a record, which arrives in one piece. What a log that is not read has no room for is
+    /// only stored: the agent has a lease to renew.
     fn write(&mut self, record: &[u8]) -> io::Result<usize> {
         remember(record);
         // A pipe that is ready takes so much at once.
@@ -65,7 +65,11 @@ impl<W: Write + AsFd> Write for Remembering<W> {
 }
 
 fn is_ready(log: &impl AsFd) -> bool {
-    let mut asked = libc::pollfd { fd: log.as_fd().as_raw_fd(), events: libc::POLLOUT, revents: 0 };
+    let mut asked = libc::pollfd {
+        fd: log.as_fd().as_raw_fd(),
+        events: libc::POLLOUT,
+        revents: 0,
+    };
     let patience = if IS_READ.load(Relaxed) { PATIENCE } else { 0 };
     // SAFETY: the one structure lives until poll returns.
     let is_ready = unsafe { libc::poll(&raw mut asked, 1, patience) != 0 };
@@ -87,7 +91,11 @@ mod tests {
         for _ in 0..100 {
             log.write_all(&[b'x'; 1_024]).unwrap();
         }
-        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+        assert!(
+            begun.elapsed() < Duration::from_secs(5),
+            "{:?}",
+            begun.elapsed()
+        );
         let mut room = [0; 8_192];
         reader.read_exact(&mut room).unwrap();
         log.write_all(b"after").unwrap();

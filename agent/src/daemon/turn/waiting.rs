@@ -22,7 +22,10 @@ impl Waiting {
 
     /// Adds a message.
     pub fn push(&mut self, message: Message) {
-        self.of_watches.entry(message.watch).or_default().push_back((self.next, message));
+        self.of_watches
+            .entry(message.watch)
+            .or_default()
+            .push_back((self.next, message));
         self.next += 1;
         self.count += 1;
     }
@@ -42,10 +45,12 @@ impl Waiting {
     /// How long the fact has waited that was received first; none if none waits.
     pub fn longest(&self) -> Option<Duration> {
         let first = self.of_watches.values().filter_map(|messages| {
-            messages.iter().find_map(|(_, message)| match &message.event {
-                Event::Fact { received, .. } => Some(*received),
-                _ => None,
-            })
+            messages
+                .iter()
+                .find_map(|(_, message)| match &message.event {
+                    Event::Fact { received, .. } => Some(*received),
+                    _ => None,
+                })
         });
         first.min().map(|received| received.elapsed())
     }
@@ -58,17 +63,32 @@ mod tests {
 
     fn fact(watch: Watched, received: Instant) -> Message {
         let fact = Box::new(watch.empty());
-        Message { watch, event: Event::Fact { received, sent: None, rv: 1, fact } }
+        Message {
+            watch,
+            event: Event::Fact {
+                received,
+                sent: None,
+                rv: 1,
+                fact,
+            },
+        }
     }
 
     #[test]
     fn messages_come_in_their_order_but_not_before_the_list_of_their_watch_is_applied() {
         let (mut waiting, now) = (Waiting::default(), Instant::now());
-        for watch in [Watched::Services, Watched::Pods, Watched::Services, Watched::Nodes] {
+        for watch in [
+            Watched::Services,
+            Watched::Pods,
+            Watched::Services,
+            Watched::Nodes,
+        ] {
             waiting.push(fact(watch, now));
         }
         let mut take = |applies: Option<Watched>| {
-            waiting.take_next(|watch| Some(watch) == applies).map(|message| message.watch)
+            waiting
+                .take_next(|watch| Some(watch) == applies)
+                .map(|message| message.watch)
         };
         assert_eq!(take(Some(Watched::Services)), Some(Watched::Pods));
         assert_eq!(take(Some(Watched::Services)), Some(Watched::Nodes));
@@ -85,7 +105,10 @@ mod tests {
         let (mut waiting, now) = (Waiting::default(), Instant::now());
         let before = |seconds| now.checked_sub(Duration::from_secs(seconds)).unwrap();
         assert_eq!(waiting.longest(), None);
-        waiting.push(Message { watch: Watched::Pods, event: Event::Up });
+        waiting.push(Message {
+            watch: Watched::Pods,
+            event: Event::Up,
+        });
         assert_eq!(waiting.longest(), None, "no fact");
         waiting.push(fact(Watched::Pods, before(2)));
         waiting.push(fact(Watched::Nodes, before(5)));

@@ -1,5 +1,8 @@
 //! How much memory a check holds at most: the allocator of the test binary counts for each thread.
-#![allow(dead_code, reason = "the fuzz targets and the benchmark `tenants` use their own parts")]
+#![allow(
+    dead_code,
+    reason = "the fuzz targets and the benchmark `tenants` use their own parts"
+)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -11,7 +14,8 @@ struct Counting;
 static COUNTING: Counting = Counting;
 
 thread_local! {
-    /// Octets that this thread has allocated and not freed; below 0 if it frees what others have allocated.
+    /// Octets that this thread has allocated and not freed; below 0 if it frees what others have
+    /// allocated.
     static HELD: Cell<isize> = const { Cell::new(0) };
     /// The most of them since the last look.
     static PEAK: Cell<isize> = const { Cell::new(0) };

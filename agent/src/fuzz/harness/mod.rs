@@ -1,7 +1,7 @@
 //! Runs a parser on edited real inputs.
 //!
-//! A target fails if its check panics, or holds more memory than its input's size allows. proptest then shrinks the edits.
-//! `PROPTEST_CASES=1000000` runs longer than the 5,000 cases of the suite.
+//! A target fails if its check panics, or holds more memory than its input's size allows. proptest
+//! then shrinks the edits. `PROPTEST_CASES=1000000` runs longer than the 5,000 cases of the suite.
 
 mod memory;
 
@@ -18,13 +18,13 @@ const CASES: u32 = 5_000;
 /// Inputs grow no further.
 const LONGEST: usize = 64 << 10;
 
-/// What a check may hold beside what belongs to the size of its input, octets; and for each octet of it.
+/// What a check may hold beside what belongs to the size of its input, octets; and for each octet
+/// of it.
 const FIXED: usize = 8 << 20;
 const PER_OCTET: usize = 256;
 
 /// Numbers at the edges of what parsers expect, and beyond; and what text formats nest by.
-const EDGES: &str =
-    "0 -1 65535 65536 4294967296 18446744073709551616 9223372036854775808 1e999 0.1 00000000000001 [ {\"a\":";
+const EDGES: &str = "0 -1 65535 65536 4294967296 18446744073709551616 9223372036854775808 1e999 0.1 00000000000001 [ {\"a\":";
 
 /// At a place, so many octets are replaced.
 type Edit = (Index, usize, By);
@@ -43,13 +43,18 @@ enum By {
 
 /// The files of `agent/fuzz/corpus/TARGET`.
 pub fn corpus(target: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agent/fuzz/corpus").join(target);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../agent/fuzz/corpus")
+        .join(target);
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
     };
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
-    paths.iter().filter_map(|path| fs::read(path).ok()).collect()
+    paths
+        .iter()
+        .filter_map(|path| fs::read(path).ok())
+        .collect()
 }
 
 /// The words of a dictionary, which spaces separate.
@@ -61,7 +66,12 @@ pub fn words(text: &str) -> Vec<&str> {
 pub fn run(target: &str, seeds: impl AsRef<[Vec<u8>]>, words: &[&str], check: impl Fn(&[u8])) {
     let seeds = seeds.as_ref();
     assert!(!seeds.is_empty(), "{target} has no corpus");
-    let words: Vec<&str> = words.iter().copied().chain(self::words(EDGES)).chain(["- "]).collect();
+    let words: Vec<&str> = words
+        .iter()
+        .copied()
+        .chain(self::words(EDGES))
+        .chain(["- "])
+        .collect();
     let edit = (any::<Index>(), 0_usize..64, any_by());
     let edits = vec(edit, 1..8);
     let input = |from: &Index, edits: &[Edit]| {
@@ -74,17 +84,24 @@ pub fn run(target: &str, seeds: impl AsRef<[Vec<u8>]>, words: &[&str], check: im
     let attempt = |input: &[u8]| {
         let held = memory::peak_of(|| check(input));
         let allowed = FIXED + PER_OCTET * input.len();
-        (held <= allowed).then_some(()).ok_or_else(|| TestCaseError::fail(format!("{held} octets held")))
+        (held <= allowed)
+            .then_some(())
+            .ok_or_else(|| TestCaseError::fail(format!("{held} octets held")))
     };
     let mut runner = TestRunner::new(config());
     for seed in seeds {
         attempt(seed).expect("a seed holds little memory");
     }
-    let result = runner.run(&(any::<Index>(), edits), |(from, edits)| attempt(&input(&from, &edits)));
+    let result = runner.run(&(any::<Index>(), edits), |(from, edits)| {
+        attempt(&input(&from, &edits))
+    });
     match result {
         Ok(()) => {}
         Err(TestError::Fail(why, (from, edits))) => {
-            panic!("{target} fails on \"{}\": {why}", input(&from, &edits).escape_ascii());
+            panic!(
+                "{target} fails on \"{}\": {why}",
+                input(&from, &edits).escape_ascii()
+            );
         }
         Err(error) => panic!("{target}: {error}"),
     }
@@ -96,7 +113,11 @@ pub fn config() -> Config {
     let asked = Config::default();
     Config {
         cases: if longer { asked.cases } else { CASES },
-        rng_seed: if longer { asked.rng_seed } else { RngSeed::Fixed(1) },
+        rng_seed: if longer {
+            asked.rng_seed
+        } else {
+            RngSeed::Fixed(1)
+        },
         failure_persistence: None,
         ..asked
     }
@@ -136,7 +157,8 @@ mod tests {
 
     /// What a failing target says.
     fn failure(check: fn(&[u8])) -> String {
-        let said = catch_unwind(|| run("self-test", [b"seed".to_vec()], &["magic"], check)).unwrap_err();
+        let said =
+            catch_unwind(|| run("self-test", [b"seed".to_vec()], &["magic"], check)).unwrap_err();
         *said.downcast::<String>().unwrap()
     }
 

@@ -1,7 +1,9 @@
-//! Filters of one interface's clsact qdisc, for kernels without TCX, over rtnetlink: synchronous requests, by interface number.
+//! Filters of one interface's clsact qdisc, for kernels without TCX, over rtnetlink: synchronous
+//! requests, by interface number.
 //!
-//! A filter of ours is known by its priority, its handle and its name together, so that it is found again after a
-//! crash. The pin directory notes which qdiscs are ours; one with filters of other programs stays.
+//! A filter of ours is known by its priority, its handle and its name together, so that it is found
+//! again after a crash. The pin directory notes which qdiscs are ours; one with filters of other
+//! programs stays.
 
 use super::bpf::is_one_of;
 use super::hook::Hook;
@@ -19,7 +21,8 @@ use std::io::ErrorKind;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::{fs, io};
 
-/// Our filters run before all others: the lowest number, and among filters of one priority the youngest runs first.
+/// Our filters run before all others: the lowest number, and among filters of one priority the
+/// youngest runs first.
 const PRIORITY: u16 = 1;
 
 /// Handle of our filters: `epg` and 1, which no other program uses by chance.
@@ -63,7 +66,11 @@ pub fn detach(pins: &Pins, ifindex: u32) -> Result<bool> {
 
 /// Removes our filter at one hook; false if there is none. The qdisc stays.
 pub fn detach_at(ifindex: u32, hook: Hook) -> Result<bool> {
-    remove_ours(&filters(ifindex, hook).context("cannot list filters")?, ifindex, hook)
+    remove_ours(
+        &filters(ifindex, hook).context("cannot list filters")?,
+        ifindex,
+        hook,
+    )
 }
 
 fn remove_ours(there: &[Filter], ifindex: u32, hook: Hook) -> Result<bool> {
@@ -78,7 +85,9 @@ fn remove_ours(there: &[Filter], ifindex: u32, hook: Hook) -> Result<bool> {
 /// Adds the qdisc, then notes it as ours: one left behind is better than a foreign one removed.
 fn add_qdisc(pins: &Pins, ifindex: u32) -> Result<()> {
     let mut message = clsact(ifindex);
-    message.attributes.push(TcAttribute::Kind("clsact".to_owned()));
+    message
+        .attributes
+        .push(TcAttribute::Kind("clsact".to_owned()));
     let flags = NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL;
     match ask(&RouteNetlinkMessage::NewQueueDiscipline(message), flags) {
         Ok(_) => {
@@ -93,9 +102,8 @@ fn add_qdisc(pins: &Pins, ifindex: u32) -> Result<()> {
             );
             Ok(())
         }
-        Err(error) => {
-            Err(error).context("cannot add a clsact qdisc (does the kernel have CONFIG_NET_SCH_INGRESS?)")
-        }
+        Err(error) => Err(error)
+            .context("cannot add a clsact qdisc (does the kernel have CONFIG_NET_SCH_INGRESS?)"),
     }
 }
 
@@ -131,11 +139,14 @@ pub struct Filter {
 /// Filters at a hook, in the order in which they run; none without a clsact qdisc.
 pub fn filters(ifindex: u32, parent: Hook) -> io::Result<Vec<Filter>> {
     let request = RouteNetlinkMessage::GetTrafficFilter(message(ifindex, parent));
-    Ok(ask(&request, NLM_F_DUMP)?.iter().filter_map(Filter::from_answer).collect())
+    Ok(ask(&request, NLM_F_DUMP)?
+        .iter()
+        .filter_map(Filter::from_answer)
+        .collect())
 }
 
-/// Makes a direct-action BPF filter (`create`), or replaces the program of the existing one: at no moment is there
-/// none, or two (`list_replace_rcu` in `net/sched/cls_bpf.c`).
+/// Makes a direct-action BPF filter (`create`), or replaces the program of the existing one: at no
+/// moment is there none, or two (`list_replace_rcu` in `net/sched/cls_bpf.c`).
 fn put_filter(ifindex: u32, hook: Hook, program: BorrowedFd<'_>, create: bool) -> io::Result<()> {
     let mut message = our_filter(ifindex, hook);
     let options = [
@@ -148,7 +159,11 @@ fn put_filter(ifindex: u32, hook: Hook, program: BorrowedFd<'_>, create: bool) -
         TcAttribute::Options(options.map(TcOption::Bpf).into()),
     ];
     let flags = if create { NLM_F_CREATE | NLM_F_EXCL } else { 0 };
-    ask(&RouteNetlinkMessage::NewTrafficFilter(message), NLM_F_ACK | flags).map(drop)
+    ask(
+        &RouteNetlinkMessage::NewTrafficFilter(message),
+        NLM_F_ACK | flags,
+    )
+    .map(drop)
 }
 
 /// Whether the interface has a clsact qdisc.
@@ -156,7 +171,9 @@ fn has_clsact(ifindex: u32) -> io::Result<bool> {
     // The kernel dumps the qdiscs of all interfaces, regardless of the request.
     let request = RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default());
     let clsact = (ifindex.cast_signed(), "clsact");
-    Ok(ask(&request, NLM_F_DUMP)?.iter().any(|answer| qdisc(answer) == Some(clsact)))
+    Ok(ask(&request, NLM_F_DUMP)?
+        .iter()
+        .any(|answer| qdisc(answer) == Some(clsact)))
 }
 
 /// The interface and the kind of a qdisc in a listing of the kernel.
@@ -164,13 +181,16 @@ pub(super) fn qdisc(answer: &RouteNetlinkMessage) -> Option<(i32, &str)> {
     let RouteNetlinkMessage::NewQueueDiscipline(message) = answer else {
         return None;
     };
-    let kind = message.attributes.iter().find_map(only!(TcAttribute::Kind(kind) => kind.as_str()));
+    let kind = message
+        .attributes
+        .iter()
+        .find_map(only!(TcAttribute::Kind(kind) => kind.as_str()));
     Some((message.header.index, kind.unwrap_or_default()))
 }
 
 impl Filter {
-    /// Reads a filter in a listing of the kernel. The messages between filters only name a priority, and have no
-    /// handle.
+    /// Reads a filter in a listing of the kernel. The messages between filters only name a
+    /// priority, and have no handle.
     pub(super) fn from_answer(answer: &RouteNetlinkMessage) -> Option<Self> {
         let RouteNetlinkMessage::NewTrafficFilter(message) = answer else {
             return None;
@@ -187,7 +207,9 @@ impl Filter {
             match attribute {
                 TcAttribute::Kind(kind) => filter.kind.clone_from(kind),
                 TcAttribute::Options(options) => options.iter().for_each(|option| match option {
-                    TcOption::Bpf(TcFilterBpfOption::ProgName(name)) => filter.name = Some(name.clone()),
+                    TcOption::Bpf(TcFilterBpfOption::ProgName(name)) => {
+                        filter.name = Some(name.clone())
+                    }
                     TcOption::Bpf(TcFilterBpfOption::ProgId(id)) => filter.program = Some(*id),
                     _ => {}
                 }),
@@ -200,7 +222,10 @@ impl Filter {
 
 fn clsact(ifindex: u32) -> TcMessage {
     let mut message = message(ifindex, TcHandle::CLSACT);
-    message.header.handle = TcHandle { major: u16::MAX, minor: 0 };
+    message.header.handle = TcHandle {
+        major: u16::MAX,
+        minor: 0,
+    };
     message
 }
 
@@ -210,7 +235,10 @@ impl From<Hook> for TcHandle {
             Hook::Ingress => Self::MIN_INGRESS,
             Hook::Egress => Self::MIN_EGRESS,
         };
-        Self { major: u16::MAX, minor }
+        Self {
+            major: u16::MAX,
+            minor,
+        }
     }
 }
 

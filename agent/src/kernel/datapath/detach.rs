@@ -9,8 +9,9 @@ use std::fs;
 use std::io::ErrorKind::{DirectoryNotEmpty, NotFound, ResourceBusy};
 use std::path::Path;
 
-/// Removes links, maps and directories of all ABI versions from the pin directory, and our filters and qdiscs from the
-/// interfaces of this network namespace. Returns one line for each removed thing; the second time none.
+/// Removes links, maps and directories of all ABI versions from the pin directory, and our filters
+/// and qdiscs from the interfaces of this network namespace. Returns one line for each removed
+/// thing; the second time none.
 ///
 /// Stop the agent first: without its pin directory it cannot attach again.
 pub fn detach(pin_dir: &Path) -> Result<Vec<String>> {
@@ -53,11 +54,18 @@ pub fn remove_version(directory: &Path) -> Result<Vec<String>> {
     Ok(removed)
 }
 
-/// Removes what an earlier process left on interfaces that are gone or not `hooked` any more, and other ABI versions.
+/// Removes what an earlier process left on interfaces that are gone or not `hooked` any more, and
+/// other ABI versions.
 pub fn remove_leftovers(pins: &Pins, hooked: impl Fn(u32) -> bool) -> Result<Vec<String>> {
     let mut removed = Vec::new();
-    for ifindex in interfaces(pins)?.into_iter().filter(|ifindex| !hooked(*ifindex)) {
-        if links::detach_tcx(pins, ifindex)? | clsact::detach(pins, ifindex)? | xdp::detach(pins, ifindex)? {
+    for ifindex in interfaces(pins)?
+        .into_iter()
+        .filter(|ifindex| !hooked(*ifindex))
+    {
+        if links::detach_tcx(pins, ifindex)?
+            | clsact::detach(pins, ifindex)?
+            | xdp::detach(pins, ifindex)?
+        {
             removed.push(format!("hooks of interface {ifindex}"));
         }
     }

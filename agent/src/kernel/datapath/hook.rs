@@ -1,4 +1,5 @@
-//! The two hooks of an interface, the two ways to hook it, and which programs are there, in which order.
+//! The two hooks of an interface, the two ways to hook it, and which programs are there, in which
+//! order.
 
 use super::bpf::{self, is_one_of};
 use super::clsact::{Filter, filters};
@@ -57,25 +58,31 @@ pub enum Hooks {
     Clsact,
 }
 
-/// The programs and filters around ours at an interface. Entries are like `from: tcx cil_from_netdev`.
+/// The programs and filters around ours at an interface. Entries are like
+/// `from: tcx cil_from_netdev`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Chain {
     /// Our place in the longer of the two queues; 1 is first.
     pub position: usize,
-    /// Programs and filters that run before ours: each could let a packet pass without ours, or take it away.
+    /// Programs and filters that run before ours: each could let a packet pass without ours, or
+    /// take it away.
     pub before: Vec<String>,
     /// Programs and filters of others at the ingress hook, before or after ours.
     pub at_ingress: Vec<String>,
     /// Whether our ingress hook is attached.
     pub ingress: bool,
-    /// Why it is not, or why it is still, against [`Datapath::want_ingress`](super::Datapath::want_ingress).
+    /// Why it is not, or why it is still, against
+    /// [`Datapath::want_ingress`](super::Datapath::want_ingress).
     pub ingress_error: Option<String>,
 }
 
 impl Chain {
     /// With what became of the ingress hook.
     pub(super) fn with_ingress(self, followed: Result<()>) -> Self {
-        Self { ingress_error: followed.err().map(|error| format!("{error:#}")), ..self }
+        Self {
+            ingress_error: followed.err().map(|error| format!("{error:#}")),
+            ..self
+        }
     }
 }
 
@@ -106,13 +113,18 @@ impl Queued {
     }
 }
 
-/// Reads the chain of an interface: TCX programs run first, then the filters of clsact; `ours` are the ids of our
-/// programs in the order of [`Hook::ALL`]. None without the egress hook.
+/// Reads the chain of an interface: TCX programs run first, then the filters of clsact; `ours` are
+/// the ids of our programs in the order of [`Hook::ALL`]. None without the egress hook.
 pub fn chain(ifindex: u32, ours: [u32; 2]) -> Result<Option<Chain>> {
-    let mut chain = Chain { position: 1, ..Chain::default() };
+    let mut chain = Chain {
+        position: 1,
+        ..Chain::default()
+    };
     for (hook, ours) in Hook::ALL.into_iter().zip(ours) {
         let queue = queue(ifindex, hook)?;
-        let place = queue.iter().position(|queued| queued.program() == Some(ours));
+        let place = queue
+            .iter()
+            .position(|queued| queued.program() == Some(ours));
         match hook {
             Hook::Ingress => {
                 chain.at_ingress = others(&queue, ours);
@@ -124,14 +136,16 @@ pub fn chain(ifindex: u32, ours: [u32; 2]) -> Result<Option<Chain>> {
         if let Some(place) = place {
             chain.position = chain.position.max(place + 1);
             let before = queue.iter().take(place);
-            chain.before.extend(before.map(|queued| format!("{}: {}", hook.as_str(), queued.describe())));
+            chain
+                .before
+                .extend(before.map(|queued| format!("{}: {}", hook.as_str(), queued.describe())));
         }
     }
     Ok(Some(chain))
 }
 
-/// Programs and filters of others at an interface's ingress hook: each may take a packet in the name of an endpoint for one of the
-/// endpoint's. `ours`: the id of our program for this hook.
+/// Programs and filters of others at an interface's ingress hook: each may take a packet in the
+/// name of an endpoint for one of the endpoint's. `ours`: the id of our program for this hook.
 pub fn others_at_ingress(ifindex: u32, ours: u32) -> Result<Vec<String>> {
     Ok(others(&queue(ifindex, Hook::Ingress)?, ours))
 }

@@ -10,8 +10,9 @@ use std::collections::BTreeSet;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-/// Puts a program into the link pinned at `path`. If that fails, or the link is not `sound` afterwards, severs it and
-/// pins a new link. True if the link was taken over: nothing has passed without a program.
+/// Puts a program into the link pinned at `path`. If that fails, or the link is not `sound`
+/// afterwards, severs it and pins a new link. True if the link was taken over: nothing has passed
+/// without a program.
 pub fn attach(
     path: &Path,
     program: BorrowedFd<'_>,
@@ -41,7 +42,8 @@ pub fn remove(path: &Path) -> Result<bool> {
     let Some(link) = bpf::open(path)? else {
         return Ok(false);
     };
-    // A link that is severed, or of a kind that the kernel can't sever, ends with its last descriptor.
+    // A link that is severed, or of a kind that the kernel can't sever, ends with its last
+    // descriptor.
     if let Err(error) = bpf::link_detach(link.as_fd()) {
         tracing::debug!(pin = %path.display(), %error, "nothing to sever");
     }
@@ -60,21 +62,37 @@ pub fn pinned_programs(pins: &Pins) -> Result<BTreeSet<u32>> {
     Ok(programs)
 }
 
-/// Whether this kernel has TCX, as from Linux 6.6. Queries the loopback interface, which is number 1 in every network namespace.
+/// Whether this kernel has TCX, as from Linux 6.6. Queries the loopback interface, which is number
+/// 1 in every network namespace.
 pub fn has_tcx() -> bool {
     let asked = bpf::tcx_programs(1, Hook::Ingress.attach_type());
     !asked.is_err_and(|error| is_one_of(&error, &[libc::EINVAL]))
 }
 
-/// Attaches a program to an interface before all others, or puts it into the pinned link if that is attached here.
-pub fn attach_tcx(pins: &Pins, ifindex: u32, hook: Hook, program: BorrowedFd<'_>, id: u32) -> Result<()> {
-    // A link may have left with its interface for another network namespace, where its number may be the same.
+/// Attaches a program to an interface before all others, or puts it into the pinned link if that is
+/// attached here.
+pub fn attach_tcx(
+    pins: &Pins,
+    ifindex: u32,
+    hook: Hook,
+    program: BorrowedFd<'_>,
+    id: u32,
+) -> Result<()> {
+    // A link may have left with its interface for another network namespace, where its number may
+    // be the same.
     let sound = |_: &_| {
         let programs = bpf::tcx_programs(ifindex, hook.attach_type()).context("bpf_prog_query")?;
         Ok(programs.contains(&id))
     };
     let first = (Target::Interface(ifindex), BPF_F_BEFORE);
-    attach(&pins.link(ifindex, hook), program, first, hook.attach_type(), sound).map(drop)
+    attach(
+        &pins.link(ifindex, hook),
+        program,
+        first,
+        hook.attach_type(),
+        sound,
+    )
+    .map(drop)
 }
 
 /// Severs both TCX links of an interface, which may be gone; false if there was none.

@@ -1,11 +1,11 @@
 //! The kernel side and its life cycle.
 //!
-//! `object` is loaded over the maps in `pins` · TCX `links` or `clsact` filters hook interfaces and `socket_lb` hooks cgroups,
-//! over `bpf` · `xdp` judges earlier at uplinks, where `xdp_device` permits it · `hook` lists
-//! the programs there · `detach` removes it all.
+//! `object` is loaded over the maps in `pins` · TCX `links` or `clsact` filters hook interfaces and
+//! `socket_lb` hooks cgroups, over `bpf` · `xdp` judges earlier at uplinks, where `xdp_device`
+//! permits it · `hook` lists the programs there · `detach` removes it all.
 //!
-//! Everything is pinned: when the process ends, denials go on until the lease does. The next process puts its programs
-//! into the same links, so that at no moment a packet meets none, or two.
+//! Everything is pinned: when the process ends, denials go on until the lease does. The next
+//! process puts its programs into the same links, so that at no moment a packet meets none, or two.
 
 pub mod bpf;
 mod clsact;
@@ -65,9 +65,10 @@ pub struct Datapath {
 }
 
 impl Datapath {
-    /// Loads the object over the maps pinned under `<pin-dir>/v3`, or over new ones. The attached programs of an
-    /// earlier process run on until this process replaces them or removes them as left over. `nfct_at`: where `_nfct` lies in
-    /// `struct sk_buff`; 0: the programs read no conntrack entries.
+    /// Loads the object over the maps pinned under `<pin-dir>/v3`, or over new ones. The attached
+    /// programs of an earlier process run on until this process replaces them or removes them as
+    /// left over. `nfct_at`: where `_nfct` lies in `struct sk_buff`; 0: the programs read no
+    /// conntrack entries.
     pub fn load(pin_dir: &Path, hooks: Hooks, nfct_at: u32) -> Result<Self> {
         let pins = Pins::make(pin_dir)?;
         let sets_error = socket_lb::can_set_error();
@@ -75,7 +76,9 @@ impl Datapath {
         let path = match (hooks, has_tcx()) {
             (Hooks::Auto | Hooks::Tcx, true) => Hooks::Tcx,
             (Hooks::Auto, false) | (Hooks::Clsact, _) => Hooks::Clsact,
-            (Hooks::Tcx, false) => bail!("this kernel has no TCX (Linux 6.6): use --hooks auto or clsact"),
+            (Hooks::Tcx, false) => {
+                bail!("this kernel has no TCX (Linux 6.6): use --hooks auto or clsact")
+            }
         };
         let mut programs = [0; 2];
         for (hook, id) in Hook::ALL.into_iter().zip(&mut programs) {
@@ -108,7 +111,8 @@ impl Datapath {
         self
     }
 
-    /// Looks for a socket load balancer, and hooks it. True if calls are judged before and after it.
+    /// Looks for a socket load balancer, and hooks it. True if calls are judged before and after
+    /// it.
     ///
     /// Errors: the programs of a cgroup cannot be listed, or a link cannot be removed.
     pub fn follow_socket_lb(&mut self) -> Result<bool> {
@@ -126,7 +130,10 @@ impl Datapath {
 
     /// The status of the socket load balancer.
     pub fn socket_lb(&self) -> ShownLb {
-        let shown = ShownLb { refuses: self.sets_error, ..self.socket_lb.shown.clone() };
+        let shown = ShownLb {
+            refuses: self.sets_error,
+            ..self.socket_lb.shown.clone()
+        };
         if shown.programs.is_empty() {
             return shown;
         }
@@ -148,12 +155,15 @@ impl Datapath {
         self.ingress
     }
 
-    /// Hooks an interface, before all other programs. Existing hooks of ours get these programs. An ingress hook that cannot be
-    /// attached is an error of the chain.
+    /// Hooks an interface, before all other programs. Existing hooks of ours get these programs. An
+    /// ingress hook that cannot be attached is an error of the chain.
     pub fn hook(&mut self, ifindex: u32, interface: &str) -> Result<Chain> {
-        // Each query takes the kernel's lock of all interfaces, and a new interface waits for its hooks.
-        let is_new =
-            self.path == Hooks::Tcx && !Hook::ALL.iter().any(|hook| self.pins.link(ifindex, *hook).exists());
+        // Each query takes the kernel's lock of all interfaces, and a new interface waits for its
+        // hooks.
+        let is_new = self.path == Hooks::Tcx
+            && !Hook::ALL
+                .iter()
+                .any(|hook| self.pins.link(ifindex, *hook).exists());
         if !is_new && let Some(chain) = self.find(ifindex)? {
             self.hooked.insert(ifindex);
             return Ok(chain);
@@ -199,7 +209,12 @@ impl Datapath {
             _ => links::detach_tcx_at(&self.pins, ifindex, Hook::Ingress),
         }
         .map(drop)
-        .with_context(|| format!("cannot remove {} from interface {interface}", Hook::Ingress.program()))
+        .with_context(|| {
+            format!(
+                "cannot remove {} from interface {interface}",
+                Hook::Ingress.program()
+            )
+        })
     }
 
     fn attach(&mut self, ifindex: u32, interface: &str, hook: Hook) -> Result<()> {
@@ -213,8 +228,8 @@ impl Datapath {
         .with_context(|| format!("cannot attach {} to interface {interface}", hook.program()))
     }
 
-    /// Marks an interface that is gone, renamed or no longer selected. Unless it is hooked again before
-    /// [`Datapath::detach_leaving`], its hooks are removed then.
+    /// Marks an interface that is gone, renamed or no longer selected. Unless it is hooked again
+    /// before [`Datapath::detach_leaving`], its hooks are removed then.
     pub fn unhook(&mut self, ifindex: u32) {
         self.xdp_refused.remove(&ifindex);
         if self.hooked.remove(&ifindex) {
@@ -222,8 +237,8 @@ impl Datapath {
         }
     }
 
-    /// Removes the hooks of interfaces that [`Datapath::unhook`] marked. Those where that fails stay marked, to be
-    /// tried again.
+    /// Removes the hooks of interfaces that [`Datapath::unhook`] marked. Those where that fails
+    /// stay marked, to be tried again.
     pub fn detach_leaving(&mut self) -> Result<()> {
         let mut failed = Ok(());
         for ifindex in std::mem::take(&mut self.leaving) {
@@ -241,7 +256,8 @@ impl Datapath {
         failed
     }
 
-    /// The programs at the interface's hooks; none if ours are not exactly at those that are wanted.
+    /// The programs at the interface's hooks; none if ours are not exactly at those that are
+    /// wanted.
     pub fn find(&self, ifindex: u32) -> Result<Option<Chain>> {
         let chain = hook::chain(ifindex, self.programs)?;
         // One that is too many may be of an earlier process.
@@ -254,7 +270,8 @@ impl Datapath {
         hook::others_at_ingress(ifindex, self.programs[0])
     }
 
-    /// Once all interfaces are hooked: removes what earlier processes left on others, and other ABI versions.
+    /// Once all interfaces are hooked: removes what earlier processes left on others, and other ABI
+    /// versions.
     pub fn remove_leftovers(&self) -> Result<Vec<String>> {
         detach::remove_leftovers(&self.pins, |ifindex| self.hooked.contains(&ifindex))
     }

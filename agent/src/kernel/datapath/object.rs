@@ -14,10 +14,14 @@ use std::path::Path;
 /// The object that `cargo xtask build` made; empty if this binary was built without it.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/epguard-ebpf"));
 
-/// Loads the programs of interfaces, over the pinned maps of an earlier process where there are any. `sets_error`: whether
-/// programs at cgroups may set the error of a call. `nfct_at`: see [`Datapath::load`](super::Datapath::load).
+/// Loads the programs of interfaces, over the pinned maps of an earlier process where there are
+/// any. `sets_error`: whether programs at cgroups may set the error of a call. `nfct_at`: see
+/// [`Datapath::load`](super::Datapath::load).
 pub fn load(pins: &Pins, sets_error: bool, nfct_at: u32) -> Result<Ebpf> {
-    ensure!(!OBJECT.is_empty(), "this epguard was built without its eBPF object: run `cargo xtask build`");
+    ensure!(
+        !OBJECT.is_empty(),
+        "this epguard was built without its eBPF object: run `cargo xtask build`"
+    );
     let directory = pins.maps();
     discard_other_layouts(&directory)?;
     let sets_error = u32::from(sets_error);
@@ -27,9 +31,13 @@ pub fn load(pins: &Pins, sets_error: bool, nfct_at: u32) -> Result<Ebpf> {
     for name in maps::NAMES {
         loader.map_pin_path(name, directory.join(name));
     }
-    let mut ebpf = loader.load(OBJECT).map_err(|error| explain(error, "cannot load the eBPF object"))?;
+    let mut ebpf = loader
+        .load(OBJECT)
+        .map_err(|error| explain(error, "cannot load the eBPF object"))?;
     for hook in Hook::ALL {
-        classifier(&mut ebpf, hook)?.load().map_err(|error| explain(error, hook.program()))?;
+        classifier(&mut ebpf, hook)?
+            .load()
+            .map_err(|error| explain(error, hook.program()))?;
     }
     Ok(ebpf)
 }
@@ -46,12 +54,16 @@ pub fn xdp(ebpf: &mut Ebpf) -> Result<&mut Xdp> {
 
 /// The program with this name.
 pub fn program<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Program> {
-    ebpf.program_mut(name).with_context(|| format!("the eBPF object has no program {name}"))
+    ebpf.program_mut(name)
+        .with_context(|| format!("the eBPF object has no program {name}"))
 }
 
-/// Loads the XDP program, before any map is taken out of the object. It needs more of the kernel than the others do.
+/// Loads the XDP program, before any map is taken out of the object. It needs more of the kernel
+/// than the others do.
 pub fn load_xdp(ebpf: &mut Ebpf) -> Result<()> {
-    xdp(ebpf)?.load().map_err(|error| explain(error, XDP).context("XDP needs Linux 5.18"))
+    xdp(ebpf)?
+        .load()
+        .map_err(|error| explain(error, XDP).context("XDP needs Linux 5.18"))
 }
 
 const XDP: &str = "epguard_xdp";
@@ -59,7 +71,11 @@ const XDP: &str = "epguard_xdp";
 /// Checks what epguard needs of the kernel, before anything is made.
 pub fn check_kernel() -> Result<()> {
     let btf = Path::new("/sys/kernel/btf/vmlinux");
-    ensure!(btf.exists(), "the kernel has no BTF ({}): it needs CONFIG_DEBUG_INFO_BTF=y", btf.display());
+    ensure!(
+        btf.exists(),
+        "the kernel has no BTF ({}): it needs CONFIG_DEBUG_INFO_BTF=y",
+        btf.display()
+    );
     let [flag, version] = REAL_TIME.map(|path| fs::read_to_string(path).unwrap_or_default());
     ensure!(
         !is_real_time(&flag, &version),
@@ -69,8 +85,9 @@ pub fn check_kernel() -> Result<()> {
     check_privileges()
 }
 
-/// What kernels with `PREEMPT_RT` show: the patched ones a flag, the mainline from 6.12 on only the text of `uname -v`. Programs hand a
-/// packet over in a map of their CPU. From Linux 6.18 on such a kernel may run another program there in between.
+/// What kernels with `PREEMPT_RT` show: the patched ones a flag, the mainline from 6.12 on only the
+/// text of `uname -v`. Programs hand a packet over in a map of their CPU. From Linux 6.18 on such a
+/// kernel may run another program there in between.
 const REAL_TIME: [&str; 2] = ["/sys/kernel/realtime", "/proc/sys/kernel/version"];
 
 fn is_real_time(flag: &str, version: &str) -> bool {
@@ -87,13 +104,17 @@ pub fn check_privileges() -> Result<()> {
     Ok(())
 }
 
-/// Removes pinned maps of another layout. aya takes a pinned map as it is and would misread it; packets that such a map
-/// denied pass. With CONFIG goes VIEW, which has the lease: no earlier denial may stand in another mode than its agent's.
+/// Removes pinned maps of another layout. aya takes a pinned map as it is and would misread it;
+/// packets that such a map denied pass. With CONFIG goes VIEW, which has the lease: no earlier
+/// denial may stand in another mode than its agent's.
 fn discard_other_layouts(directory: &Path) -> Result<()> {
     let object = aya_obj::Object::parse(OBJECT).context("cannot read the eBPF object")?;
     for name in maps::NAMES {
         let path = directory.join(name);
-        let wanted = object.maps.get(name).with_context(|| format!("the eBPF object has no map {name}"))?;
+        let wanted = object
+            .maps
+            .get(name)
+            .with_context(|| format!("the eBPF object has no map {name}"))?;
         if !path.exists() {
             continue;
         }
@@ -110,15 +131,19 @@ fn discard_other_layouts(directory: &Path) -> Result<()> {
 }
 
 fn has_layout(pinned: &MapInfo, wanted: &aya_obj::Map) -> bool {
-    let kind = pinned.map_type().is_ok_and(|kind| kind as u32 == wanted.map_type());
+    let kind = pinned
+        .map_type()
+        .is_ok_and(|kind| kind as u32 == wanted.map_type());
     // A ring buffer is as large as the pages that hold it, and its reader queries the size.
     let ring = wanted.map_type() == bpf_map_type::BPF_MAP_TYPE_RINGBUF as u32;
     let entries = ring || pinned.max_entries() == wanted.max_entries();
     let (key, value, flags) = (wanted.key_size(), wanted.value_size(), wanted.map_flags());
-    kind && entries && (pinned.key_size(), pinned.value_size(), pinned.map_flags()) == (key, value, flags)
+    kind && entries
+        && (pinned.key_size(), pinned.value_size(), pinned.map_flags()) == (key, value, flags)
 }
 
-/// Shortens an error to one line with the kernel's last message; the verifier's whole log goes to the debug log.
+/// Shortens an error to one line with the kernel's last message; the verifier's whole log goes to
+/// the debug log.
 pub fn explain(error: impl std::error::Error + Send + Sync + 'static, what: &str) -> anyhow::Error {
     let error = format!("{:#}", anyhow::Error::new(error));
     tracing::debug!(what, error, "refused");
@@ -129,10 +154,14 @@ pub fn explain(error: impl std::error::Error + Send + Sync + 'static, what: &str
 fn shortened(error: &str) -> String {
     // The verifier's figures follow its verdict, and then the kernel's error once more.
     let figures = ["verification time", "stack depth", "processed ", ": "];
-    let is_said = |line: &&str| !figures.iter().any(|figure| line.starts_with(figure)) && line.len() > 1;
+    let is_said =
+        |line: &&str| !figures.iter().any(|figure| line.starts_with(figure)) && line.len() > 1;
     let mut said = error.lines().filter(is_said);
     let first = said.next().unwrap_or_default();
-    said.next_back().map_or_else(|| first.to_owned(), |verdict| format!("{first} ... {verdict}"))
+    said.next_back().map_or_else(
+        || first.to_owned(),
+        |verdict| format!("{first} ... {verdict}"),
+    )
 }
 
 #[cfg(test)]

@@ -29,7 +29,9 @@ pub struct Pins {
 impl Pins {
     /// Names the paths of a pin directory; touches nothing.
     pub fn at(pin_dir: &Path) -> Self {
-        Self { root: pin_dir.to_owned() }
+        Self {
+            root: pin_dir.to_owned(),
+        }
     }
 
     /// Makes the directories of this ABI version.
@@ -84,7 +86,9 @@ impl Pins {
     /// The same in the directories of other ABI versions. An interface takes one XDP program.
     pub fn foreign_xdp_links(&self, ifindex: u32) -> Result<Vec<PathBuf>> {
         let versions = self.versions(true)?.into_iter();
-        Ok(versions.map(|version| version.join(format!("links/{ifindex}-xdp"))).collect())
+        Ok(versions
+            .map(|version| version.join(format!("links/{ifindex}-xdp")))
+            .collect())
     }
 
     /// The link of a program before or after a socket load balancer, on the cgroup with this id.
@@ -108,7 +112,11 @@ impl Pins {
     pub fn interfaces(&self) -> Result<BTreeSet<u32>> {
         let links = list(&self.links())?;
         let qdiscs = list(&self.root.join("clsact"))?;
-        Ok(links.iter().chain(&qdiscs).filter_map(|path| number(path)).collect())
+        Ok(links
+            .iter()
+            .chain(&qdiscs)
+            .filter_map(|path| number(path))
+            .collect())
     }
 
     /// The pins of links and those of maps, of all ABI versions.
@@ -159,7 +167,9 @@ fn name(path: &Path) -> Option<&str> {
 
 fn is_version(path: &Path) -> bool {
     let digits = name(path).and_then(|name| name.strip_prefix('v'));
-    digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+    digits.is_some_and(|digits| {
+        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    })
 }
 
 /// `12` of `12-from` and of `12`.
@@ -173,10 +183,17 @@ mod tests {
 
     #[test]
     fn only_a_v_and_digits_name_a_version_and_pins_of_interfaces_begin_with_their_number() {
-        for (name, version) in [("v1", true), ("v12", true), ("v", false), ("vx", false), ("clsact", false)] {
+        for (name, version) in [
+            ("v1", true),
+            ("v12", true),
+            ("v", false),
+            ("vx", false),
+            ("clsact", false),
+        ] {
             assert_eq!(is_version(Path::new(name)), version, "{name}");
         }
-        let numbers = ["12-from", "7", "lb-34-epguard_after_connect4"].map(|name| number(Path::new(name)));
+        let numbers =
+            ["12-from", "7", "lb-34-epguard_after_connect4"].map(|name| number(Path::new(name)));
         assert_eq!(numbers, [Some(12), Some(7), None]);
     }
 }

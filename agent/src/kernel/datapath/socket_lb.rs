@@ -1,8 +1,10 @@
-//! Hooks before and after a socket load balancer's programs. Without such programs nothing is attached.
+//! Hooks before and after a socket load balancer's programs. Without such programs nothing is
+//! attached.
 //!
-//! At one hook the kernel runs the programs of inner cgroups first, then those of outer ones, each in the order of their list
-//! (`compute_effective_progs` in kernel/bpf/cgroup.c). A new link comes last in its cgroup, or with `BPF_F_BEFORE` (Linux 6.17)
-//! first. So the load balancer's own cgroup takes both hooks; on older kernels each child of it takes the one before.
+//! At one hook the kernel runs the programs of inner cgroups first, then those of outer ones, each
+//! in the order of their list (`compute_effective_progs` in kernel/bpf/cgroup.c). A new link comes
+//! last in its cgroup, or with `BPF_F_BEFORE` (Linux 6.17) first. So the load balancer's own cgroup
+//! takes both hooks; on older kernels each child of it takes the one before.
 
 mod found;
 mod place;
@@ -38,7 +40,8 @@ const HOOKS: [(bpf_attach_type, &str); 4] = [
 /// The load balancer that was found last, and the hooks around it.
 #[derive(Debug, Default)]
 pub struct SocketLb {
-    /// The status, without [`Shown::refuses`]. The hooks are attached and in order if it is in force.
+    /// The status, without [`Shown::refuses`]. The hooks are attached and in order if it is in
+    /// force.
     pub shown: Shown,
     /// Pins of the links that have this process' programs.
     ours: BTreeSet<PathBuf>,
@@ -59,11 +62,13 @@ struct Looked {
 }
 
 impl SocketLb {
-    /// Looks for a load balancer at this cgroup and above it, hooks it, and checks the order in which the programs run. Removes the
-    /// hooks once it has gone. An error at the hooks is a part of the status.
+    /// Looks for a load balancer at this cgroup and above it, hooks it, and checks the order in
+    /// which the programs run. Removes the hooks once it has gone. An error at the hooks is a part
+    /// of the status.
     ///
-    /// Calls may pass while a program after the load balancer gets a new link, so the hooks are in force from the next look on,
-    /// and a link that was in force is made anew only after a look that has ended that.
+    /// Calls may pass while a program after the load balancer gets a new link, so the hooks are in
+    /// force from the next look on, and a link that was in force is made anew only after a look
+    /// that has ended that.
     ///
     /// Errors: the programs of a cgroup cannot be listed, or a link cannot be removed.
     pub fn follow(&mut self, ebpf: &mut Ebpf, pins: &Pins, at: &Path) -> Result<()> {
@@ -81,11 +86,17 @@ impl SocketLb {
         self.shown.cgroup = cgroup.display().to_string();
         let looked = self
             .surround(ebpf, pins, &cgroup)
-            .unwrap_or_else(|error| Looked { down: Some(format!("{error:#}")), ..Looked::default() });
+            .unwrap_or_else(|error| Looked {
+                down: Some(format!("{error:#}")),
+                ..Looked::default()
+            });
         let in_force = looked.down.is_none() && !looked.new;
         let problem = looked.down.or(looked.partly);
         if let Some(problem) = problem.as_ref().filter(|_| self.shown.problem != problem) {
-            tracing::error!(problem, "calls that the socket load balancer translates are not judged");
+            tracing::error!(
+                problem,
+                "calls that the socket load balancer translates are not judged"
+            );
         }
         if in_force && !self.shown.in_force {
             tracing::info!(before = self.shown.before, "hooked before and after it");
@@ -106,7 +117,9 @@ impl SocketLb {
         let mut wanted = BTreeSet::new();
         let mut looked = Looked::default();
         let mut judged = BTreeSet::new();
-        let may_try = self.tried.is_none_or(|tried| tried.elapsed() >= RETRY_INTERVAL);
+        let may_try = self
+            .tried
+            .is_none_or(|tried| tried.elapsed() >= RETRY_INTERVAL);
         for place in &places {
             let Ok(id) = inode(&place.cgroup) else {
                 continue; // The cgroup has just gone.
@@ -132,22 +145,34 @@ impl SocketLb {
                 }
             }
         }
-        if places.iter().any(|place| !judged.contains(&(place.hook as u32))) {
+        if places
+            .iter()
+            .any(|place| !judged.contains(&(place.hook as u32)))
+        {
             let partly = looked.partly.take();
             let nowhere = || format!("no cgroup in {} can be hooked before it", cgroup.display());
-            looked.down.get_or_insert_with(|| partly.unwrap_or_else(nowhere));
+            looked
+                .down
+                .get_or_insert_with(|| partly.unwrap_or_else(nowhere));
         }
         // Where a hook ends, calls are missed from now on.
-        looked.new |= self.ours.iter().any(|pin| !wanted.contains(pin) && is_after(pin));
+        looked.new |= self
+            .ours
+            .iter()
+            .any(|pin| !wanted.contains(pin) && is_after(pin));
         self.keep_only(pins, &wanted)?;
         Ok(looked)
     }
 
-    /// Where the programs belong now: at the hooks that the load balancer uses. At another one Cilium with its IPv4 or IPv6
-    /// switched off would detach all programs, and fail at a link.
+    /// Where the programs belong now: at the hooks that the load balancer uses. At another one
+    /// Cilium with its IPv4 or IPv6 switched off would detach all programs, and fail at a link.
     fn places(&mut self, cgroup: &Path, pins: &Pins) -> Result<Vec<Place>> {
         let first = !self.is_older;
-        let before = if first { vec![cgroup.to_owned()] } else { children(cgroup)? };
+        let before = if first {
+            vec![cgroup.to_owned()]
+        } else {
+            children(cgroup)?
+        };
         (if first { "root" } else { "children" }).clone_into(&mut self.shown.before);
         let place = |(hook, name): (_, &str), role: &str, cgroup: &Path, is_first| Place {
             hook,
@@ -162,7 +187,11 @@ impl SocketLb {
             }
             // The one after comes first: without it the one before does nothing.
             places.push(place(hook, "after", cgroup, false));
-            places.extend(before.iter().map(|cgroup| place(hook, "before", cgroup, first)));
+            places.extend(
+                before
+                    .iter()
+                    .map(|cgroup| place(hook, "before", cgroup, first)),
+            );
         }
         Ok(places)
     }
@@ -185,7 +214,8 @@ impl SocketLb {
         if attached && place.is_in_order(ebpf, pins)? {
             return Ok(true);
         }
-        // Without the program before the load balancer the one after it ends the socket's connection.
+        // Without the program before the load balancer the one after it ends the socket's
+        // connection.
         let ends_first = self.shown.in_force && !place.is_before();
         if known && (ends_first || !may_try) {
             bail!(
@@ -223,7 +253,9 @@ impl SocketLb {
     }
 }
 
-/// Whether programs at these hooks may set the error of the call (`bpf_set_retval`, Linux 6.1); else it is always `EPERM`.
+/// Whether programs at these hooks may set the error of the call (`bpf_set_retval`, Linux 6.1);
+/// else it is always `EPERM`.
 pub fn can_set_error() -> bool {
-    is_helper_supported(ProgramType::CgroupSockAddr, BpfHelper::BPF_FUNC_set_retval).unwrap_or(false)
+    is_helper_supported(ProgramType::CgroupSockAddr, BpfHelper::BPF_FUNC_set_retval)
+        .unwrap_or(false)
 }

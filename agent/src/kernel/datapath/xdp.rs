@@ -1,6 +1,6 @@
-//! XDP at uplinks: packets that TC would drop as `terminated` are dropped, or answered with a RST, before an skb is
-//! made of them. TC handles everything else and is always attached. So nothing is counted twice, and an uplink without
-//! XDP loses no protection.
+//! XDP at uplinks: packets that TC would drop as `terminated` are dropped, or answered with a RST,
+//! before an skb is made of them. TC handles everything else and is always attached. So nothing is
+//! counted twice, and an uplink without XDP loses no protection.
 
 use super::pins::Pins;
 use super::xdp_device::{Device, XdpMode, hides_tags};
@@ -14,13 +14,17 @@ use std::os::fd::AsFd as _;
 /// How `epguard agent --xdp` attaches to uplinks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Xdp {
-    /// In the driver where hardware has it, shows VLAN tags and runs no other XDP program; elsewhere TC alone
+    /// In the driver where hardware has it, shows VLAN tags and runs no other XDP program;
+    /// elsewhere TC alone
     Auto,
-    /// In the driver of every uplink, or the agent ends; only for uplinks without VLANs: their tags may be hidden
+    /// In the driver of every uplink, or the agent ends; only for uplinks without VLANs: their tags
+    /// may be hidden
     Driver,
-    /// On the skb of every uplink, or the agent ends: costs more than TC alone, for tests; only for uplinks without VLANs
+    /// On the skb of every uplink, or the agent ends: costs more than TC alone, for tests; only for
+    /// uplinks without VLANs
     Generic,
-    /// TC alone: some drivers, `virtio_net` among them, lose offloads for all traffic while an XDP program is attached
+    /// TC alone: some drivers, `virtio_net` among them, lose offloads for all traffic while an XDP
+    /// program is attached
     #[default]
     Off,
 }
@@ -58,8 +62,9 @@ impl Datapath {
         self.xdp.is_demanded()
     }
 
-    /// Attaches the XDP program to an uplink, or puts it into the link of an earlier process; returns at once if it is
-    /// there. None if XDP is off. Errors: this device cannot have the program, or must not.
+    /// Attaches the XDP program to an uplink, or puts it into the link of an earlier process;
+    /// returns at once if it is there. None if XDP is off. Errors: this device cannot have the
+    /// program, or must not.
     pub fn hook_xdp(&mut self, ifindex: u32, interface: &str) -> Result<Option<XdpMode>> {
         let Some(mode) = self.xdp.mode() else {
             return Ok(None);
@@ -81,7 +86,9 @@ impl Datapath {
 
     fn attach_xdp(&mut self, ifindex: u32, interface: &str, mode: XdpMode) -> Result<()> {
         let device = Device::look(ifindex).context("cannot read the interface (rtnetlink)")?;
-        let mac = device.mac.context("XDP: the interface is no Ethernet device")?;
+        let mac = device
+            .mac
+            .context("XDP: the interface is no Ethernet device")?;
         if self.xdp == Xdp::Auto {
             check_auto(&device, interface)?;
         }
@@ -90,10 +97,19 @@ impl Datapath {
             "XDP: frames of a {} have the interface number of its port: give its ports as --uplinks instead",
             device.interface.kind
         );
-        let mac = Mac { octets: mac, sends: sends(&device, mode).into(), reserved: 0 };
-        self.macs()?.insert(ifindex, mac, 0).context("XDP: cannot write MACS")?;
+        let mac = Mac {
+            octets: mac,
+            sends: sends(&device, mode).into(),
+            reserved: 0,
+        };
+        self.macs()?
+            .insert(ifindex, mac, 0)
+            .context("XDP: cannot write MACS")?;
         let program = object::xdp(&mut self.ebpf)?;
-        let id = program.info().context("XDP: this kernel did not take the program")?.id();
+        let id = program
+            .info()
+            .context("XDP: this kernel did not take the program")?
+            .id();
         if device.programs.is_empty()
             && let Some(refusal) = self.xdp_refused.get(&ifindex)
         {
@@ -116,7 +132,9 @@ impl Datapath {
             bpf_attach_type::BPF_XDP,
             sound,
         );
-        attached.map(drop).map_err(|error| self.refusal(error, ifindex, mode))
+        attached
+            .map(drop)
+            .map_err(|error| self.refusal(error, ifindex, mode))
     }
 
     /// Adds the cause to the kernel's error number: a program that is there already, or the mode.
@@ -126,10 +144,13 @@ impl Datapath {
             Ok(Some((where_, id))) => {
                 let mode = where_.map_or("hardware".to_owned(), |mode| mode.to_string());
                 let theirs = bpf::describe_program(id);
-                error.context(format!("XDP: {theirs} of another owner is attached and stays, in {mode} mode"))
+                error.context(format!(
+                    "XDP: {theirs} of another owner is attached and stays, in {mode} mode"
+                ))
             }
             Ok(None) => {
-                let error = error.context(format!("XDP: the device takes no program in {mode} mode"));
+                let error =
+                    error.context(format!("XDP: the device takes no program in {mode} mode"));
                 self.xdp_refused.insert(ifindex, format!("{error:#}"));
                 error
             }
@@ -138,7 +159,10 @@ impl Datapath {
     }
 
     fn macs(&mut self) -> Result<HashMap<&mut MapData, u32, Mac>> {
-        let map = self.ebpf.map_mut("MACS").context("the eBPF object has no map MACS")?;
+        let map = self
+            .ebpf
+            .map_mut("MACS")
+            .context("the eBPF object has no map MACS")?;
         Ok(map.try_into()?)
     }
 }
@@ -148,8 +172,8 @@ pub fn detach(pins: &Pins, ifindex: u32) -> Result<bool> {
     links::remove(&pins.xdp_link(ifindex))
 }
 
-/// Checks an interface that the operator did not choose for XDP: it must be worth it, and a tagged frame must never
-/// pass for an untagged one.
+/// Checks an interface that the operator did not choose for XDP: it must be worth it, and a tagged
+/// frame must never pass for an untagged one.
 fn check_auto(device: &Device, interface: &str) -> Result<()> {
     ensure!(
         device.interface.kind.is_empty(),
@@ -163,9 +187,9 @@ fn check_auto(device: &Device, interface: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether a packet that an XDP program sends leaves the device. Most drivers with native XDP send it. A veth pair
-/// loses it unless its other end runs XDP itself. From a bond's port it could make the switch assume that the bond is
-/// there. On an skb the checksum may be in any state.
+/// Whether a packet that an XDP program sends leaves the device. Most drivers with native XDP send
+/// it. A veth pair loses it unless its other end runs XDP itself. From a bond's port it could make
+/// the switch assume that the bond is there. On an skb the checksum may be in any state.
 fn sends(device: &Device, mode: XdpMode) -> bool {
     let is_port = device.interface.master.is_some_and(|master| master != 0);
     mode == XdpMode::Driver && device.interface.kind != "veth" && !is_port
@@ -177,7 +201,13 @@ mod tests {
     use crate::node::netlink::Interface;
 
     fn of_kind(kind: &str) -> Device {
-        Device { interface: Interface { kind: kind.to_owned(), ..Interface::default() }, ..Device::default() }
+        Device {
+            interface: Interface {
+                kind: kind.to_owned(),
+                ..Interface::default()
+            },
+            ..Device::default()
+        }
     }
 
     #[test]
@@ -191,9 +221,17 @@ mod tests {
     #[test]
     fn xdp_leaves_answers_to_tc_on_devices_that_may_lose_them() {
         assert!(sends(&of_kind(""), XdpMode::Driver) && sends(&of_kind("tun"), XdpMode::Driver));
-        assert!(!sends(&of_kind("veth"), XdpMode::Driver) && !sends(&of_kind(""), XdpMode::Generic));
-        let port = Interface { master: Some(3), ..Interface::default() };
-        let port = Device { interface: port, ..Device::default() };
+        assert!(
+            !sends(&of_kind("veth"), XdpMode::Driver) && !sends(&of_kind(""), XdpMode::Generic)
+        );
+        let port = Interface {
+            master: Some(3),
+            ..Interface::default()
+        };
+        let port = Device {
+            interface: port,
+            ..Device::default()
+        };
         assert!(!sends(&port, XdpMode::Driver));
     }
 }

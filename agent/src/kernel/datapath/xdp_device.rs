@@ -1,5 +1,5 @@
-//! The properties of an interface that matter to XDP, where a program runs there, and whether the device takes VLAN tags off before
-//! the program sees the frame (`ethtool -k`, over ioctl(2)).
+//! The properties of an interface that matter to XDP, where a program runs there, and whether the
+//! device takes VLAN tags off before the program sees the frame (`ethtool -k`, over ioctl(2)).
 
 use crate::node::netlink::route::ask;
 use crate::node::netlink::{Interface, only};
@@ -49,24 +49,36 @@ impl Device {
         let mut request = LinkMessage::default();
         request.header.index = ifindex;
         let answers = ask(&RouteNetlinkMessage::GetLink(request), NLM_F_ACK)?;
-        let link = answers.into_iter().find_map(only!(RouteNetlinkMessage::NewLink(link) => link));
-        link.map(|link| Self::from_link(&link)).ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
+        let link = answers
+            .into_iter()
+            .find_map(only!(RouteNetlinkMessage::NewLink(link) => link));
+        link.map(|link| Self::from_link(&link))
+            .ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
     }
 
     /// The program that runs in this mode.
     pub fn program(&self, mode: XdpMode) -> Option<u32> {
         let mut programs = self.programs.iter();
-        programs.find(|(runs, _)| *runs == Some(mode)).map(|(_, id)| *id)
+        programs
+            .find(|(runs, _)| *runs == Some(mode))
+            .map(|(_, id)| *id)
     }
 
     fn from_link(link: &LinkMessage) -> Self {
-        let mut device = Self { interface: Interface::from(link.clone()), ..Self::default() };
+        let mut device = Self {
+            interface: Interface::from(link.clone()),
+            ..Self::default()
+        };
         for attribute in &link.attributes {
             match attribute {
-                LinkAttribute::Address(address) if link.header.link_layer_type == LinkLayerType::Ether => {
+                LinkAttribute::Address(address)
+                    if link.header.link_layer_type == LinkLayerType::Ether =>
+                {
                     device.mac = address.as_slice().try_into().ok();
                 }
-                LinkAttribute::Xdp(said) => device.programs = said.iter().filter_map(program).collect(),
+                LinkAttribute::Xdp(said) => {
+                    device.programs = said.iter().filter_map(program).collect()
+                }
                 _ => {}
             }
         }
@@ -92,7 +104,12 @@ pub fn hides_tags(interface: &str) -> bool {
 const FEATURES: [&[u8]; 2] = [b"rx-vlan-hw-parse\0", b"rx-vlan-stag-hw-parse\0"];
 
 fn takes_tags_off(interface: &str) -> io::Result<bool> {
-    let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
+    let socket = socket(
+        AddressFamily::Inet,
+        SockType::Datagram,
+        SockFlag::SOCK_CLOEXEC,
+        None,
+    )?;
     let features = feature_count(&socket, interface)?;
     let names = names(&socket, interface, features)?;
     let active = active(&socket, interface, features)?;
@@ -102,8 +119,9 @@ fn takes_tags_off(interface: &str) -> io::Result<bool> {
     Ok(names.any(|(feature, name)| takes_tags(name) && is_active(feature)))
 }
 
-/// The number of features that the kernel knows. `struct ethtool_sset_info` of `linux/ethtool.h`: after the command a
-/// reserved word and a mask of 64 bits, which selects the sets; then the size of each selected set.
+/// The number of features that the kernel knows. `struct ethtool_sset_info` of `linux/ethtool.h`:
+/// after the command a reserved word and a mask of 64 bits, which selects the sets; then the size
+/// of each selected set.
 fn feature_count(socket: &OwnedFd, interface: &str) -> io::Result<u32> {
     let mask = (1_u64 << ETH_SS_FEATURES).to_ne_bytes();
     let [low, high] =
@@ -112,18 +130,29 @@ fn feature_count(socket: &OwnedFd, interface: &str) -> io::Result<u32> {
     Ok(sizes[0])
 }
 
-/// Names of the features. `struct ethtool_gstrings` of `linux/ethtool.h`: `ETH_GSTRING_LEN` octets for each, padded with zeros.
+/// Names of the features. `struct ethtool_gstrings` of `linux/ethtool.h`: `ETH_GSTRING_LEN` octets
+/// for each, padded with zeros.
 fn names(socket: &OwnedFd, interface: &str, features: u32) -> io::Result<Vec<u8>> {
     let room = features as usize * ETH_GSTRING_LEN / 4;
-    let words = ethtool(socket, interface, &[ETHTOOL_GSTRINGS, ETH_SS_FEATURES, features], room)?;
+    let words = ethtool(
+        socket,
+        interface,
+        &[ETHTOOL_GSTRINGS, ETH_SS_FEATURES, features],
+        room,
+    )?;
     Ok(words.iter().flat_map(|word| word.to_ne_bytes()).collect())
 }
 
-/// Bits of the active features. `struct ethtool_gfeatures` of `linux/ethtool.h`: four words for each 32 features, of which
-/// the third has these bits.
+/// Bits of the active features. `struct ethtool_gfeatures` of `linux/ethtool.h`: four words for
+/// each 32 features, of which the third has these bits.
 fn active(socket: &OwnedFd, interface: &str, features: u32) -> io::Result<Vec<u32>> {
     let blocks = features.div_ceil(32);
-    let words = ethtool(socket, interface, &[ETHTOOL_GFEATURES, blocks], blocks as usize * 4)?;
+    let words = ethtool(
+        socket,
+        interface,
+        &[ETHTOOL_GFEATURES, blocks],
+        blocks as usize * 4,
+    )?;
     Ok(words.chunks(4).map(|block| block[2]).collect())
 }
 
@@ -144,9 +173,9 @@ fn ethtool(socket: &OwnedFd, interface: &str, header: &[u32], room: usize) -> io
         *to = libc::c_char::from_ne_bytes([*from]);
     }
     request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
-    // SAFETY: the kernel writes as many words as the callers made room for: for GSSET_INFO one for the selected set, for
-    // GFEATURES four for each block of the header; for GSTRINGS the kernel's own count, which GSSET_INFO returned and which
-    // is constant.
+    // SAFETY: the kernel writes as many words as the callers made room for: for GSSET_INFO one for
+    // the selected set, for GFEATURES four for each block of the header; for GSTRINGS the kernel's
+    // own count, which GSSET_INFO returned and which is constant.
     if unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) } < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -161,8 +190,15 @@ mod tests {
     fn a_link_message_yields_its_address_and_programs_by_mode() {
         let mut link = LinkMessage::default();
         link.header.link_layer_type = LinkLayerType::Ether;
-        let xdp = vec![LinkXdp::ProgId(9), LinkXdp::SkbProgId(7), LinkXdp::DrvProgId(8)];
-        link.attributes = vec![LinkAttribute::Address(vec![2, 0, 0, 0, 0, 1]), LinkAttribute::Xdp(xdp)];
+        let xdp = vec![
+            LinkXdp::ProgId(9),
+            LinkXdp::SkbProgId(7),
+            LinkXdp::DrvProgId(8),
+        ];
+        link.attributes = vec![
+            LinkAttribute::Address(vec![2, 0, 0, 0, 0, 1]),
+            LinkAttribute::Xdp(xdp),
+        ];
         let device = Device::from_link(&link);
         assert_eq!(device.mac, Some([2, 0, 0, 0, 0, 1]));
         assert_eq!(device.program(XdpMode::Driver), Some(8));

@@ -1,4 +1,5 @@
-//! CONFIG: the operator's mode for each reason, the reasons that were wrong, and the actions for denied packets.
+//! CONFIG: the operator's mode for each reason, the reasons that were wrong, and the actions for
+//! denied packets.
 
 use super::lock::hold_config;
 use super::{open, take};
@@ -20,12 +21,18 @@ pub struct ConfigMap {
 impl ConfigMap {
     /// Takes the map of a loaded object. Changes take no lock.
     pub(super) fn take_from(ebpf: &mut Ebpf) -> Result<Self> {
-        Ok(Self { map: take(ebpf, "CONFIG")?, pin_dir: None })
+        Ok(Self {
+            map: take(ebpf, "CONFIG")?,
+            pin_dir: None,
+        })
     }
 
     /// Opens the pinned map. Errors: none is pinned there.
     fn pinned(pin_dir: &Path) -> Result<Self> {
-        Ok(Self { map: open(pin_dir, "CONFIG")?, pin_dir: None })
+        Ok(Self {
+            map: open(pin_dir, "CONFIG")?,
+            pin_dir: None,
+        })
     }
 
     /// Makes each later change take the lock that commands beside the agent take too.
@@ -39,8 +46,8 @@ impl ConfigMap {
         Ok(raw.checked())
     }
 
-    /// Changes the settings under the lock. If another process keeps the lock, the change is made nevertheless: it may
-    /// be the one that ends a wrong denial.
+    /// Changes the settings under the lock. If another process keeps the lock, the change is made
+    /// nevertheless: it may be the one that ends a wrong denial.
     pub fn change(&mut self, change: impl FnOnce(Config) -> Config) -> Result<()> {
         let held = self.pin_dir.as_deref().map(hold_config).transpose();
         if let Err(error) = &held {
@@ -51,11 +58,19 @@ impl ConfigMap {
 
     fn write(&mut self, change: impl FnOnce(Config) -> Config) -> Result<()> {
         let changed = change(self.read_config()?);
-        self.map.set(0, RawConfig::from(changed), 0).context("cannot write CONFIG")
+        self.map
+            .set(0, RawConfig::from(changed), 0)
+            .context("cannot write CONFIG")
     }
 
-    /// Sets the operator's modes. A reason that was wrong, in this process or an earlier one, is still only observed.
-    pub fn configure(&mut self, mode: Mode, reasons: ReasonModes, from_config_map: bool) -> Result<()> {
+    /// Sets the operator's modes. A reason that was wrong, in this process or an earlier one, is
+    /// still only observed.
+    pub fn configure(
+        &mut self,
+        mode: Mode,
+        reasons: ReasonModes,
+        from_config_map: bool,
+    ) -> Result<()> {
         self.change(|before| {
             let config = Config {
                 mode,
@@ -104,9 +119,14 @@ pub fn configuration(pin_dir: &Path) -> Result<Config> {
 
 /// Switches the action of the running datapath.
 ///
-/// Errors: none is pinned there, another process holds the lock of CONFIG, or no interface has the name.
+/// Errors: none is pinned there, another process holds the lock of CONFIG, or no interface has the
+/// name.
 pub fn set_action(pin_dir: &Path, choice: &Choice) -> Result<()> {
-    let capture = choice.capture.as_deref().map(interface_number).transpose()?;
+    let capture = choice
+        .capture
+        .as_deref()
+        .map(interface_number)
+        .transpose()?;
     reconfigure(pin_dir, |config| Config {
         actions: choice.applied_to(config.actions),
         capture: capture.unwrap_or(config.capture),
@@ -114,8 +134,8 @@ pub fn set_action(pin_dir: &Path, choice: &Choice) -> Result<()> {
     })
 }
 
-/// Switches the mode of the running datapath, or of one reason. A reason among these that was only observed because it
-/// was wrong is no longer limited.
+/// Switches the mode of the running datapath, or of one reason. A reason among these that was only
+/// observed because it was wrong is no longer limited.
 ///
 /// Errors: as [`set_action`].
 pub fn set_mode(pin_dir: &Path, mode: Mode, reason: Option<Reason>) -> Result<()> {
@@ -146,7 +166,11 @@ pub fn interface_number(name: &str) -> Result<u32> {
 fn shown(mut config: Config, reason: Option<Reason>) -> String {
     let mode = config.mode;
     let mut of = |reason: Reason| match config.reasons.get_mut(reason).copied() {
-        Some(own) if own > mode => format!("{} (its own mode is {own})", mode.as_str(), own = own.as_str()),
+        Some(own) if own > mode => format!(
+            "{} (its own mode is {own})",
+            mode.as_str(),
+            own = own.as_str()
+        ),
         own => own.map_or("", Mode::as_str).to_owned(),
     };
     if let Some(reason) = reason {
@@ -161,7 +185,11 @@ fn switched(mut config: Config, mode: Mode, reason: Option<Reason>) -> Config {
     config.from_config_map = 0;
     let Some(reason) = reason else {
         let reasons = config.configured;
-        return Config { mode, reasons, ..config };
+        return Config {
+            mode,
+            reasons,
+            ..config
+        };
     };
     for modes in [&mut config.reasons, &mut config.configured] {
         if let Some(own) = modes.get_mut(reason) {
@@ -191,7 +219,12 @@ mod tests {
     use Reason::{Reused, Terminated};
 
     fn config() -> Config {
-        Config { mode: Observe, reasons: default_modes(), configured: default_modes(), ..Config::default() }
+        Config {
+            mode: Observe,
+            reasons: default_modes(),
+            configured: default_modes(),
+            ..Config::default()
+        }
     }
 
     #[test]
@@ -202,7 +235,10 @@ mod tests {
             all.starts_with("observe\n  dead-backend observe (its own mode is enforce)\n  reused "),
             "{all}"
         );
-        assert!(all.contains("\n  retired-backend observe\n  terminated off"), "{all}");
+        assert!(
+            all.contains("\n  retired-backend observe\n  terminated off"),
+            "{all}"
+        );
         assert_eq!(shown(config, Some(Terminated)), "off");
     }
 
@@ -219,7 +255,10 @@ mod tests {
     fn setting_a_reason_or_the_mode_restores_a_demoted_reason_and_one_that_is_off_is_not_demoted() {
         let config = without(without(config(), Reused), Terminated);
         assert_eq!(demoted(config), [Reused, Terminated]);
-        assert_eq!(demoted(switched(config, Enforce, Some(Reused))), [Terminated]);
+        assert_eq!(
+            demoted(switched(config, Enforce, Some(Reused))),
+            [Terminated]
+        );
         assert_eq!(demoted(switched(config, Observe, None)), []);
         let off = without(switched(self::config(), Off, Some(Reused)), Reused);
         assert_eq!((off.reasons.reused, demoted(off)), (Off, vec![]));

@@ -1,5 +1,6 @@
-//! What the kernel counts, summed over the processors: COUNTERS by reason and outcome, and `DENIAL_COUNTS` by denial. An
-//! entry of the latter is made before its denial and taken out after it, so that no packet is missed.
+//! What the kernel counts, summed over the processors: COUNTERS by reason and outcome, and
+//! `DENIAL_COUNTS` by denial. An entry of the latter is made before its denial and taken out after
+//! it, so that no packet is missed.
 
 use super::write::{BPF_NOEXIST, absent, is_full};
 use super::{open, take};
@@ -22,11 +23,16 @@ pub fn packets(pin_dir: &Path, reason: Reason, outcome: Outcome) -> u64 {
     count.map_or(0, |count| count.packets)
 }
 
-/// Reads the pinned COUNTERS. They outlive the agent, and start again when the datapath is detached or the node boots.
+/// Reads the pinned COUNTERS. They outlive the agent, and start again when the datapath is detached
+/// or the node boots.
 pub fn counters(pin_dir: &Path) -> Result<Counters> {
     let map = open(pin_dir, "COUNTERS")?;
-    let pairs = Reason::ALL.into_iter().flat_map(|reason| Outcome::ALL.map(|outcome| (reason, outcome)));
-    pairs.map(|(reason, outcome)| Ok(((reason, outcome), sum(&map, reason, outcome)?))).collect()
+    let pairs = Reason::ALL
+        .into_iter()
+        .flat_map(|reason| Outcome::ALL.map(|outcome| (reason, outcome)));
+    pairs
+        .map(|(reason, outcome)| Ok(((reason, outcome), sum(&map, reason, outcome)?)))
+        .collect()
 }
 
 fn sum(map: &PerCpuArray<MapData, Count>, reason: Reason, outcome: Outcome) -> Result<Count> {
@@ -35,7 +41,8 @@ fn sum(map: &PerCpuArray<MapData, Count>, reason: Reason, outcome: Outcome) -> R
     Ok(per_cpu.iter().copied().fold(Count::default(), Count::plus))
 }
 
-/// The properties that the packets of a denial share. The key of a denial stays while its proof may change.
+/// The properties that the packets of a denial share. The key of a denial stays while its proof may
+/// change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Denied {
     /// The key; for `terminated` only the address is set.
@@ -51,17 +58,30 @@ pub struct Denied {
 impl Denied {
     /// The installed denial of a key.
     fn installed(tables: &Tables, target: &DenialKey) -> Option<Self> {
-        let denied = tables.denied.get(target).map(|denial| Self::new(target, denial));
+        let denied = tables
+            .denied
+            .get(target)
+            .map(|denial| Self::new(target, denial));
         denied.or_else(|| {
             let orphan_ip = tables.terminated.get(&target.addr)?;
             let (target, reason) = (*target, Reason::Terminated);
-            let terminated = Self { target, reason, dead: orphan_ip.dead, owner: Uid::NONE };
+            let terminated = Self {
+                target,
+                reason,
+                dead: orphan_ip.dead,
+                owner: Uid::NONE,
+            };
             (target == DenialKey::of_ip(target.addr)).then_some(terminated)
         })
     }
 
     fn new(target: &DenialKey, denial: &Denial) -> Self {
-        Self { target: *target, reason: denial.reason, dead: denial.dead_uid, owner: denial.owner_uid }
+        Self {
+            target: *target,
+            reason: denial.reason,
+            dead: denial.dead_uid,
+            owner: denial.owner_uid,
+        }
     }
 }
 
@@ -81,26 +101,37 @@ pub(super) struct DenialCounts {
     cpus: usize,
     /// The counts that were read last, the sums over all processors.
     read: HashMap<DenialKey, DenialCount>,
-    /// Readings of denials that have ended or have another proof since the last call of [`DenialCounts::take_readings`].
+    /// Readings of denials that have ended or have another proof since the last call of
+    /// [`DenialCounts::take_readings`].
     readings: Vec<Reading>,
     uncounted: u64,
 }
 
 impl DenialCounts {
     pub fn take_from(ebpf: &mut Ebpf) -> Result<Self> {
-        let cpus =
-            aya::util::nr_cpus().map_err(|(file, error)| anyhow::anyhow!("cannot read {file}: {error}"))?;
+        let cpus = aya::util::nr_cpus()
+            .map_err(|(file, error)| anyhow::anyhow!("cannot read {file}: {error}"))?;
         let map = take(ebpf, "DENIAL_COUNTS")?;
-        Ok(Self { map, cpus, read: HashMap::new(), readings: Vec::new(), uncounted: 0 })
+        Ok(Self {
+            map,
+            cpus,
+            read: HashMap::new(),
+            readings: Vec::new(),
+            uncounted: 0,
+        })
     }
 
-    /// Adds an entry, before the denial itself is written. If the map is full, the denial takes effect without one, and
-    /// its packets are counted in COUNTERS only.
+    /// Adds an entry, before the denial itself is written. If the map is full, the denial takes
+    /// effect without one, and its packets are counted in COUNTERS only.
     pub fn begin(&mut self, target: &DenialKey) -> Result<(), MapError> {
-        let zero =
-            PerCpuValues::try_from(vec![DenialCount::default(); self.cpus]).map_err(MapError::IoError)?;
+        let zero = PerCpuValues::try_from(vec![DenialCount::default(); self.cpus])
+            .map_err(MapError::IoError)?;
         match self.map.insert(target, zero, BPF_NOEXIST) {
-            Err(MapError::SyscallError(error)) if error.io_error.kind() == ErrorKind::AlreadyExists => Ok(()),
+            Err(MapError::SyscallError(error))
+                if error.io_error.kind() == ErrorKind::AlreadyExists =>
+            {
+                Ok(())
+            }
             Err(error) if is_full(&error) => {
                 self.uncounted += 1;
                 Ok(())
@@ -109,26 +140,33 @@ impl DenialCounts {
         }
     }
 
-    /// Reads and removes the entry of a denial that has just been removed. One that was not `installed` is not read.
+    /// Reads and removes the entry of a denial that has just been removed. One that was not
+    /// `installed` is not read.
     pub fn end(&mut self, installed: &Tables, target: &DenialKey) -> Result<(), MapError> {
-        Denied::installed(installed, target).map_or(Ok(()), |denied| self.read_count(denied, true))?;
+        Denied::installed(installed, target)
+            .map_or(Ok(()), |denied| self.read_count(denied, true))?;
         absent(self.map.remove(target))
     }
 
-    /// Reads the counts of denials whose proof changes: the packets until now belong to the proof until now.
+    /// Reads the counts of denials whose proof changes: the packets until now belong to the proof
+    /// until now.
     pub fn settle(&mut self, installed: &Tables, ops: &[Op]) -> Result<()> {
         for op in ops {
-            let Op::Denial(target, Some(next)) = op else { continue };
+            let Op::Denial(target, Some(next)) = op else {
+                continue;
+            };
             let before = Denied::installed(installed, target);
             if let Some(before) = before.filter(|before| Denied::new(target, next) != *before) {
-                self.read_count(before, false).context("cannot read DENIAL_COUNTS")?;
+                self.read_count(before, false)
+                    .context("cannot read DENIAL_COUNTS")?;
             }
         }
         Ok(())
     }
 
-    /// Returns what the kernel has counted since the last call: of denials that ended or got another proof, in the order of the
-    /// changes; then of all `installed` denials that are `wanted`.
+    /// Returns what the kernel has counted since the last call: of denials that ended or got
+    /// another proof, in the order of the changes; then of all `installed` denials that are
+    /// `wanted`.
     pub fn take_readings(
         &mut self,
         installed: &Tables,
@@ -138,7 +176,8 @@ impl DenialCounts {
         let orphan_ips = installed.terminated.keys().map(|ip| DenialKey::of_ip(*ip));
         for target in denied.chain(orphan_ips).filter(wanted) {
             if let Some(denied) = Denied::installed(installed, &target) {
-                self.read_count(denied, false).context("cannot read DENIAL_COUNTS")?;
+                self.read_count(denied, false)
+                    .context("cannot read DENIAL_COUNTS")?;
             }
         }
         Ok(std::mem::take(&mut self.readings))
@@ -154,23 +193,37 @@ impl DenialCounts {
             Err(MapError::KeyNotFound) => return Ok(()),
             per_cpu => per_cpu?,
         };
-        let count = per_cpu.iter().fold(DenialCount::default(), DenialCount::plus);
+        let count = per_cpu
+            .iter()
+            .fold(DenialCount::default(), DenialCount::plus);
         let added = added(&mut self.read, denied.target, count, ended);
-        self.readings.push(Reading { denied, last_ns: count.last_ns, added });
+        self.readings.push(Reading {
+            denied,
+            last_ns: count.last_ns,
+            added,
+        });
         Ok(())
     }
 }
 
-/// The packets since the counts of this key were `read` last. If its entry has `ended`, another one begins at 0.
+/// The packets since the counts of this key were `read` last. If its entry has `ended`, another one
+/// begins at 0.
 fn added(
     read: &mut HashMap<DenialKey, DenialCount>,
     key: DenialKey,
     count: DenialCount,
     ended: bool,
 ) -> Vec<(Outcome, Count)> {
-    let before = if ended { read.remove(&key) } else { read.insert(key, count) };
+    let before = if ended {
+        read.remove(&key)
+    } else {
+        read.insert(key, count)
+    };
     let before = before.unwrap_or_default().each();
-    let added = count.each().zip(before).map(|((outcome, now), (_, before))| (outcome, now.since(before)));
+    let added = count
+        .each()
+        .zip(before)
+        .map(|((outcome, now), (_, before))| (outcome, now.since(before)));
     added.filter(|(_, count)| count.packets > 0).collect()
 }
 
@@ -183,9 +236,24 @@ mod tests {
     fn each_packet_is_counted_once_and_a_new_entry_begins_at_zero() {
         let (mut read, key) = (HashMap::new(), DenialKey::of_ip(Addr::v4([10, 244, 1, 10])));
         let mut added = |packets: u64, ended| {
-            let dropped = Count { packets, bytes: packets * 60, openings: packets };
-            let added = added(&mut read, key, DenialCount { dropped, ..DenialCount::default() }, ended);
-            added.into_iter().map(|(outcome, count)| (outcome, count.packets)).collect::<Vec<_>>()
+            let dropped = Count {
+                packets,
+                bytes: packets * 60,
+                openings: packets,
+            };
+            let added = added(
+                &mut read,
+                key,
+                DenialCount {
+                    dropped,
+                    ..DenialCount::default()
+                },
+                ended,
+            );
+            added
+                .into_iter()
+                .map(|(outcome, count)| (outcome, count.packets))
+                .collect::<Vec<_>>()
         };
         assert_eq!(added(7, false), [(Outcome::Dropped, 7)]);
         assert_eq!(added(7, false), []);

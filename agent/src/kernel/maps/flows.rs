@@ -1,4 +1,5 @@
-//! The maps of redirected flows: the programs add flows, and this module removes those that are over.
+//! The maps of redirected flows: the programs add flows, and this module removes those that are
+//! over.
 
 use super::keyed::KeyedMap;
 use super::take;
@@ -69,10 +70,12 @@ impl Flows {
         }
         self.swept_ns = now_ns;
         let [proven, opening] = &mut self.tables;
-        // In this order: a flow whose handshake is proven meanwhile is in FLOWS before it leaves OPENING.
+        // In this order: a flow whose handshake is proven meanwhile is in FLOWS before it leaves
+        // OPENING.
         let (opening, proven) = (opening.sweep(now_ns)?, proven.sweep(now_ns)?);
         let go_on = !proven.is_empty() || !opening.is_empty();
-        // One that closes meanwhile goes the other way, and may be in neither: the next sweep decides.
+        // One that closes meanwhile goes the other way, and may be in neither: the next sweep
+        // decides.
         self.ending = !go_on && self.may_go_on && !self.ending;
         if self.ending {
             self.sweep_soon();
@@ -84,13 +87,17 @@ impl Flows {
         Ok(self.may_go_on)
     }
 
-    /// Writes how many proven flows each client has, and all together, since processors that race miscount a little.
+    /// Writes how many proven flows each client has, and all together, since processors that race
+    /// miscount a little.
     fn count_again(&mut self, proven: &BTreeSet<Flow>) -> Result<()> {
         let mut counts: BTreeMap<Addr, u32> = BTreeMap::new();
         for flow in proven {
             *counts.entry(flow.client).or_default() += 1;
         }
-        for (client, count) in counts.iter().filter(|(_, count)| **count >= capacity::FLOWS_PER_CLIENT) {
+        for (client, count) in counts
+            .iter()
+            .filter(|(_, count)| **count >= capacity::FLOWS_PER_CLIENT)
+        {
             tracing::warn!(client = %client.ip(), count, "a client has used up its share of redirected connections: a flood may reset its next ones");
         }
         let all = u32::try_from(proven.len()).unwrap_or(u32::MAX);
@@ -111,7 +118,11 @@ impl Flows {
 
 impl Table {
     fn take_from(ebpf: &mut Ebpf, name: &'static str, returns: &'static str) -> Result<Self> {
-        Ok(Self { name, redirected: take(ebpf, name)?, returns: take(ebpf, returns)? })
+        Ok(Self {
+            name,
+            redirected: take(ebpf, name)?,
+            returns: take(ebpf, returns)?,
+        })
     }
 
     /// Removes flows that are over; returns those that go on.
@@ -132,10 +143,15 @@ impl Table {
             if now.is_ok_and(|now| now.used_ns != redirected.used_ns) {
                 continue;
             }
-            absent(self.redirected.remove(&flow)).with_context(|| format!("cannot write {}", self.name))?;
+            absent(self.redirected.remove(&flow))
+                .with_context(|| format!("cannot write {}", self.name))?;
             let behind = flow.at(&redirected.backend);
             // A later flow of the client's port may have taken the place.
-            if self.returns.get(&behind).is_ok_and(|back| behind.before(&back) == flow) {
+            if self
+                .returns
+                .get(&behind)
+                .is_ok_and(|back| behind.before(&back) == flow)
+            {
                 absent(self.returns.remove(&behind))
                     .with_context(|| format!("cannot write the returns of {}", self.name))?;
             }

@@ -1,4 +1,5 @@
-//! Fuzzes the restore: the state restores any contents of the maps, and the plan leads back from them.
+//! Fuzzes the restore: the state restores any contents of the maps, and the plan leads back from
+//! them.
 
 use super::terminated;
 use crate::fuzz::harness::config;
@@ -46,17 +47,22 @@ fn target() -> impl Strategy<Value = DenialKey> {
 }
 
 fn denial() -> impl Strategy<Value = RawDenial> {
-    let parts = ([uid(), uid(), uid()], [number(), number(), number(), number(), number()]);
-    parts.prop_map(|([dead_uid, owner_uid, boot_id], [reason, uid_state, mode, held, action])| RawDenial {
-        dead_uid,
-        owner_uid,
-        boot_id,
-        reason,
-        uid_state,
-        mode,
-        held,
-        action,
-    })
+    let parts = (
+        [uid(), uid(), uid()],
+        [number(), number(), number(), number(), number()],
+    );
+    parts.prop_map(
+        |([dead_uid, owner_uid, boot_id], [reason, uid_state, mode, held, action])| RawDenial {
+            dead_uid,
+            owner_uid,
+            boot_id,
+            reason,
+            uid_state,
+            mode,
+            held,
+            action,
+        },
+    )
 }
 
 fn tables() -> impl Strategy<Value = Tables> {
@@ -67,26 +73,52 @@ fn tables() -> impl Strategy<Value = Tables> {
         vec((target(), number(), any::<u32>()), 0..9),
         vec((addr(), uid(), any::<u64>()), 0..9),
     );
-    maps.prop_map(|(denied, suspects, services, backends, terminated)| Tables {
-        denied: denied.into_iter().filter_map(|(target, raw)| Some((target, raw.checked()?))).collect(),
-        suspects: suspects
-            .into_iter()
-            .map(|(addr, flags)| (addr, Suspect { flags, ..Suspect::default() }))
-            .collect(),
-        services: services.into_iter().collect(),
-        backends: backends
-            .into_iter()
-            .map(|(target, count, sticky)| (target, Backends { count, sticky, ..Backends::default() }))
-            .collect(),
-        terminated: terminated
-            .into_iter()
-            .map(|(addr, dead_uid, lifted_ns)| {
-                let entry = Terminated { dead_uid, lifted_ns, ..Terminated::default() };
-                (addr, terminated::orphan_ip(&entry))
-            })
-            .collect(),
-        ..Tables::default()
-    })
+    maps.prop_map(
+        |(denied, suspects, services, backends, terminated)| Tables {
+            denied: denied
+                .into_iter()
+                .filter_map(|(target, raw)| Some((target, raw.checked()?)))
+                .collect(),
+            suspects: suspects
+                .into_iter()
+                .map(|(addr, flags)| {
+                    (
+                        addr,
+                        Suspect {
+                            flags,
+                            ..Suspect::default()
+                        },
+                    )
+                })
+                .collect(),
+            services: services.into_iter().collect(),
+            backends: backends
+                .into_iter()
+                .map(|(target, count, sticky)| {
+                    (
+                        target,
+                        Backends {
+                            count,
+                            sticky,
+                            ..Backends::default()
+                        },
+                    )
+                })
+                .collect(),
+            terminated: terminated
+                .into_iter()
+                .map(|(addr, dead_uid, lifted_ns)| {
+                    let entry = Terminated {
+                        dead_uid,
+                        lifted_ns,
+                        ..Terminated::default()
+                    };
+                    (addr, terminated::orphan_ip(&entry))
+                })
+                .collect(),
+            ..Tables::default()
+        },
+    )
 }
 
 proptest! {

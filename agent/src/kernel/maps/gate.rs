@@ -1,4 +1,5 @@
-//! GATE and `SECOND_GATE`: which addresses the tables hold, so that the programs end all other packets at a look.
+//! GATE and `SECOND_GATE`: which addresses the tables hold, so that the programs end all other
+//! packets at a look.
 
 use super::take;
 use anyhow::{Context as _, Result};
@@ -13,13 +14,15 @@ pub(super) struct GateMap {
     first: Array<MapData, Gate>,
     second: Array<MapData, Gate>,
     written: Box<Gates>,
-    /// The bits of flows that may go on. Unknown for those of an earlier process, until all have ended once.
+    /// The bits of flows that may go on. Unknown for those of an earlier process, until all have
+    /// ended once.
     flows: Option<Box<Gates>>,
 }
 
 impl GateMap {
-    /// Takes over the maps of a loaded object, and writes what the tables hold. The bits in the kernel stay until they are
-    /// closed: a program that has just read `SHOWS_FLOWS` of an earlier process reads its bucket next.
+    /// Takes over the maps of a loaded object, and writes what the tables hold. The bits in the
+    /// kernel stay until they are closed: a program that has just read `SHOWS_FLOWS` of an earlier
+    /// process reads its bucket next.
     pub fn new(ebpf: &mut Ebpf, restored: &Tables) -> Result<Self> {
         let first: Array<_, Gate> = take(ebpf, "GATE")?;
         let second: Array<_, Gate> = take(ebpf, "SECOND_GATE")?;
@@ -27,7 +30,12 @@ impl GateMap {
             first: first.get(&0, 0).context("cannot read GATE")?,
             second: second.get(&0, 0).context("cannot read SECOND_GATE")?,
         });
-        let mut gate = Self { first, second, written, flows: None };
+        let mut gate = Self {
+            first,
+            second,
+            written,
+            flows: None,
+        };
         let mut wanted = gate.of(restored);
         for (bits, known) in wanted.bits_mut().zip(gate.written.bits()) {
             *bits |= known;
@@ -51,7 +59,9 @@ impl GateMap {
     /// Errors: the map cannot be written; then the entries must not be written either.
     pub fn open_for(&mut self, ops: &[Op]) -> Result<()> {
         let mut wanted = self.written.clone();
-        ops.iter().filter_map(added).for_each(|(addr, bit)| wanted.add(addr, bit));
+        ops.iter()
+            .filter_map(added)
+            .for_each(|(addr, bit)| wanted.add(addr, bit));
         if let Some(flows) = &mut self.flows {
             for addr in ops.iter().flat_map(flow_ends) {
                 wanted.add(addr, Gate::FLOW);
@@ -61,7 +71,8 @@ impl GateMap {
         self.write(&wanted)
     }
 
-    /// Removes what belongs to no entry. Adds nothing: an entry whose bit is missing was written too early.
+    /// Removes what belongs to no entry. Adds nothing: an entry whose bit is missing was written
+    /// too early.
     pub fn close(&mut self, installed: &Tables) {
         let mut wanted = self.of(installed);
         for (bits, known) in wanted.bits_mut().zip(self.written.bits()) {
@@ -76,20 +87,28 @@ impl GateMap {
         }
     }
 
-    /// Forgets redirected flows, which have all ended: VIEW has none. True if there is something to close.
+    /// Forgets redirected flows, which have all ended: VIEW has none. True if there is something to
+    /// close.
     pub fn forget_flows(&mut self) -> bool {
         let none = Box::new(Gates::EMPTY);
-        self.flows.replace(none.clone()).is_none_or(|ended| ended != none)
+        self.flows
+            .replace(none.clone())
+            .is_none_or(|ended| ended != none)
     }
 
-    /// Writes the second table before the first one, which says that the second shows all addresses.
+    /// Writes the second table before the first one, which says that the second shows all
+    /// addresses.
     fn write(&mut self, wanted: &Gates) -> Result<()> {
         if wanted.second != self.written.second {
-            self.second.set(0, wanted.second, 0).context("cannot write SECOND_GATE")?;
+            self.second
+                .set(0, wanted.second, 0)
+                .context("cannot write SECOND_GATE")?;
             self.written.second = wanted.second;
         }
         if wanted.first != self.written.first {
-            self.first.set(0, wanted.first, 0).context("cannot write GATE")?;
+            self.first
+                .set(0, wanted.first, 0)
+                .context("cannot write GATE")?;
             self.written.first = wanted.first;
         }
         Ok(())
@@ -111,7 +130,8 @@ fn entries(tables: &Tables) -> impl Iterator<Item = (Addr, u8)> {
     suspects.chain(terminated)
 }
 
-/// Where packets of flows go to and come from that a denial redirects from now on: the denied endpoint, and the live ones.
+/// Where packets of flows go to and come from that a denial redirects from now on: the denied
+/// endpoint, and the live ones.
 fn flow_ends(op: &Op) -> impl Iterator<Item = Addr> {
     let redirect = match op {
         Op::Backends(target, Some(backends)) => Some((target, backends)),
@@ -134,8 +154,12 @@ mod tests {
         let [suspect, orphan] = [[10, 244, 1, 1], [10, 244, 1, 9]].map(Addr::v4);
         let mut tables = Tables::default();
         tables.suspects.insert(suspect, Suspect::default());
-        let orphan_ip =
-            OrphanIp { dead: Uid::default(), mode: Mode::Enforce, range: Addr::default(), lifted: None };
+        let orphan_ip = OrphanIp {
+            dead: Uid::default(),
+            mode: Mode::Enforce,
+            range: Addr::default(),
+            lifted: None,
+        };
         tables.terminated.insert(orphan, orphan_ip);
         let all: Vec<(Addr, u8)> = entries(&tables).collect();
         let bits = [(suspect, Gate::SUSPECT), (orphan, Gate::TERMINATED)];

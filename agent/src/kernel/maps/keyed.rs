@@ -30,10 +30,18 @@ where
 {
     /// The value of a key.
     pub fn get(&self, key: &K) -> Result<V, MapError> {
-        self.0.get(key, 0)?.value_of(key).ok_or(MapError::KeyNotFound)
+        self.0
+            .get(key, 0)?
+            .value_of(key)
+            .ok_or(MapError::KeyNotFound)
     }
 
-    pub(super) fn insert(&mut self, key: K, value: impl Into<V>, flags: u64) -> Result<(), MapError> {
+    pub(super) fn insert(
+        &mut self,
+        key: K,
+        value: impl Into<V>,
+        flags: u64,
+    ) -> Result<(), MapError> {
         let value = value.into();
         self.0.insert(key, Keyed { key, value }, flags)
     }
@@ -55,8 +63,8 @@ where
         self.0.keys()
     }
 
-    /// All entries; a value that belongs to another key is left out. If the kernel adds and removes entries meanwhile,
-    /// the list may begin anew.
+    /// All entries; a value that belongs to another key is left out. If the kernel adds and removes
+    /// entries meanwhile, the list may begin anew.
     pub(super) fn iter(&self) -> impl Iterator<Item = Result<(K, V), MapError>> {
         self.0.iter().filter_map(|entry| match entry {
             Ok((key, entry)) => entry.value_of(&key).map(|value| Ok((key, value))),

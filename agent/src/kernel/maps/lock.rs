@@ -1,6 +1,7 @@
 //! Locks on the directories where maps are pinned.
 //!
-//! bpffs holds no ordinary files, but `flock` works on its directories, also between containers that mount the same bpffs.
+//! bpffs holds no ordinary files, but `flock` works on its directories, also between containers
+//! that mount the same bpffs.
 
 use super::directory;
 use anyhow::{Context as _, Result, bail};
@@ -15,10 +16,11 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Time between two attempts.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Takes the lock of a pin directory for the life of one agent: two agents would write the same maps.
+/// Takes the lock of a pin directory for the life of one agent: two agents would write the same
+/// maps.
 ///
-/// None if the directory cannot be made or opened: then the datapath cannot be loaded either, with an error that names
-/// the remedy.
+/// None if the directory cannot be made or opened: then the datapath cannot be loaded either, with
+/// an error that names the remedy.
 ///
 /// Errors: another agent holds it.
 pub fn only_agent(pin_dir: &Path) -> Result<Option<File>> {
@@ -26,16 +28,23 @@ pub fn only_agent(pin_dir: &Path) -> Result<Option<File>> {
         return Ok(None);
     };
     directory.try_lock().with_context(|| {
-        format!("another epguard agent holds {}: stop it, or give another --pin-dir", pin_dir.display())
+        format!(
+            "another epguard agent holds {}: stop it, or give another --pin-dir",
+            pin_dir.display()
+        )
     })?;
     Ok(Some(directory))
 }
 
-/// Takes the same lock for a command that removes what is pinned: no agent starts meanwhile. None if there is no such directory.
+/// Takes the same lock for a command that removes what is pinned: no agent starts meanwhile. None
+/// if there is no such directory.
 ///
-/// Errors: an agent holds it. It would go on without hooks, and would not attach them again before it restarts.
+/// Errors: an agent holds it. It would go on without hooks, and would not attach them again before
+/// it restarts.
 pub fn no_agent(pin_dir: &Path) -> Result<Option<File>> {
-    let Ok(directory) = File::open(pin_dir) else { return Ok(None) };
+    let Ok(directory) = File::open(pin_dir) else {
+        return Ok(None);
+    };
     directory.try_lock().with_context(|| {
         format!(
             "an epguard agent uses {} and would protect nothing until it restarts: stop it first, or let everything pass with \
@@ -46,14 +55,18 @@ pub fn no_agent(pin_dir: &Path) -> Result<Option<File>> {
     Ok(Some(directory))
 }
 
-/// Takes the lock of CONFIG until the file is dropped. The agent and `epguard mode` and `epguard action` each change a part of
-/// CONFIG: a process that reads it and writes it back without the lock undoes another's change.
+/// Takes the lock of CONFIG until the file is dropped. The agent and `epguard mode` and
+/// `epguard action` each change a part of CONFIG: a process that reads it and writes it back
+/// without the lock undoes another's change.
 ///
 /// Errors: no maps are pinned there; another process holds the lock for a second.
 pub fn hold_config(pin_dir: &Path) -> Result<File> {
     let path = directory(pin_dir);
     let directory = File::open(&path).with_context(|| {
-        format!("no maps at {}: is `epguard agent` running with this --pin-dir?", path.display())
+        format!(
+            "no maps at {}: is `epguard agent` running with this --pin-dir?",
+            path.display()
+        )
     })?;
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -61,7 +74,10 @@ pub fn hold_config(pin_dir: &Path) -> Result<File> {
             Ok(()) => return Ok(directory),
             Err(TryLockError::WouldBlock) if Instant::now() < deadline => sleep(PAUSE),
             Err(TryLockError::WouldBlock) => {
-                bail!("another process holds the lock of {}: see `lslocks`, and try again", path.display())
+                bail!(
+                    "another process holds the lock of {}: see `lslocks`, and try again",
+                    path.display()
+                )
             }
             Err(TryLockError::Error(error)) => {
                 return Err(error).with_context(|| format!("cannot lock {}", path.display()));
@@ -86,7 +102,10 @@ mod tests {
         let pin_dir = scratch();
         let held = hold_config(pin_dir.path()).unwrap();
         let refused = hold_config(pin_dir.path()).unwrap_err().to_string();
-        assert!(refused.contains("another process holds the lock of"), "{refused}");
+        assert!(
+            refused.contains("another process holds the lock of"),
+            "{refused}"
+        );
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| drop(hold_config(pin_dir.path()).unwrap()));
             drop(held);
@@ -100,7 +119,10 @@ mod tests {
         let only = only_agent(pin_dir.path()).unwrap();
         assert!(only.is_some());
         let refused = only_agent(pin_dir.path()).unwrap_err().to_string();
-        assert!(refused.starts_with("another epguard agent holds"), "{refused}");
+        assert!(
+            refused.starts_with("another epguard agent holds"),
+            "{refused}"
+        );
         drop(hold_config(pin_dir.path()).unwrap());
         drop(only);
         assert!(only_agent(pin_dir.path()).unwrap().is_some());

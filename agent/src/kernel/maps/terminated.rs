@@ -1,4 +1,5 @@
-//! TERMINATED, which the programs write too: a packet from an IP lifts its entry there, before the agent reads it.
+//! TERMINATED, which the programs write too: a packet from an IP lifts its entry there, before the
+//! agent reads it.
 
 use super::Writer;
 use super::write::{BPF_NOEXIST, absent};
@@ -21,8 +22,8 @@ pub struct Lift {
 }
 
 impl Writer {
-    /// Returns what the programs have lifted since the last call. The ring buffer reports a lift sooner but may be
-    /// full; the map keeps each lift until its entry is removed.
+    /// Returns what the programs have lifted since the last call. The ring buffer reports a lift
+    /// sooner but may be full; the map keeps each lift until its entry is removed.
     ///
     /// Errors: TERMINATED cannot be read.
     pub fn take_lifts(&mut self) -> Result<Vec<Lift>> {
@@ -41,13 +42,18 @@ impl Writer {
         Ok(lifts)
     }
 
-    /// Whether installing this removes or overwrites what the programs may have lifted: first [`Writer::take_lifts`].
+    /// Whether installing this removes or overwrites what the programs may have lifted: first
+    /// [`Writer::take_lifts`].
     pub fn replaces_terminated(&self, desired: &Tables) -> bool {
         self.installed.terminated != desired.terminated
     }
 
     pub(super) fn remove_terminated(&mut self, ip: Addr) -> Result<(), MapError> {
-        let known = self.installed.terminated.get(&ip).is_some_and(|orphan_ip| orphan_ip.lifted.is_some());
+        let known = self
+            .installed
+            .terminated
+            .get(&ip)
+            .is_some_and(|orphan_ip| orphan_ip.lifted.is_some());
         if !known && let Ok(entry) = self.terminated.get(&ip) {
             self.lifts.extend(lift(ip, &entry));
         }
@@ -55,7 +61,10 @@ impl Writer {
     }
 
     pub(super) fn put_terminated(&mut self, ip: Addr, orphan_ip: OrphanIp) -> Result<(), MapError> {
-        let just_taken_out = self.lifts.iter().find(|lift| (lift.ip, lift.dead) == (ip, orphan_ip.dead));
+        let just_taken_out = self
+            .lifts
+            .iter()
+            .find(|lift| (lift.ip, lift.dead) == (ip, orphan_ip.dead));
         let lifted = orphan_ip.lifted.or(just_taken_out.map(|lift| lift.at));
         let entry = Terminated {
             dead_uid: orphan_ip.dead,
@@ -71,8 +80,18 @@ impl Writer {
 
 /// The orphan IP that an entry describes.
 pub(super) fn orphan_ip(entry: &Terminated) -> OrphanIp {
-    let Terminated { dead_uid: dead, range, mode, .. } = *entry;
-    OrphanIp { dead, mode: Mode::from_raw(mode), range, lifted: lifted(entry) }
+    let Terminated {
+        dead_uid: dead,
+        range,
+        mode,
+        ..
+    } = *entry;
+    OrphanIp {
+        dead,
+        mode: Mode::from_raw(mode),
+        range,
+        lifted: lifted(entry),
+    }
 }
 
 fn lifted(entry: &Terminated) -> Option<Duration> {
@@ -80,5 +99,9 @@ fn lifted(entry: &Terminated) -> Option<Duration> {
 }
 
 fn lift(ip: Addr, entry: &Terminated) -> Option<Lift> {
-    lifted(entry).map(|at| Lift { ip, dead: entry.dead_uid, at })
+    lifted(entry).map(|at| Lift {
+        ip,
+        dead: entry.dead_uid,
+        at,
+    })
 }

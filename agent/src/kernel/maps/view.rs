@@ -1,4 +1,5 @@
-//! VIEW: what the programs may use to find out which Service a packet was aimed at, and until when they deny.
+//! VIEW: what the programs may use to find out which Service a packet was aimed at, and until when
+//! they deny.
 
 use super::take;
 use crate::shared::clock::boot_ns;
@@ -52,13 +53,15 @@ impl ViewMap {
         })
     }
 
-    /// Renews the lease of everything installed until the deadline, nanoseconds of `CLOCK_BOOTTIME`.
+    /// Renews the lease of everything installed until the deadline, nanoseconds of
+    /// `CLOCK_BOOTTIME`.
     pub fn renew_lease(&mut self, deadline_ns: u64) -> Result<()> {
         self.change(|view| view.lease_deadline_ns = deadline_ns)
     }
 
-    /// Lets the programs judge packets by where a socket load balancer has connected their sockets. Earlier entries of
-    /// CONNECTIONS become invalid if calls may have been missed until now. `everywhere`: whether all interfaces are hooked.
+    /// Lets the programs judge packets by where a socket load balancer has connected their sockets.
+    /// Earlier entries of CONNECTIONS become invalid if calls may have been missed until now.
+    /// `everywhere`: whether all interfaces are hooked.
     pub fn judge_by_socket(&mut self, in_force: bool, everywhere: bool) -> Result<()> {
         self.change(|view| {
             if view.socket_lb == 0 && in_force {
@@ -72,7 +75,8 @@ impl ViewMap {
         })
     }
 
-    /// Writes the greatest number among new entries, before these: an agent that ends in between gives no number twice.
+    /// Writes the greatest number among new entries, before these: an agent that ends in between
+    /// gives no number twice.
     pub(super) fn reserve_numbers(&mut self, ops: &[Op]) -> Result<()> {
         let numbers = ops.iter().filter_map(|op| match op {
             Op::Service(_, Some(number)) => Some(number.number),
@@ -90,7 +94,10 @@ pub(super) fn count(entries: usize) -> u32 {
 }
 
 /// The time in milliseconds, as far as 32 bits go.
-#[allow(clippy::cast_possible_truncation, reason = "the same number comes again after 49 days")]
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "the same number comes again after 49 days"
+)]
 fn epoch() -> u32 {
     (boot_ns() / 1_000_000) as u32
 }

@@ -6,8 +6,8 @@ use rtnetlink::packet_route::route::{
 };
 use std::net::IpAddr;
 
-/// The addresses that a route leads to, in any table and through any interface. `None` for a route that refuses packets, and for one
-/// that the kernel learnt (path MTU, redirect).
+/// The addresses that a route leads to, in any table and through any interface. `None` for a route
+/// that refuses packets, and for one that the kernel learnt (path MTU, redirect).
 pub fn destination(route: &RouteMessage) -> Option<Cidr> {
     let refuses = matches!(
         route.header.kind,
@@ -24,12 +24,18 @@ pub fn destination(route: &RouteMessage) -> Option<Cidr> {
     Cidr::new(address, route.header.destination_prefix_length.into())
 }
 
-/// The interfaces of a default route that applies to every packet. Default routes in the tables of policy routing
-/// apply to some packets only.
+/// The interfaces of a default route that applies to every packet. Default routes in the tables of
+/// policy routing apply to some packets only.
 pub fn defaults(route: &RouteMessage) -> Vec<u32> {
     let header = &route.header;
-    let table = route.attributes.iter().find_map(only!(RouteAttribute::Table(table) => *table));
-    let everybodys = matches!(table.unwrap_or(header.table.into()), TABLE_MAIN | RT_TABLE_DEFAULT);
+    let table = route
+        .attributes
+        .iter()
+        .find_map(only!(RouteAttribute::Table(table) => *table));
+    let everybodys = matches!(
+        table.unwrap_or(header.table.into()),
+        TABLE_MAIN | RT_TABLE_DEFAULT
+    );
     if header.kind != RouteType::Unicast || header.destination_prefix_length != 0 || !everybodys {
         return vec![];
     }
@@ -37,7 +43,9 @@ pub fn defaults(route: &RouteMessage) -> Vec<u32> {
     for attribute in &route.attributes {
         match attribute {
             RouteAttribute::Oif(ifindex) => through.push(*ifindex),
-            RouteAttribute::MultiPath(hops) => through.extend(hops.iter().map(|hop| hop.interface_index)),
+            RouteAttribute::MultiPath(hops) => {
+                through.extend(hops.iter().map(|hop| hop.interface_index))
+            }
             _ => {}
         }
     }
@@ -86,11 +94,23 @@ mod tests {
         }
         let mut learnt = route(32, RouteType::Unicast, &[]);
         learnt.header.flags = RouteFlags::Cloned;
-        let refuses = [RouteType::BlackHole, RouteType::Unreachable, RouteType::Prohibit, RouteType::Throw];
-        for route in refuses.map(|kind| route(32, kind, &[])).into_iter().chain([learnt]) {
+        let refuses = [
+            RouteType::BlackHole,
+            RouteType::Unreachable,
+            RouteType::Prohibit,
+            RouteType::Throw,
+        ];
+        for route in refuses
+            .map(|kind| route(32, kind, &[]))
+            .into_iter()
+            .chain([learnt])
+        {
             assert_eq!(destination(&route), None, "{route:?}");
         }
-        assert_eq!(destination(&route(26, RouteType::Unicast, &[])), Cidr::parse("10.244.1.0/26"));
+        assert_eq!(
+            destination(&route(26, RouteType::Unicast, &[])),
+            Cidr::parse("10.244.1.0/26")
+        );
     }
 
     #[test]
@@ -100,7 +120,10 @@ mod tests {
         assert_eq!(through(std::slice::from_ref(&oif)), [7]);
         assert_eq!(through(&[oif.clone(), RouteAttribute::Table(253)]), [7]);
         for policy in [100, 255, 70_000] {
-            assert_eq!(through(&[oif.clone(), RouteAttribute::Table(policy)]), [0; 0]);
+            assert_eq!(
+                through(&[oif.clone(), RouteAttribute::Table(policy)]),
+                [0; 0]
+            );
         }
         let hops = [8, 9].map(|ifindex| {
             let mut hop = RouteNextHop::default();
@@ -108,7 +131,10 @@ mod tests {
             hop
         });
         assert_eq!(through(&[RouteAttribute::MultiPath(hops.into())]), [8, 9]);
-        assert_eq!(defaults(&route(0, RouteType::BlackHole, std::slice::from_ref(&oif))), [0; 0]);
+        assert_eq!(
+            defaults(&route(0, RouteType::BlackHole, std::slice::from_ref(&oif))),
+            [0; 0]
+        );
         assert_eq!(defaults(&route(1, RouteType::Unicast, &[oif])), [0; 0]);
     }
 }

@@ -1,7 +1,9 @@
-//! Follows the kernel: after any announcement, reads everything anew and compares it with what was reported.
+//! Follows the kernel: after any announcement, reads everything anew and compares it with what was
+//! reported.
 //!
-//! Reading anew costs a millisecond and makes a lost notification (ENOBUFS), an interrupted dump and the order of
-//! messages harmless. Any change after a dump began is announced after it, and causes the next dump.
+//! Reading anew costs a millisecond and makes a lost notification (ENOBUFS), an interrupted dump
+//! and the order of messages harmless. Any change after a dump began is announced after it, and
+//! causes the next dump.
 
 use super::route::{Announcement, Announcements, Subject, list, send_all};
 use super::{Event, Interface, interface};
@@ -15,20 +17,32 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use tokio::sync::mpsc;
 
-/// Devices whose addresses are VIPs of Services. The first is of kube-proxy's IPVS mode, which also omits it when it
-/// lists addresses that answer NodePorts (`GetAllLocalAddressesExcept` in kubernetes/pkg/proxy/ipvs). The second is
-/// of the DNS cache on nodes.
+/// Devices whose addresses are VIPs of Services. The first is of kube-proxy's IPVS mode, which also
+/// omits it when it lists addresses that answer NodePorts (`GetAllLocalAddressesExcept` in
+/// kubernetes/pkg/proxy/ipvs). The second is of the DNS cache on nodes.
 const SERVICE_DEVICES: [&str; 2] = ["kube-ipvs0", "nodelocaldns"];
 
-/// Sends all interfaces and addresses of the calling thread's network namespace, [`Event::Settled`], then every
-/// change.
+/// Sends all interfaces and addresses of the calling thread's network namespace,
+/// [`Event::Settled`], then every change.
 ///
-/// Returns when the receiver is dropped. While the kernel cannot be followed, sends [`Event::Lost`] and retries.
+/// Returns when the receiver is dropped. While the kernel cannot be followed, sends [`Event::Lost`]
+/// and retries.
 pub async fn follow(tx: mpsc::Sender<Event>) {
-    let groups = [MulticastGroup::Link, MulticastGroup::Ipv4Ifaddr, MulticastGroup::Ipv6Ifaddr];
-    let subject = Subject { groups: &groups, what: "network interfaces", see: "ip link" };
+    let groups = [
+        MulticastGroup::Link,
+        MulticastGroup::Ipv4Ifaddr,
+        MulticastGroup::Ipv6Ifaddr,
+    ];
+    let subject = Subject {
+        groups: &groups,
+        what: "network interfaces",
+        see: "ip link",
+    };
     let mut sent = Sent::default();
-    while let Err(error) = subject.follow(async |it| send_changes(&mut sent, &tx, it).await).await {
+    while let Err(error) = subject
+        .follow(async |it| send_changes(&mut sent, &tx, it).await)
+        .await
+    {
         sent.lost = true;
         if tx.send(Event::Lost).await.is_err() {
             return;
@@ -52,7 +66,9 @@ async fn send_changes(
         let mut events = sent.interfaces(interfaces, &deleted(&announced));
         events.extend(sent.addresses(own));
         // The kernel may have announced more than the buffer has room for.
-        let is_overrun = announced.iter().any(|it| matches!(it, NetlinkPayload::Overrun(_)));
+        let is_overrun = announced
+            .iter()
+            .any(|it| matches!(it, NetlinkPayload::Overrun(_)));
         if std::mem::take(&mut sent.lost) | is_overrun {
             events.push(Event::Recovered);
         }
@@ -66,8 +82,8 @@ async fn send_changes(
     }
 }
 
-/// The interfaces that were deleted. A port that leaves a bridge is announced as deleted too, in the bridge's address family: that one is
-/// ignored.
+/// The interfaces that were deleted. A port that leaves a bridge is announced as deleted too, in
+/// the bridge's address family: that one is ignored.
 fn deleted(announced: &[Announcement]) -> BTreeSet<u32> {
     let deleted = announced.iter().filter_map(only!(
         NetlinkPayload::InnerMessage(RouteNetlinkMessage::DelLink(link))
@@ -86,14 +102,22 @@ struct Sent {
 }
 
 impl Sent {
-    /// The events that lead to `now`. A deleted interface is reported as gone even if its number exists again.
+    /// The events that lead to `now`. A deleted interface is reported as gone even if its number
+    /// exists again.
     fn interfaces(&mut self, now: BTreeMap<u32, Interface>, deleted: &BTreeSet<u32>) -> Vec<Event> {
         let stays = |old: &Interface| {
-            !deleted.contains(&old.ifindex) && now.get(&old.ifindex).is_some_and(|new| new.same_role(old))
+            !deleted.contains(&old.ifindex)
+                && now.get(&old.ifindex).is_some_and(|new| new.same_role(old))
         };
         let gone = self.interfaces.values().filter(|old| !stays(old));
-        let mut events: Vec<_> = gone.map(|old| Event::Gone { ifindex: old.ifindex }).collect();
-        let new = now.values().filter(|new| !self.interfaces.get(&new.ifindex).is_some_and(stays));
+        let mut events: Vec<_> = gone
+            .map(|old| Event::Gone {
+                ifindex: old.ifindex,
+            })
+            .collect();
+        let new = now
+            .values()
+            .filter(|new| !self.interfaces.get(&new.ifindex).is_some_and(stays));
         events.extend(new.cloned().map(Event::Appeared));
         self.interfaces = now;
         events
@@ -117,29 +141,40 @@ async fn interfaces() -> anyhow::Result<BTreeMap<u32, Interface>> {
     let mask = vec![LinkExtentMask::SkipStats];
     request.attributes.push(LinkAttribute::ExtMask(mask));
     let taken = only!(RouteNetlinkMessage::NewLink(link) => Interface::from(link));
-    let interfaces = list("network interfaces", RouteNetlinkMessage::GetLink(request), taken).await?;
+    let interfaces = list(
+        "network interfaces",
+        RouteNetlinkMessage::GetLink(request),
+        taken,
+    )
+    .await?;
     Ok(interface::stacked(interfaces.entries))
 }
 
 /// The addresses that are the node's own: those of all devices except [`SERVICE_DEVICES`].
-fn own_addresses(interfaces: &BTreeMap<u32, Interface>, addresses: Vec<(u32, Addr)>) -> BTreeSet<Addr> {
+fn own_addresses(
+    interfaces: &BTreeMap<u32, Interface>,
+    addresses: Vec<(u32, Addr)>,
+) -> BTreeSet<Addr> {
     let of_services = |ifindex: &u32| {
         let interface = interfaces.get(ifindex);
         interface.is_some_and(|interface| SERVICE_DEVICES.contains(&interface.name.as_str()))
     };
-    let own = addresses.into_iter().filter(|(ifindex, _)| !of_services(ifindex));
+    let own = addresses
+        .into_iter()
+        .filter(|(ifindex, _)| !of_services(ifindex));
     own.map(|(_, address)| address).collect()
 }
 
 /// All addresses, each with the number of its interface.
 async fn addresses() -> anyhow::Result<Vec<(u32, Addr)>> {
     let request = RouteNetlinkMessage::GetAddress(AddressMessage::default());
-    let taken = only!(RouteNetlinkMessage::NewAddress(address) => (address.header.index, local(&address)?));
+    let taken =
+        only!(RouteNetlinkMessage::NewAddress(address) => (address.header.index, local(&address)?));
     Ok(list("network addresses", request, taken).await?.entries)
 }
 
-/// The address of this node in an address message. On a point-to-point link `IFA_ADDRESS` is the peer and `IFA_LOCAL`
-/// the own address; IPv6 mostly has the former only.
+/// The address of this node in an address message. On a point-to-point link `IFA_ADDRESS` is the
+/// peer and `IFA_LOCAL` the own address; IPv6 mostly has the former only.
 fn local(message: &AddressMessage) -> Option<Addr> {
     let mut found = None;
     for attribute in &message.attributes {
@@ -149,11 +184,14 @@ fn local(message: &AddressMessage) -> Option<Addr> {
             _ => {}
         }
     }
-    found.filter(|ip| !is_confined(*ip)).map(Addr::from).filter(|addr| addr.is_unicast())
+    found
+        .filter(|ip| !is_confined(*ip))
+        .map(Addr::from)
+        .filter(|addr| addr.is_unicast())
 }
 
-/// True if the address is valid on this host or link only. Other addresses of `lo` count: routed hosts have theirs
-/// there.
+/// True if the address is valid on this host or link only. Other addresses of `lo` count: routed
+/// hosts have theirs there.
 fn is_confined(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => ip.is_loopback() || ip.is_link_local(),

@@ -18,13 +18,15 @@ pub struct Interface {
     pub master_kind: String,
     /// Whether this is `lo`.
     pub loopback: bool,
-    /// `IFLA_LINK`: for a VLAN, the interface that carries it; none if that is in another network namespace.
+    /// `IFLA_LINK`: for a VLAN, the interface that carries it; none if that is in another network
+    /// namespace.
     pub lower: Option<u32>,
-    /// For a VLAN, the kind of the lowest interface that carries it; for others their own kind. `None` if that is not
-    /// known.
+    /// For a VLAN, the kind of the lowest interface that carries it; for others their own kind.
+    /// `None` if that is not known.
     pub base_kind: Option<String>,
-    /// True if this represents a port inside the network card that leads to a virtual function (`phys_port_name` as
-    /// `pf0vf3`, `c1pf0sf88`). Such a port leads to a pod rather than to the wire.
+    /// True if this represents a port inside the network card that leads to a virtual function
+    /// (`phys_port_name` as `pf0vf3`, `c1pf0sf88`). Such a port leads to a pod rather than to the
+    /// wire.
     pub representor: bool,
 }
 
@@ -33,8 +35,10 @@ const MAX_STACK: usize = 8;
 
 /// All interfaces of a network namespace by number, each with its [`Interface::base_kind`].
 pub fn stacked(interfaces: impl IntoIterator<Item = Interface>) -> BTreeMap<u32, Interface> {
-    let mut all: BTreeMap<_, _> =
-        interfaces.into_iter().map(|interface| (interface.ifindex, interface)).collect();
+    let mut all: BTreeMap<_, _> = interfaces
+        .into_iter()
+        .map(|interface| (interface.ifindex, interface))
+        .collect();
     let base = |start: &Interface| {
         let mut at = start;
         for _ in 0..MAX_STACK {
@@ -55,10 +59,17 @@ pub fn stacked(interfaces: impl IntoIterator<Item = Interface>) -> BTreeMap<u32,
 impl Interface {
     /// True if all fields that a [`Selection`](super::Selection) reads are equal.
     ///
-    /// A veth that joins a bridge keeps its hooks; only a master of another kind may change the role.
+    /// A veth that joins a bridge keeps its hooks; only a master of another kind may change the
+    /// role.
     pub fn same_role(&self, other: &Self) -> bool {
         let role = |of: &Self| {
-            (of.kind.clone(), of.base_kind.clone(), of.is_aggregated(), of.loopback, of.representor)
+            (
+                of.kind.clone(),
+                of.base_kind.clone(),
+                of.is_aggregated(),
+                of.loopback,
+                of.representor,
+            )
         };
         self.name == other.name && role(self) == role(other)
     }
@@ -97,10 +108,12 @@ impl From<LinkMessage> for Interface {
     }
 }
 
-/// True if a port is a function of the network card. By `devlink_port_phys_port_name_get` in the kernel, `p0` is the
-/// wire; `pf0`, `pf0vf3`, `pf0sf88` are functions.
+/// True if a port is a function of the network card. By `devlink_port_phys_port_name_get` in the
+/// kernel, `p0` is the wire; `pf0`, `pf0vf3`, `pf0sf88` are functions.
 fn is_function(port: &str) -> bool {
-    ["pf", "vf", "sf"].iter().any(|function| port.contains(function))
+    ["pf", "vf", "sf"]
+        .iter()
+        .any(|function| port.contains(function))
 }
 
 #[cfg(test)]
@@ -151,9 +164,15 @@ mod tests {
             of(7, "vlan", Some(6)),
             of(8, "veth", Some(9)),
         ]);
-        let bases: Vec<_> = all.values().map(|found| found.base_kind.as_deref()).collect();
+        let bases: Vec<_> = all
+            .values()
+            .map(|found| found.base_kind.as_deref())
+            .collect();
         let bridge = Some("bridge");
-        assert_eq!(bases, [bridge, bridge, bridge, None, None, None, Some("veth")]);
+        assert_eq!(
+            bases,
+            [bridge, bridge, bridge, None, None, None, Some("veth")]
+        );
     }
 
     #[test]
@@ -161,7 +180,8 @@ mod tests {
         let mut link = LinkMessage::default();
         link.attributes.push(LinkAttribute::LinkNetNsId(0));
         link.attributes.push(LinkAttribute::Link(4));
-        link.attributes.push(LinkAttribute::PhysPortName("pf0vf3".into()));
+        link.attributes
+            .push(LinkAttribute::PhysPortName("pf0vf3".into()));
         let interface = Interface::from(link);
         assert_eq!((interface.lower, interface.representor), (None, true));
         assert!(!is_function("p0"));

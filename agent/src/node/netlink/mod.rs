@@ -38,7 +38,8 @@ use epguard_core::facts::{Cidr, Routes};
 pub enum Event {
     /// An interface is new, or (after its `Gone`) it changed so that its role may differ.
     Appeared(Interface),
-    /// The interface was deleted, moved to another network namespace, or is about to appear changed.
+    /// The interface was deleted, moved to another network namespace, or is about to appear
+    /// changed.
     Gone {
         /// Its number; names are reused.
         ifindex: u32,
@@ -55,7 +56,7 @@ pub enum Event {
     Settled,
     /// Reported interfaces may be out of date: they cannot be listed now.
     Lost,
-    /// Reported interfaces are up to date again. But an interface may have been made anew under its old number and
-    /// name.
+    /// Reported interfaces are up to date again. But an interface may have been made anew under its
+    /// old number and name.
     Recovered,
 }

@@ -1,5 +1,5 @@
-//! Whole dumps of netfilter's tables (`linux/netfilter/nfnetlink.h`), of the network namespace of this process, and the
-//! attributes of their messages. What is broken off is not there.
+//! Whole dumps of netfilter's tables (`linux/netfilter/nfnetlink.h`), of the network namespace of
+//! this process, and the attributes of their messages. What is broken off is not there.
 
 use super::request::Request;
 use rtnetlink::packet_core::{NLM_F_DUMP, NlasIterator};
@@ -19,7 +19,8 @@ pub fn dump<T: Default>(kind: u16, take: impl Fn(&mut T, &[u8])) -> io::Result<T
 /// An address of 4 or 16 octets.
 pub fn address(octets: &[u8]) -> Option<IpAddr> {
     let v4 = <[u8; 4]>::try_from(octets).map(IpAddr::from);
-    v4.or_else(|_| <[u8; 16]>::try_from(octets).map(IpAddr::from)).ok()
+    v4.or_else(|_| <[u8; 16]>::try_from(octets).map(IpAddr::from))
+        .ok()
 }
 
 /// An attribute with a value, padded as the kernel requires it.
@@ -52,7 +53,9 @@ pub fn at<'a>(octets: &'a [u8], path: &[u16]) -> Option<&'a [u8]> {
 pub fn number(octets: &[u8], path: &[u16]) -> Option<u64> {
     let value = at(octets, path)?;
     let number = |number: u64, octet: &u8| number << 8 | u64::from(*octet);
-    (1..=8).contains(&value.len()).then(|| value.iter().fold(0, number))
+    (1..=8)
+        .contains(&value.len())
+        .then(|| value.iter().fold(0, number))
 }
 
 /// The text at the end of a path, which ends with a zero.
@@ -69,11 +72,17 @@ mod tests {
 
     #[test]
     fn attributes_are_found_behind_padded_ones_and_inside_of_nested_ones() {
-        let octets = [5, 0, 1, 0, 17, 0, 0, 0, 10, 0, 2, 0x80, 6, 0, 3, 0, 7, 8, 0, 0];
+        let octets = [
+            5, 0, 1, 0, 17, 0, 0, 0, 10, 0, 2, 0x80, 6, 0, 3, 0, 7, 8, 0, 0,
+        ];
         assert_eq!(at(&octets, &[1]), Some(&[17][..]));
         assert_eq!(number(&octets, &[2, 3]), Some(0x0708));
         assert_eq!(at(&octets, &[3]), None);
-        assert_eq!(at(&octets[..15], &[2]), None, "what is broken off is not there");
+        assert_eq!(
+            at(&octets[..15], &[2]),
+            None,
+            "what is broken off is not there"
+        );
         for malformed in [&[0, 0, 9, 0, 0, 0][..], &[200, 0, 1, 0]] {
             assert_eq!(at(malformed, &[1]), None, "{malformed:?}");
         }

@@ -1,7 +1,9 @@
-//! The node's routes: which lead to parts of its own ranges, and which interfaces lead out of the node.
+//! The node's routes: which lead to parts of its own ranges, and which interfaces lead out of the
+//! node.
 //!
-//! As in `follow`, an announcement leads to a dump that is compared with what was reported, so overruns do no harm. A route to a part
-//! of a range is reported at once, too: whoever announced it waits for packets.
+//! As in `follow`, an announcement leads to a dump that is compared with what was reported, so
+//! overruns do no harm. A route to a part of a range is reported at once, too: whoever announced it
+//! waits for packets.
 
 use super::Event;
 use super::evidence::{defaults, destination};
@@ -19,8 +21,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 /// Shortest pause after a dump.
 const GATHER: Duration = Duration::from_millis(50);
 
-/// The pause after a dump, in units of the dump's duration: dumps take at most a tenth of the time for any number of
-/// routes, within the limit of [`LONGEST_REST`].
+/// The pause after a dump, in units of the dump's duration: dumps take at most a tenth of the time
+/// for any number of routes, within the limit of [`LONGEST_REST`].
 const REST: u32 = 9;
 
 /// Longest pause. On a busy machine a dump takes long because it waits for other work.
@@ -29,17 +31,27 @@ const LONGEST_REST: Duration = Duration::from_secs(1);
 /// How often everything is read without an announcement, while ranges are asked about.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
-/// Sends the interfaces that lead out of the node and, while ranges are `asked` about, the routes to parts of them: all of these
-/// after every change, new ones at once.
+/// Sends the interfaces that lead out of the node and, while ranges are `asked` about, the routes
+/// to parts of them: all of these after every change, new ones at once.
 ///
-/// Returns when the receiver is dropped. While the kernel cannot be followed, reports the routes as unknown and retries.
+/// Returns when the receiver is dropped. While the kernel cannot be followed, reports the routes as
+/// unknown and retries.
 pub async fn presence(tx: mpsc::Sender<Event>, asked: watch::Receiver<Vec<Cidr>>) {
     let groups = [MulticastGroup::Ipv4Route, MulticastGroup::Ipv6Route];
-    let subject = Subject { groups: &groups, what: "routes", see: "ip route" };
+    let subject = Subject {
+        groups: &groups,
+        what: "routes",
+        see: "ip route",
+    };
     let mut sent = Seen::default();
-    while let Err(error) = subject.follow(async |it| send_seen(&mut sent, &tx, asked.clone(), it).await).await
+    while let Err(error) = subject
+        .follow(async |it| send_seen(&mut sent, &tx, asked.clone(), it).await)
+        .await
     {
-        let nothing = Seen { routes: None, defaults: sent.defaults.clone() };
+        let nothing = Seen {
+            routes: None,
+            defaults: sent.defaults.clone(),
+        };
         if !sent.send_changes(nothing, &tx).await {
             return;
         }
@@ -115,13 +127,20 @@ impl Seen {
         all.entries.extend(of_6.entries);
         all.is_whole &= of_6.is_whole;
         let defaults = all.entries.iter().flat_map(defaults).collect();
-        Ok(Self { routes: to_parts(ranges, &all), defaults: Some(defaults) })
+        Ok(Self {
+            routes: to_parts(ranges, &all),
+            defaults: Some(defaults),
+        })
     }
 
     /// Sends the events that lead to `now`. False if the receiver was dropped.
     async fn send_changes(&mut self, now: Self, tx: &mpsc::Sender<Event>) -> bool {
         let mut events = Vec::new();
-        if let Some(defaults) = now.defaults.clone().filter(|_| self.defaults != now.defaults) {
+        if let Some(defaults) = now
+            .defaults
+            .clone()
+            .filter(|_| self.defaults != now.defaults)
+        {
             events.push(Event::Defaults(defaults));
         }
         if self.routes != now.routes {
@@ -143,7 +162,8 @@ impl Seen {
     }
 }
 
-/// The routes to parts of the ranges; none if there are no ranges, or an entry cannot be read, for it may lead anywhere.
+/// The routes to parts of the ranges; none if there are no ranges, or an entry cannot be read, for
+/// it may lead anywhere.
 fn to_parts(ranges: &[Cidr], routes: &Table<RouteMessage>) -> Option<Routes> {
     let is_known = routes.is_whole && !ranges.is_empty();
     is_known.then(|| Routes::new(ranges, routes.entries.iter().filter_map(destination)))
@@ -169,21 +189,35 @@ mod tests {
         route.header.address_family = AddressFamily::Inet;
         route.header.kind = RouteType::Unicast;
         route.header.destination_prefix_length = 32;
-        route.attributes.push(RouteAttribute::Destination(RouteAddress::Inet([10, 244, 1, 10].into())));
+        route
+            .attributes
+            .push(RouteAttribute::Destination(RouteAddress::Inet(
+                [10, 244, 1, 10].into(),
+            )));
         let message = RouteNetlinkMessage::NewRoute(route);
         let mut buffer = vec![0; message.buffer_len()];
         message.serialize(&mut buffer);
-        let parse = |octets: &[u8]| RouteNetlinkMessage::parse_with_param(octets, message.message_type());
+        let parse =
+            |octets: &[u8]| RouteNetlinkMessage::parse_with_param(octets, message.message_type());
         let answers = vec![parse(&buffer), parse(&buffer[..octets.min(buffer.len())])];
-        readable("routes", answers, only!(RouteNetlinkMessage::NewRoute(route) => route))
+        readable(
+            "routes",
+            answers,
+            only!(RouteNetlinkMessage::NewRoute(route) => route),
+        )
     }
 
     #[test]
-    fn routes_to_parts_of_a_range_are_unknown_while_a_route_cannot_be_read_or_no_range_is_asked_about() {
+    fn routes_to_parts_of_a_range_are_unknown_while_a_route_cannot_be_read_or_no_range_is_asked_about()
+     {
         let range = [Cidr::parse("10.244.1.0/24").unwrap()];
-        let parts =
-            |ranges: &[Cidr], octets| to_parts(ranges, &routes(octets)).map(|found| found.parts().to_vec());
-        assert_eq!(parts(&range, usize::MAX), Some(vec![Cidr::parse("10.244.1.10/32").unwrap()]));
+        let parts = |ranges: &[Cidr], octets| {
+            to_parts(ranges, &routes(octets)).map(|found| found.parts().to_vec())
+        };
+        assert_eq!(
+            parts(&range, usize::MAX),
+            Some(vec![Cidr::parse("10.244.1.10/32").unwrap()])
+        );
         assert_eq!(parts(&range, 4), None);
         assert_eq!(parts(&[], usize::MAX), None);
     }

@@ -1,14 +1,16 @@
-//! Requests over netlink and their complete answers: the only place that sends a request and reads what comes back.
+//! Requests over netlink and their complete answers: the only place that sends a request and reads
+//! what comes back.
 //!
-//! Each attempt has a socket of its own in the caller's network namespace, so that no answer can be another request's.
-//! A dump that changes spoil is read again: an incomplete one would show existing entries as absent.
+//! Each attempt has a socket of its own in the caller's network namespace, so that no answer can be
+//! another request's. A dump that changes spoil is read again: an incomplete one would show
+//! existing entries as absent.
 
 use nix::libc;
 use nix::sys::socket::{setsockopt, sockopt::ReceiveTimeout};
 use nix::sys::time::TimeVal;
 use rtnetlink::packet_core::{
-    Emitable as _, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer,
-    NetlinkHeader,
+    Emitable as _, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR,
+    NetlinkBuffer, NetlinkHeader,
 };
 use rtnetlink::sys::{Socket, SocketAddr};
 use std::io;
@@ -16,7 +18,8 @@ use std::io;
 /// An answer, with its header.
 pub type Message<'a> = NetlinkBuffer<&'a [u8]>;
 
-/// Most attempts at a dump. A change during a dump spoils it, but that does not happen so many times in a row.
+/// Most attempts at a dump. A change during a dump spoils it, but that does not happen so many
+/// times in a row.
 pub const ATTEMPTS: u32 = 10;
 
 /// Longest wait for an answer. The kernel continues a dump at once, or never.
@@ -35,8 +38,9 @@ pub struct Request {
 }
 
 impl Request {
-    /// `family` is `NETLINK_*`, `body` all that follows the message's header. `flags` has `NLM_F_DUMP` for all entries of
-    /// a table, otherwise `NLM_F_ACK`: by either, the end of the answers is known.
+    /// `family` is `NETLINK_*`, `body` all that follows the message's header. `flags` has
+    /// `NLM_F_DUMP` for all entries of a table, otherwise `NLM_F_ACK`: by either, the end of the
+    /// answers is known.
     pub fn new(family: isize, kind: u16, flags: u16, body: &[u8]) -> Self {
         let mut header = NetlinkHeader::default();
         let mut message = vec![0; header.buffer_len()];
@@ -46,17 +50,23 @@ impl Request {
         header.emit(&mut message);
         message.extend_from_slice(body);
         let is_dump = flags & NLM_F_DUMP == NLM_F_DUMP;
-        Self { family, is_dump, message }
+        Self {
+            family,
+            is_dump,
+            message,
+        }
     }
 
-    /// Passes each answer to `take`, which begins anew with a default value when a dump is read again. Blocks, mostly for less than a
-    /// millisecond: the kernel makes each part of the answer while it is read.
+    /// Passes each answer to `take`, which begins anew with a default value when a dump is read
+    /// again. Blocks, mostly for less than a millisecond: the kernel makes each part of the answer
+    /// while it is read.
     ///
     /// Errors: the kernel's; a broken answer; changes spoil each of [`ATTEMPTS`] attempts.
     pub fn ask<T: Default>(&self, mut take: impl FnMut(&mut T, &Message<'_>)) -> io::Result<T> {
         at_most_ten_times(|| {
             let socket = self.send()?;
-            // With this flag the length is that of the whole datagram, even if the buffer is shorter.
+            // With this flag the length is that of the whole datagram, even if the buffer is
+            // shorter.
             let receive = |buffer: &mut Vec<u8>| socket.recv(buffer, libc::MSG_TRUNC);
             attempt(self.is_dump, receive, &mut take)
         })
@@ -78,7 +88,9 @@ fn at_most_ten_times<T>(mut attempt: impl FnMut() -> io::Result<Option<T>>) -> i
             return Ok(taken);
         }
     }
-    Err(io::Error::other(format!("interrupted by changes {ATTEMPTS} times in a row")))
+    Err(io::Error::other(format!(
+        "interrupted by changes {ATTEMPTS} times in a row"
+    )))
 }
 
 /// Takes the answers up to their end; none if changes spoilt them. Only a dump may be sent again.
@@ -92,7 +104,9 @@ fn attempt<T: Default>(
         let mut buffer = Vec::with_capacity(BUFFER);
         let length = match receive(&mut buffer) {
             // The socket had no room: an answer is lost.
-            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) && is_dump => return Ok(None),
+            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) && is_dump => {
+                return Ok(None);
+            }
             length => length?,
         };
         for message in messages(buffer.get(..length).ok_or_else(broken)?) {
@@ -114,9 +128,14 @@ fn attempt<T: Default>(
 /// The messages of a datagram, up to the first broken one.
 pub fn messages(mut datagram: &[u8]) -> impl Iterator<Item = io::Result<Message<'_>>> {
     std::iter::from_fn(move || {
-        let message = Message::new_checked(datagram.first().map(|_| datagram)?).map_err(|_| broken());
-        let length = message.as_ref().map_or(datagram.len(), |message| message.length() as usize);
-        datagram = datagram.get(length.next_multiple_of(4)..).unwrap_or_default();
+        let message =
+            Message::new_checked(datagram.first().map(|_| datagram)?).map_err(|_| broken());
+        let length = message
+            .as_ref()
+            .map_or(datagram.len(), |message| message.length() as usize);
+        datagram = datagram
+            .get(length.next_multiple_of(4)..)
+            .unwrap_or_default();
         Some(message)
     })
 }
@@ -125,8 +144,8 @@ fn broken() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the answer is broken off")
 }
 
-/// Reads the error number of an acknowledgement. Both the end of a dump and an error begin with an error number below
-/// 0, or 0.
+/// Reads the error number of an acknowledgement. Both the end of a dump and an error begin with an
+/// error number below 0, or 0.
 fn acknowledged(body: &[u8]) -> io::Result<()> {
     match body.first_chunk().map(|number| i32::from_ne_bytes(*number)) {
         None | Some(0) => Ok(()),
@@ -157,10 +176,16 @@ mod tests {
     }
 
     /// The answers to a dump, in these datagrams.
-    fn dumped(datagrams: impl IntoIterator<Item = io::Result<Vec<u8>>>) -> io::Result<Option<Vec<Vec<u8>>>> {
+    fn dumped(
+        datagrams: impl IntoIterator<Item = io::Result<Vec<u8>>>,
+    ) -> io::Result<Option<Vec<Vec<u8>>>> {
         let mut datagrams = datagrams.into_iter();
         let receive = |buffer: &mut Vec<u8>| {
-            buffer.extend(datagrams.next().unwrap_or_else(|| Err(refused(libc::EAGAIN)))?);
+            buffer.extend(
+                datagrams
+                    .next()
+                    .unwrap_or_else(|| Err(refused(libc::EAGAIN)))?,
+            );
             Ok(buffer.len())
         };
         attempt(true, receive, &mut take)
@@ -170,12 +195,19 @@ mod tests {
     fn answers_of_several_datagrams_are_taken_up_to_the_end() {
         let first = [message(20, 0, &[1]), message(20, 0, &[2, 3])].concat();
         let last = [message(20, 0, &[4]), message(NLMSG_DONE, 0, &[0; 4])].concat();
-        assert_eq!(dumped([Ok(first), Ok(last)]).unwrap(), Some(vec![vec![1], vec![2, 3], vec![4]]));
+        assert_eq!(
+            dumped([Ok(first), Ok(last)]).unwrap(),
+            Some(vec![vec![1], vec![2, 3], vec![4]])
+        );
     }
 
     #[test]
     fn an_inconsistent_dump_is_read_again_at_most_10_times() {
-        let spoilt = [message(20, NLM_F_DUMP_INTR, &[1]), message(NLMSG_DONE, 0, &[])].concat();
+        let spoilt = [
+            message(20, NLM_F_DUMP_INTR, &[1]),
+            message(NLMSG_DONE, 0, &[]),
+        ]
+        .concat();
         let mut attempts = 0;
         let error = at_most_ten_times(|| {
             attempts += 1;
@@ -188,11 +220,19 @@ mod tests {
     #[test]
     fn a_lost_answer_spoils_a_dump_and_other_errors_end_it() {
         let first = || Ok(message(20, 0, &[1]));
-        assert_eq!(dumped([first(), Err(refused(libc::ENOBUFS))]).unwrap(), None);
+        assert_eq!(
+            dumped([first(), Err(refused(libc::ENOBUFS))]).unwrap(),
+            None
+        );
         let error = dumped([first(), Err(refused(libc::EAGAIN))]).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EAGAIN));
-        let lost = attempt::<Vec<_>>(false, |_| Err(refused(libc::ENOBUFS)), &mut take).unwrap_err();
-        assert_eq!(lost.raw_os_error(), Some(libc::ENOBUFS), "a change is made once");
+        let lost =
+            attempt::<Vec<_>>(false, |_| Err(refused(libc::ENOBUFS)), &mut take).unwrap_err();
+        assert_eq!(
+            lost.raw_os_error(),
+            Some(libc::ENOBUFS),
+            "a change is made once"
+        );
     }
 
     #[test]

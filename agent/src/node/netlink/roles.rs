@@ -15,7 +15,8 @@ impl Glob {
     /// Whether it fits the whole name.
     pub fn matches(&self, name: &str) -> bool {
         // SAFETY: both are texts with a zero octet at the end, and fnmatch(3) only reads them.
-        CString::new(name).is_ok_and(|name| unsafe { fnmatch(self.0.as_ptr(), name.as_ptr(), 0) } == 0)
+        CString::new(name)
+            .is_ok_and(|name| unsafe { fnmatch(self.0.as_ptr(), name.as_ptr(), 0) } == 0)
     }
 }
 
@@ -24,12 +25,17 @@ impl FromStr for Glob {
 
     fn from_str(pattern: &str) -> Result<Self, &'static str> {
         let is_whole = pattern.split('[').skip(1).all(|class| class.contains(']'));
-        let pattern = CString::new(pattern).ok().filter(|_| is_whole && !pattern.contains('\\'));
-        pattern.map(Self).ok_or("a pattern is a name with `*`, `?` or `[0-9]`, as in cali*")
+        let pattern = CString::new(pattern)
+            .ok()
+            .filter(|_| is_whole && !pattern.contains('\\'));
+        pattern
+            .map(Self)
+            .ok_or("a pattern is a name with `*`, `?` or `[0-9]`, as in cali*")
     }
 }
 
-/// The operator's choice of interfaces. With both lists empty, every interface that packets of pods can pass.
+/// The operator's choice of interfaces. With both lists empty, every interface that packets of pods
+/// can pass.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// Names of interfaces that lead to pods.
@@ -54,8 +60,8 @@ impl Selection {
     }
 }
 
-/// The role of an interface by its kind. Packets pass a bridge's ports and a bond's master; hooks on both sides would
-/// judge them twice.
+/// The role of an interface by its kind. Packets pass a bridge's ports and a bond's master; hooks
+/// on both sides would judge them twice.
 fn automatic(interface: &Interface) -> Option<Role> {
     match interface.kind.as_str() {
         _ if interface.is_aggregated() => None,
@@ -66,8 +72,7 @@ fn automatic(interface: &Interface) -> Option<Role> {
     }
 }
 
-const TUNNELS: &str =
-    "vxlan geneve ipip ip6tnl sit gre gretap ip6gre ip6gretap erspan ip6erspan vti vti6 xfrm wireguard";
+const TUNNELS: &str = "vxlan geneve ipip ip6tnl sit gre gretap ip6gre ip6gretap erspan ip6erspan vti vti6 xfrm wireguard";
 
 /// True for kinds that encapsulate packets for other nodes.
 fn is_tunnel(kind: &str) -> bool {
@@ -77,11 +82,12 @@ fn is_tunnel(kind: &str) -> bool {
 /// The kind of bridges.
 const BRIDGE: &str = "bridge";
 
-/// The two ends of the veth pair by which Cilium's host sends to pods (`pkg/defaults/node.go` in its repository).
+/// The two ends of the veth pair by which Cilium's host sends to pods (`pkg/defaults/node.go` in
+/// its repository).
 const CILIUM_HOST: [&str; 2] = ["cilium_host", "cilium_net"];
 
-/// The interfaces of the node. An interface with a default route leads out of the node, even a veth: where nodes are
-/// containers themselves, their uplinks are veths.
+/// The interfaces of the node. An interface with a default route leads out of the node, even a
+/// veth: where nodes are containers themselves, their uplinks are veths.
 #[derive(Debug, Default)]
 pub struct Roles {
     selection: Selection,
@@ -97,7 +103,10 @@ impl Roles {
 
     /// Without interfaces.
     pub fn new(selection: Selection) -> Self {
-        Self { selection, ..Self::default() }
+        Self {
+            selection,
+            ..Self::default()
+        }
     }
 
     /// Adds an interface. Returns its role if it is to be hooked.
@@ -113,17 +122,24 @@ impl Roles {
 
     /// The bridges.
     pub fn bridges(&self) -> impl Iterator<Item = u32> {
-        self.interfaces.values().filter(|interface| interface.kind == BRIDGE).map(|bridge| bridge.ifindex)
+        self.interfaces
+            .values()
+            .filter(|interface| interface.kind == BRIDGE)
+            .map(|bridge| bridge.ifindex)
     }
 
     /// Whether the interface is a bridge.
     pub fn is_bridge(&self, ifindex: u32) -> bool {
-        self.interfaces.get(&ifindex).is_some_and(|interface| interface.kind == BRIDGE)
+        self.interfaces
+            .get(&ifindex)
+            .is_some_and(|interface| interface.kind == BRIDGE)
     }
 
     /// The name of an interface.
     pub fn name(&self, ifindex: u32) -> Option<&str> {
-        self.interfaces.get(&ifindex).map(|interface| &*interface.name)
+        self.interfaces
+            .get(&ifindex)
+            .map(|interface| &*interface.name)
     }
 
     /// Names of the interfaces of a kind.
@@ -134,9 +150,14 @@ impl Roles {
             .map(|interface| &*interface.name)
     }
 
-    /// Sets the interfaces that default routes lead through. Returns those whose role this may change.
+    /// Sets the interfaces that default routes lead through. Returns those whose role this may
+    /// change.
     pub fn set_defaults(&mut self, defaults: BTreeSet<u32>) -> Vec<u32> {
-        let changed = self.defaults.symmetric_difference(&defaults).copied().collect();
+        let changed = self
+            .defaults
+            .symmetric_difference(&defaults)
+            .copied()
+            .collect();
         self.defaults = defaults;
         changed
     }
@@ -148,14 +169,15 @@ impl Roles {
         Some(if leads_out { Role::Uplink } else { role })
     }
 
-    /// The role that INTERFACES holds. It proves that packets leave the node, so it is none if that is not certain
-    /// for the interface. `is_hooked`: whether our programs are at an interface.
+    /// The role that INTERFACES holds. It proves that packets leave the node, so it is none if that
+    /// is not certain for the interface. `is_hooked`: whether our programs are at an interface.
     pub fn number(&self, ifindex: u32, is_hooked: impl Fn(u32) -> bool) -> Option<Role> {
         let interface = self.interfaces.get(&ifindex)?;
         if interface.kind == BRIDGE {
             let mut ports = self.interfaces.values();
-            let leads_out = ports
-                .any(|port| port.master == Some(ifindex) && self.leads_away(port) && is_hooked(port.ifindex));
+            let leads_out = ports.any(|port| {
+                port.master == Some(ifindex) && self.leads_away(port) && is_hooked(port.ifindex)
+            });
             return Some(if leads_out { Role::Relay } else { Role::Bridge });
         }
         let hands_on = self.hands_on(interface, is_hooked);
@@ -174,8 +196,9 @@ impl Roles {
         known.filter_map(move |ifindex| Some((*ifindex, self.number(*ifindex, &is_hooked)?)))
     }
 
-    /// True if packets that leave here also leave through another hooked interface: a VLAN's through the interface that carries it,
-    /// or the ports of the bridge that does; those at `cilium_host` through the interface that Cilium's programs hand them to.
+    /// True if packets that leave here also leave through another hooked interface: a VLAN's
+    /// through the interface that carries it, or the ports of the bridge that does; those at
+    /// `cilium_host` through the interface that Cilium's programs hand them to.
     fn hands_on(&self, interface: &Interface, is_hooked: impl Fn(u32) -> bool) -> bool {
         if CILIUM_HOST.contains(&interface.name.as_str()) {
             return true;
@@ -183,12 +206,17 @@ impl Roles {
         let Some(lower) = interface.lower.filter(|_| interface.kind == "vlan") else {
             return false;
         };
-        let mut ports = self.interfaces.values().filter(|port| port.master == Some(lower));
-        is_hooked(lower) || ports.any(|port| port.master_kind == "bridge" && is_hooked(port.ifindex))
+        let mut ports = self
+            .interfaces
+            .values()
+            .filter(|port| port.master == Some(lower));
+        is_hooked(lower)
+            || ports.any(|port| port.master_kind == "bridge" && is_hooked(port.ifindex))
     }
 
-    /// True if no pod of this node can be behind the interface. Behind a macvlan's, an ipvlan's or an Open vSwitch's
-    /// interface, a VRF or an unknown kind, there may be pods as well; behind a port of a VRF, another network with the same addresses.
+    /// True if no pod of this node can be behind the interface. Behind a macvlan's, an ipvlan's or
+    /// an Open vSwitch's interface, a VRF or an unknown kind, there may be pods as well; behind a
+    /// port of a VRF, another network with the same addresses.
     fn leads_away(&self, interface: &Interface) -> bool {
         if interface.master_kind == "vrf" {
             return false;
@@ -209,12 +237,20 @@ mod tests {
     use super::*;
 
     fn interface(ifindex: u32, kind: &str) -> Interface {
-        Interface { ifindex, name: format!("if{ifindex}"), kind: kind.into(), ..Interface::default() }
+        Interface {
+            ifindex,
+            name: format!("if{ifindex}"),
+            kind: kind.into(),
+            ..Interface::default()
+        }
     }
 
     #[test]
     fn a_veth_is_an_uplink_as_long_as_it_carries_the_default_route_whatever_its_name_is() {
-        let uplinks = Selection { pods: vec![], uplinks: globs(&["*"]) };
+        let uplinks = Selection {
+            pods: vec![],
+            uplinks: globs(&["*"]),
+        };
         for (selection, otherwise) in [(Selection::default(), Some(Role::Pod)), (uplinks, None)] {
             let mut roles = Roles::new(selection);
             roles.add(&interface(2, "veth"));
@@ -245,7 +281,11 @@ mod tests {
     #[test]
     fn a_vlan_is_stacked_while_the_interface_that_carries_it_is_hooked_too() {
         let mut roles = Roles::default();
-        roles.add(&Interface { lower: Some(2), base_kind: Some(String::new()), ..interface(3, "vlan") });
+        roles.add(&Interface {
+            lower: Some(2),
+            base_kind: Some(String::new()),
+            ..interface(3, "vlan")
+        });
         roles.add(&interface(2, ""));
         assert_eq!(roles.number(3, |ifindex| ifindex == 3), Some(Role::Uplink));
         assert_eq!(roles.number(3, |_| true), Some(Role::Stacked));
@@ -263,16 +303,26 @@ mod tests {
                 ..interface(ifindex, kind)
             });
         }
-        roles.add(&Interface { lower: Some(3), base_kind: Some("bridge".into()), ..interface(5, "vlan") });
+        roles.add(&Interface {
+            lower: Some(3),
+            base_kind: Some("bridge".into()),
+            ..interface(5, "vlan")
+        });
         assert_eq!(roles.number(3, |ifindex| ifindex == 4), Some(Role::Bridge));
         assert_eq!(roles.number(5, |ifindex| ifindex == 5), None);
-        assert_eq!([3, 5].map(|ifindex| roles.number(ifindex, |_| true)), [Some(Role::Relay); 2]);
+        assert_eq!(
+            [3, 5].map(|ifindex| roles.number(ifindex, |_| true)),
+            [Some(Role::Relay); 2]
+        );
     }
 
     #[test]
     fn a_kind_that_may_lead_to_a_pod_never_becomes_an_uplink() {
         let uplinks = vec!["*".parse().unwrap()];
-        let named = Selection { pods: vec![], uplinks };
+        let named = Selection {
+            pods: vec![],
+            uplinks,
+        };
         for selection in [Selection::default(), named] {
             let mut roles = Roles::new(selection);
             let kinds = "openvswitch macvlan macvtap ipvlan ipvtap vrf vlan tun netkit ifb new";
@@ -286,8 +336,16 @@ mod tests {
                 roles.add(&interface(2, kind));
                 assert_eq!(roles.number(2, |_| false), Some(Role::Uplink), "{kind}");
                 let vrf = "vrf".into();
-                roles.add(&Interface { master: Some(9), master_kind: vrf, ..interface(2, kind) });
-                assert_eq!(roles.number(2, |_| false), None, "{kind} of another network");
+                roles.add(&Interface {
+                    master: Some(9),
+                    master_kind: vrf,
+                    ..interface(2, kind)
+                });
+                assert_eq!(
+                    roles.number(2, |_| false),
+                    None,
+                    "{kind} of another network"
+                );
             }
         }
     }
@@ -303,16 +361,26 @@ mod tests {
             (None, false),
         ];
         for (base, leads) in bases {
-            roles.add(&Interface { base_kind: base.map(Into::into), ..interface(2, "vlan") });
+            roles.add(&Interface {
+                base_kind: base.map(Into::into),
+                ..interface(2, "vlan")
+            });
             let number = roles.number(2, |_| false);
             assert_eq!(number, leads.then_some(Role::Uplink), "{base:?}");
         }
-        roles.add(&Interface { representor: true, ..interface(2, "") });
+        roles.add(&Interface {
+            representor: true,
+            ..interface(2, "")
+        });
         assert_eq!(roles.number(2, |_| false), None);
     }
 
     fn named(name: &str, kind: &str, master_kind: &str) -> Interface {
-        Interface { name: name.into(), master_kind: master_kind.into(), ..interface(2, kind) }
+        Interface {
+            name: name.into(),
+            master_kind: master_kind.into(),
+            ..interface(2, kind)
+        }
     }
 
     fn globs(names: &[&str]) -> Vec<Glob> {
@@ -352,9 +420,18 @@ mod tests {
 
     #[test]
     fn given_names_select_interfaces_of_every_kind_but_loopback_and_no_others() {
-        let both = Selection { pods: globs(&["cali*", "cni0"]), uplinks: globs(&["eth[0-1]", "*"]) };
-        let pods_only = Selection { pods: globs(&["cali*"]), uplinks: vec![] };
-        let lo = Interface { loopback: true, ..named("lo", "", "") };
+        let both = Selection {
+            pods: globs(&["cali*", "cni0"]),
+            uplinks: globs(&["eth[0-1]", "*"]),
+        };
+        let pods_only = Selection {
+            pods: globs(&["cali*"]),
+            uplinks: vec![],
+        };
+        let lo = Interface {
+            loopback: true,
+            ..named("lo", "", "")
+        };
         for (selection, interface, role) in [
             (&both, named("cali12", "veth", ""), Some(Role::Pod)),
             (&both, named("cni0", "bridge", ""), Some(Role::Pod)),

@@ -31,7 +31,11 @@ pub struct Announcements(UnboundedReceiver<(NetlinkMessage<RouteNetlinkMessage>,
 impl Announcements {
     /// Waits for one, and takes all that have arrived. Safe to cancel.
     pub async fn next(&mut self) -> Result<Vec<Announcement>> {
-        let (first, _) = self.0.next().await.context("announcements ended (rtnetlink)")?;
+        let (first, _) = self
+            .0
+            .next()
+            .await
+            .context("announcements ended (rtnetlink)")?;
         Ok(iter::once(first.payload).chain(self.drain()).collect())
     }
 
@@ -57,7 +61,8 @@ const RETRY: Duration = Duration::from_secs(1);
 impl Subject<'_> {
     /// Passes the announcements to `run` until it ends. Errors: the kernel cannot be followed.
     ///
-    /// Dumps have sockets of their own: an overrun can lose announcements, never an answer to a dump.
+    /// Dumps have sockets of their own: an overrun can lose announcements, never an answer to a
+    /// dump.
     pub async fn follow(&self, run: impl AsyncFnOnce(Announcements) -> Result<()>) -> Result<()> {
         let (subscription, _, announcements) = rtnetlink::new_multicast_connection(self.groups)
             .with_context(|| format!("cannot subscribe to changes of {} (rtnetlink)", self.what))?;
@@ -116,23 +121,32 @@ pub struct Table<T> {
     pub is_whole: bool,
 }
 
-/// What `pick` takes of all entries of a table, by a request such as [`RouteNetlinkMessage::GetLink`]. `what` names them in
-/// errors.
+/// What `pick` takes of all entries of a table, by a request such as
+/// [`RouteNetlinkMessage::GetLink`]. `what` names them in errors.
 pub async fn list<T>(
     what: &str,
     request: RouteNetlinkMessage,
     pick: impl Fn(RouteNetlinkMessage) -> Option<T>,
 ) -> Result<Table<T>> {
     let request = raw(&request, NLM_F_DUMP);
-    // On a thread of its own, so that announcements are received meanwhile. A runtime would panic where there is none.
+    // On a thread of its own, so that announcements are received meanwhile. A runtime would panic
+    // where there is none.
     let (answer, answers) = oneshot::channel();
     let ask = move || answer.send(request.ask(take));
-    let answers = thread::Builder::new().name("netlink-dump".into()).spawn(ask).map(|_| answers);
+    let answers = thread::Builder::new()
+        .name("netlink-dump".into())
+        .spawn(ask)
+        .map(|_| answers);
     let answers = async { answers?.await.map_err(io::Error::other)? }.await;
-    Ok(readable(what, answers.with_context(|| format!("cannot list {what} (rtnetlink)"))?, pick))
+    Ok(readable(
+        what,
+        answers.with_context(|| format!("cannot list {what} (rtnetlink)"))?,
+        pick,
+    ))
 }
 
-/// Entries that cannot be read are logged and left out: one strange interface must not hide the others.
+/// Entries that cannot be read are logged and left out: one strange interface must not hide the
+/// others.
 pub fn readable<T>(
     what: &str,
     answers: Vec<Parsed>,
@@ -140,12 +154,17 @@ pub fn readable<T>(
 ) -> Table<T> {
     let unreadable = |error: &_| tracing::error!(%error, "cannot read one of the {what} that the kernel lists (rtnetlink)");
     let is_whole = answers.iter().all(Result::is_ok);
-    let readable = answers.into_iter().filter_map(|answer| answer.inspect_err(unreadable).ok());
-    Table { entries: readable.filter_map(pick).collect(), is_whole }
+    let readable = answers
+        .into_iter()
+        .filter_map(|answer| answer.inspect_err(unreadable).ok());
+    Table {
+        entries: readable.filter_map(pick).collect(),
+        is_whole,
+    }
 }
 
-/// Links, addresses, routes, routing rules and neighbours of this network namespace in full, for `epguard sysdump`. Each has its
-/// messages, or the reason why there are none.
+/// Links, addresses, routes, routing rules and neighbours of this network namespace in full, for
+/// `epguard sysdump`. Each has its messages, or the reason why there are none.
 pub async fn tables() -> Vec<(&'static str, Result<Vec<RouteNetlinkMessage>>)> {
     use RouteNetlinkMessage::{GetAddress, GetLink, GetNeighbour, GetRoute, GetRule};
     let requests = [
@@ -157,7 +176,10 @@ pub async fn tables() -> Vec<(&'static str, Result<Vec<RouteNetlinkMessage>>)> {
     ];
     let mut tables = Vec::new();
     for (name, request) in requests {
-        tables.push((name, list(name, request, Some).await.map(|table| table.entries)));
+        tables.push((
+            name,
+            list(name, request, Some).await.map(|table| table.entries),
+        ));
     }
     tables
 }

@@ -45,8 +45,16 @@ fn followed(test: impl AsyncFnOnce(Receiver<Event>) + Send + 'static) {
 
 /// Runs commands of `ip`, one per line. They block the runtime, so their effects are seen together.
 fn ip(commands: &str) {
-    let mut ip = Command::new("ip").args(["-batch", "-"]).stdin(Stdio::piped()).spawn().unwrap();
-    ip.stdin.take().unwrap().write_all(commands.as_bytes()).unwrap();
+    let mut ip = Command::new("ip")
+        .args(["-batch", "-"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    ip.stdin
+        .take()
+        .unwrap()
+        .write_all(commands.as_bytes())
+        .unwrap();
     assert!(ip.wait().unwrap().success(), "{commands}");
 }
 
@@ -76,7 +84,9 @@ async fn both_gone(rx: &mut Receiver<Event>) {
 }
 
 async fn addresses(rx: &mut Receiver<Event>, list: &[&str]) {
-    let list = list.iter().map(|ip| Addr::from(ip.parse::<std::net::IpAddr>().unwrap()));
+    let list = list
+        .iter()
+        .map(|ip| Addr::from(ip.parse::<std::net::IpAddr>().unwrap()));
     assert_eq!(next(rx).await, Event::Addresses(list.collect()));
 }
 
@@ -91,18 +101,25 @@ fn existing_interfaces_are_sent_before_settled() {
                 event => seen.push(event),
             }
         }
-        assert!(matches!(&seen[0], Event::Appeared(lo) if lo.loopback && lo.name == "lo"), "{seen:?}");
+        assert!(
+            matches!(&seen[0], Event::Appeared(lo) if lo.loopback && lo.name == "lo"),
+            "{seen:?}"
+        );
         assert_eq!(seen.last(), Some(&Event::Addresses(vec![])));
     });
 }
 
 #[test]
 #[ignore = "needs root: makes a network namespace"]
-fn a_veth_is_followed_through_a_bridge_and_a_new_name_to_its_end_even_if_another_one_takes_its_place() {
+fn a_veth_is_followed_through_a_bridge_and_a_new_name_to_its_end_even_if_another_one_takes_its_place()
+ {
     followed(async |mut rx| {
         ip(VETH);
         let va = appeared(&mut rx, "va").await;
-        assert_eq!((va.ifindex, va.kind.as_str(), va.loopback), (70, "veth", false));
+        assert_eq!(
+            (va.ifindex, va.kind.as_str(), va.loopback),
+            (70, "veth", false)
+        );
         appeared(&mut rx, "vb").await;
 
         ip("link add index 72 cni0 type bridge\nlink set va master cni0");
@@ -154,7 +171,9 @@ fn an_overrun_of_announcements_loses_no_interface() {
         let adds = (0..200).map(|n| format!("link add va{n} type veth peer name vb{n}\n"));
         ip(&adds.collect::<String>());
         let sockets = std::fs::read_to_string("/proc/thread-self/net/netlink").unwrap();
-        let drops = sockets.lines().filter_map(|line| line.split_whitespace().nth(8)?.parse::<u32>().ok());
+        let drops = sockets
+            .lines()
+            .filter_map(|line| line.split_whitespace().nth(8)?.parse::<u32>().ok());
         assert!(drops.sum::<u32>() > 0, "no overrun: {sockets}");
         for _ in 0..400 {
             let event = next(&mut rx).await;
@@ -167,7 +186,9 @@ fn an_overrun_of_announcements_loses_no_interface() {
 #[ignore = "needs root: makes a network namespace"]
 fn vips_of_services_on_kube_ipvs0_and_nodelocaldns_are_no_addresses_of_the_node() {
     followed(async |mut rx| {
-        ip("link add kube-ipvs0 type bridge\nlink add nodelocaldns type bridge\nlink add eth9 type bridge");
+        ip(
+            "link add kube-ipvs0 type bridge\nlink add nodelocaldns type bridge\nlink add eth9 type bridge",
+        );
         for name in ["kube-ipvs0", "nodelocaldns", "eth9"] {
             appeared(&mut rx, name).await;
         }
@@ -175,7 +196,9 @@ fn vips_of_services_on_kube_ipvs0_and_nodelocaldns_are_no_addresses_of_the_node(
         for last in 1..=200 {
             let _ = writeln!(vips, "address add 10.96.0.{last}/32 dev kube-ipvs0");
         }
-        vips.push_str("address add 10.96.1.10/32 dev nodelocaldns\naddress add 198.51.100.7/24 dev eth9\n");
+        vips.push_str(
+            "address add 10.96.1.10/32 dev nodelocaldns\naddress add 198.51.100.7/24 dev eth9\n",
+        );
         ip(&vips);
         addresses(&mut rx, &["198.51.100.7"]).await;
     });
@@ -195,12 +218,20 @@ fn routes_to_parts_of_a_range_are_sent_while_it_is_asked_about_and_default_route
             );
             until(rx, |event| *event == Event::Defaults(BTreeSet::new())).await;
             ip("route add default via 10.9.0.2");
-            assert_eq!(next(rx).await, Event::Defaults(BTreeSet::from([70])), "no routes are asked about");
+            assert_eq!(
+                next(rx).await,
+                Event::Defaults(BTreeSet::from([70])),
+                "no routes are asked about"
+            );
             ask.send(cidrs(&["10.244.1.0/24"])).unwrap();
             until(rx, |event| leads_to(event, &["10.244.1.10/32"])).await;
             ip("route add 10.244.1.64/26 via 10.9.0.2");
             let announced = next(rx).await;
-            assert_eq!(announced, Event::Announced(cidrs(&["10.244.1.64/26"])), "at once");
+            assert_eq!(
+                announced,
+                Event::Announced(cidrs(&["10.244.1.64/26"])),
+                "at once"
+            );
             ip("route delete 10.244.1.64/26 via 10.9.0.2\nroute add 10.245.1.64/26 via 10.9.0.2");
             until(rx, |event| leads_to(event, &["10.244.1.10/32"])).await;
             ask.send(vec![]).unwrap();
@@ -210,7 +241,10 @@ fn routes_to_parts_of_a_range_are_sent_while_it_is_asked_about_and_default_route
 }
 
 fn cidrs(texts: &[&str]) -> Vec<Cidr> {
-    texts.iter().map(|text| Cidr::parse(text).unwrap()).collect()
+    texts
+        .iter()
+        .map(|text| Cidr::parse(text).unwrap())
+        .collect()
 }
 
 fn leads_to(event: &Event, wanted: &[&str]) -> bool {

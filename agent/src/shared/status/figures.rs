@@ -31,8 +31,8 @@ pub struct Figures {
     pub evicted: Evicted,
     /// Durations from the receipt of an API event to the map write.
     pub propagation: Distribution,
-    /// Durations from the change that an `EndpointSlice` was written for, by the API server's clock, to the map
-    /// write.
+    /// Durations from the change that an `EndpointSlice` was written for, by the API server's
+    /// clock, to the map write.
     pub slice_propagation: Distribution,
     /// Durations from an IP's release to its next owner, as the API shows both.
     pub reuse_gap: Distribution,
@@ -81,15 +81,18 @@ pub struct Distribution {
     pub sum_us: u64,
     /// Number of durations.
     pub count: u64,
-    /// For each bucket, its upper bound in microseconds, and how many durations are within it and above the bucket
-    /// before.
+    /// For each bucket, its upper bound in microseconds, and how many durations are within it and
+    /// above the bucket before.
     pub buckets: Vec<(u64, u64)>,
 }
 
 impl Distribution {
     /// Without durations, in buckets up to these bounds, microseconds, in ascending order.
     pub fn new(bounds_us: &[u64]) -> Self {
-        Self { buckets: bounds_us.iter().map(|bound| (*bound, 0)).collect(), ..Self::default() }
+        Self {
+            buckets: bounds_us.iter().map(|bound| (*bound, 0)).collect(),
+            ..Self::default()
+        }
     }
 
     /// Records one duration. One that is longer than all bounds is in no bucket.
@@ -103,7 +106,8 @@ impl Distribution {
         }
     }
 
-    /// The upper bound of the bucket in which this percentile lies; none if it is longer than all bounds.
+    /// The upper bound of the bucket in which this percentile lies; none if it is longer than all
+    /// bounds.
     pub fn percentile(&self, percent: u64) -> Option<u64> {
         let mut up_to = 0;
         let within = self.buckets.iter().find(|(_, count)| {
@@ -116,7 +120,8 @@ impl Distribution {
 
 const MINUTE_US: u64 = 60_000_000;
 
-/// Records durations in constant memory; quantiles are exact to 1 %, and a longer one counts as a minute.
+/// Records durations in constant memory; quantiles are exact to 1 %, and a longer one counts as a
+/// minute.
 #[derive(Debug, Clone)]
 pub struct Latency {
     durations: Distribution,
@@ -150,18 +155,40 @@ impl Latency {
 
     /// The figures so far.
     pub fn figures(&self) -> LatencyFigures {
-        let Self { durations, last_us, max_us } = self;
-        let percentile = |percent| durations.percentile(percent).unwrap_or(MINUTE_US).min(*max_us);
+        let Self {
+            durations,
+            last_us,
+            max_us,
+        } = self;
+        let percentile = |percent| {
+            durations
+                .percentile(percent)
+                .unwrap_or(MINUTE_US)
+                .min(*max_us)
+        };
         let (p50_us, p99_us) = (percentile(50), percentile(99));
-        LatencyFigures { count: durations.count, last_us: *last_us, p50_us, p99_us, max_us: *max_us }
+        LatencyFigures {
+            count: durations.count,
+            last_us: *last_us,
+            p50_us,
+            p99_us,
+            max_us: *max_us,
+        }
     }
 }
 
 impl Default for Latency {
     fn default() -> Self {
         let bounds = std::iter::successors(Some(1), |us| Some(us + (us / 100).max(1)));
-        let bounds: Vec<u64> = bounds.take_while(|us| *us < MINUTE_US).chain([MINUTE_US]).collect();
-        Self { durations: Distribution::new(&bounds), last_us: 0, max_us: 0 }
+        let bounds: Vec<u64> = bounds
+            .take_while(|us| *us < MINUTE_US)
+            .chain([MINUTE_US])
+            .collect();
+        Self {
+            durations: Distribution::new(&bounds),
+            last_us: 0,
+            max_us: 0,
+        }
     }
 }
 
@@ -187,13 +214,25 @@ mod tests {
             latency.record(Duration::from_millis(ms));
         }
         let figures = latency.figures();
-        assert_eq!((figures.count, figures.last_us, figures.max_us), (1000, 1_000, 1_000_000));
+        assert_eq!(
+            (figures.count, figures.last_us, figures.max_us),
+            (1000, 1_000, 1_000_000)
+        );
         assert!((495_000..=505_000).contains(&figures.p50_us), "{figures:?}");
-        assert!((980_000..=1_000_000).contains(&figures.p99_us), "{figures:?}");
+        assert!(
+            (980_000..=1_000_000).contains(&figures.p99_us),
+            "{figures:?}"
+        );
         for _ in 0..1001 {
             latency.record(Duration::from_hours(1));
         }
-        let LatencyFigures { count, p50_us, p99_us, max_us, .. } = latency.figures();
+        let LatencyFigures {
+            count,
+            p50_us,
+            p99_us,
+            max_us,
+            ..
+        } = latency.figures();
         assert_eq!((count, max_us), (2001, 3_600_000_000));
         assert_eq!((p50_us, p99_us), (60_000_000, 60_000_000));
     }

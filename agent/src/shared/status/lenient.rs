@@ -1,4 +1,5 @@
-//! Reads documents of other versions: an entry that this version has no name for is left out, so that the rest is read.
+//! Reads documents of other versions: an entry that this version has no name for is left out, so
+//! that the rest is read.
 
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 use serde_json::Value;
@@ -18,11 +19,16 @@ where
 
 /// The items of a list that this version knows.
 pub fn items<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Vec<T>, D::Error> {
-    Ok(Vec::deserialize(from)?.into_iter().filter_map(known).collect())
+    Ok(Vec::deserialize(from)?
+        .into_iter()
+        .filter_map(known)
+        .collect())
 }
 
 /// A value, or the default for one that this version does not know.
-pub fn value<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(from: D) -> Result<T, D::Error> {
+pub fn value<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
+    from: D,
+) -> Result<T, D::Error> {
     Ok(known(Value::deserialize(from)?).unwrap_or_default())
 }
 
@@ -63,7 +69,14 @@ mod tests {
             ("/modeSource", json!("crd")),
         ]);
         assert_eq!(newer.reasons, [(Reason::Reused, Mode::Enforce)].into());
-        assert_eq!((newer.demoted, newer.applied.len()), (vec![Reason::Reused], 1));
-        assert!(newer.watches.is_empty() && newer.wrong_denies.is_empty() && newer.figures.pods.is_empty());
+        assert_eq!(
+            (newer.demoted, newer.applied.len()),
+            (vec![Reason::Reused], 1)
+        );
+        assert!(
+            newer.watches.is_empty()
+                && newer.wrong_denies.is_empty()
+                && newer.figures.pods.is_empty()
+        );
     }
 }

@@ -70,14 +70,15 @@ pub struct Attachment {
     pub attached: bool,
     /// Why it is not; none if it is.
     pub error: Option<String>,
-    /// Whether the ingress hook is attached. Only redirected flows and a socket load balancer need it.
+    /// Whether the ingress hook is attached. Only redirected flows and a socket load balancer need
+    /// it.
     #[serde(default)]
     pub ingress: bool,
     /// Why it is not, where something needs it, or why it is still attached.
     #[serde(default)]
     pub ingress_error: Option<String>,
-    /// True while the interface is left to the CNI for some seconds, because it appeared under a running agent
-    /// (`--clsact-delay`).
+    /// True while the interface is left to the CNI for some seconds, because it appeared under a
+    /// running agent (`--clsact-delay`).
     #[serde(default)]
     pub waiting: bool,
     /// `tcx` or `clsact`.
@@ -92,8 +93,9 @@ pub struct Attachment {
     pub xdp_error: Option<String>,
 }
 
-/// An interface at which nothing enters the stack in the name of an endpoint. Calls of the node's own processes that lead there are
-/// dropped where they would be refused, and no flow is redirected from an endpoint there.
+/// An interface at which nothing enters the stack in the name of an endpoint. Calls of the node's
+/// own processes that lead there are dropped where they would be refused, and no flow is redirected
+/// from an endpoint there.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Unanswered {
@@ -154,7 +156,16 @@ pub struct Gap {
 
 /// Why packets have no record.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr, VariantArray,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    IntoStaticStr,
+    VariantArray,
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
@@ -176,31 +187,39 @@ pub enum Cause {
 impl Cause {
     /// As what the packets are counted.
     pub const fn outcome(self) -> Outcome {
-        if matches!(self, Self::Unreadable) { Outcome::UnreadableConnection } else { Outcome::NoConnection }
+        if matches!(self, Self::Unreadable) {
+            Outcome::UnreadableConnection
+        } else {
+            Outcome::NoConnection
+        }
     }
 }
 
-/// Programs that replace a Service's address when a socket connects, and our hooks before and after them.
+/// Programs that replace a Service's address when a socket connects, and our hooks before and after
+/// them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SocketLb {
-    /// Its programs, such as `cil_sock4_conne (id 7)`, in the order in which they run; empty: there is none.
+    /// Its programs, such as `cil_sock4_conne (id 7)`, in the order in which they run; empty: there
+    /// is none.
     pub programs: Vec<String>,
     /// The cgroup that they are attached to.
     pub cgroup: String,
-    /// Where our hooks before it are: `root`, for the same cgroup, or `children`, for each cgroup in it; empty: nowhere.
+    /// Where our hooks before it are: `root`, for the same cgroup, or `children`, for each cgroup
+    /// in it; empty: nowhere.
     pub before: String,
     /// Whether all our hooks are attached, and run before and after its programs.
     pub in_force: bool,
     /// Whether a refused call fails with `ECONNREFUSED`; else with `EPERM`.
     pub refuses: bool,
-    /// Calls for which it has chosen an endpoint, since the datapath was attached; datagrams with an address of their own only while an
-    /// IP is stale.
+    /// Calls for which it has chosen an endpoint, since the datapath was attached; datagrams with
+    /// an address of their own only while an IP is stale.
     #[serde(default)]
     pub translated: u64,
     /// Names of netkit devices. Their programs may redirect packets before ours see them.
     pub netkit: Vec<String>,
-    /// Packets to suspects whose sockets show no Service: they pass; since the datapath was attached.
+    /// Packets to suspects whose sockets show no Service: they pass; since the datapath was
+    /// attached.
     #[serde(default)]
     pub unknown_sockets: u64,
     /// Why the hooks are not in force; none if they are, or if there is no load balancer.
@@ -209,7 +228,17 @@ pub struct SocketLb {
 
 /// The source of the modes in force. `epguard mode` may have been used since.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Default, Display, IntoStaticStr, Serialize, Deserialize, JsonSchema,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Default,
+    Display,
+    IntoStaticStr,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -223,8 +252,9 @@ pub enum ModeSource {
     #[serde(rename = "configmap, read by an earlier agent")]
     #[strum(serialize = "configmap, read by an earlier agent")]
     Pinned,
-    /// The lower of the command line and of the modes that an earlier agent left in the maps: the API server refuses the
-    /// `ConfigMap`, or it has errors. What cannot be read must not raise a mode.
+    /// The lower of the command line and of the modes that an earlier agent left in the maps: the
+    /// API server refuses the `ConfigMap`, or it has errors. What cannot be read must not raise a
+    /// mode.
     #[serde(rename = "the lower of flags and maps")]
     #[strum(serialize = "the lower of flags and maps")]
     Lower,
@@ -237,9 +267,13 @@ pub enum ModeSource {
 }
 
 impl ModeSource {
-    /// Whether a `ConfigMap` has set the modes, even one that can't be read any more: the next agent starts from them.
+    /// Whether a `ConfigMap` has set the modes, even one that can't be read any more: the next
+    /// agent starts from them.
     pub const fn is_config_map(self) -> bool {
-        matches!(self, Self::Pinned | Self::Lower | Self::ConfigMap | Self::Canary)
+        matches!(
+            self,
+            Self::Pinned | Self::Lower | Self::ConfigMap | Self::Canary
+        )
     }
 
     /// The name in the status.
@@ -252,8 +286,15 @@ impl ModeSource {
 pub(super) const UNKNOWN: &str = "unknown";
 
 /// Writes a mode, or [`UNKNOWN`].
-#[expect(clippy::ref_option, clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
-pub(super) fn mode_or_unknown<S: Serializer>(mode: &Option<Mode>, to: S) -> Result<S::Ok, S::Error> {
+#[expect(
+    clippy::ref_option,
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes fields by reference"
+)]
+pub(super) fn mode_or_unknown<S: Serializer>(
+    mode: &Option<Mode>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
     to.serialize_str(mode.map_or(UNKNOWN, Mode::as_str))
 }
 

@@ -1,4 +1,5 @@
-//! The unix socket `<run-dir>/status.sock`: each connection gets one JSON document, then the end of file.
+//! The unix socket `<run-dir>/status.sock`: each connection gets one JSON document, then the end of
+//! file.
 
 use super::Status;
 use crate::shared::run_dir::SOCKET;
@@ -17,7 +18,8 @@ use tokio::sync::{mpsc, oneshot};
 /// Longest time for one connection; it is then closed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A request that a client may write to the socket, as JSON in one line, before it reads the status.
+/// A request that a client may write to the socket, as JSON in one line, before it reads the
+/// status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
@@ -29,7 +31,8 @@ pub enum Request {
     Ready,
     /// An empty status, which shows only that the main loop answers.
     Alive,
-    /// Carry out the pending denials of a Service, `namespace/name`, or of all if the name is empty; then the status.
+    /// Carry out the pending denials of a Service, `namespace/name`, or of all if the name is
+    /// empty; then the status.
     ReleaseBreaker(String),
     /// Only the packets that were denied, or would have been.
     Drops,
@@ -43,7 +46,13 @@ impl Request {
     /// Asks the main loop; none if it has ended.
     pub async fn ask(self, main_loop: &mpsc::Sender<Question>) -> Option<Status> {
         let (answer, status) = oneshot::channel();
-        main_loop.send(Question { request: self, answer }).await.ok()?;
+        main_loop
+            .send(Question {
+                request: self,
+                answer,
+            })
+            .await
+            .ok()?;
         status.await.ok()
     }
 }
@@ -57,20 +66,24 @@ pub struct Question {
     pub answer: oneshot::Sender<Status>,
 }
 
-/// Longest wait for a request. Without one by then, the status is sent: a client that only reads may leave its
-/// writing half open. On a busy node a client may wait for the processor between its connection and its request.
+/// Longest wait for a request. Without one by then, the status is sent: a client that only reads
+/// may leave its writing half open. On a busy node a client may wait for the processor between its
+/// connection and its request.
 const TO_ASK: Duration = Duration::from_secs(2);
 
 /// Longest request, octets.
 const MAX_REQUEST: u64 = 1024;
 
-/// Answers each connection with the status, without end. Replaces a socket that an earlier agent left, without a gap.
+/// Answers each connection with the status, without end. Replaces a socket that an earlier agent
+/// left, without a gap.
 ///
 /// Only root may connect. Errors: the directory or the socket cannot be made.
 pub async fn serve(run_dir: &Path, ask: mpsc::Sender<Question>) -> anyhow::Result<()> {
     let listener = bind(run_dir)?;
     loop {
-        let Some((stream, _)) = accepted(listener.accept().await, "a status reader").await else { continue };
+        let Some((stream, _)) = accepted(listener.accept().await, "a status reader").await else {
+            continue;
+        };
         let ask = ask.clone();
         tokio::spawn(async move {
             match tokio::time::timeout(PATIENCE, answer(stream, &ask)).await {
@@ -82,7 +95,8 @@ pub async fn serve(run_dir: &Path, ask: mpsc::Sender<Question>) -> anyhow::Resul
     }
 }
 
-/// An accepted connection; none after a pause. Out of file descriptors, or if the client has disconnected, the next one may succeed.
+/// An accepted connection; none after a pause. Out of file descriptors, or if the client has
+/// disconnected, the next one may succeed.
 pub async fn accepted<T>(connection: io::Result<T>, what: &str) -> Option<T> {
     if let Err(error) = &connection {
         tracing::warn!("cannot accept {what}: {error}");
@@ -96,7 +110,8 @@ pub fn current(run_dir: &Path) -> anyhow::Result<Status> {
     ask(run_dir, &Request::Status)
 }
 
-/// Sends a request to the running agent and returns its status afterwards. Blocks; errors as of [`current`].
+/// Sends a request to the running agent and returns its status afterwards. Blocks; errors as of
+/// [`current`].
 pub fn ask(run_dir: &Path, request: &Request) -> anyhow::Result<Status> {
     let path = socket(run_dir);
     let mut document = vec![];
@@ -121,7 +136,8 @@ fn socket(run_dir: &Path) -> PathBuf {
     run_dir.join(SOCKET)
 }
 
-/// Makes the socket under another name and renames it: so a socket always exists, and never has other permissions.
+/// Makes the socket under another name and renames it: so a socket always exists, and never has
+/// other permissions.
 fn bind(run_dir: &Path) -> anyhow::Result<UnixListener> {
     let path = socket(run_dir);
     let aside = run_dir.join(format!("status.{}.sock", std::process::id()));
@@ -168,7 +184,10 @@ mod tests {
             reasons: [(Reason::Reused, Mode::Observe)].into(),
             synced: true,
             mode: Some(Mode::Observe),
-            ranges: Ranges { protect: vec!["10.244.0.0/16".into()], exclude: vec!["10.244.9.0/24".into()] },
+            ranges: Ranges {
+                protect: vec!["10.244.0.0/16".into()],
+                exclude: vec!["10.244.9.0/24".into()],
+            },
             applied: [(Watched::Pods, 6)].into(),
             lease_ms: -5,
             view_age_ms: Some(7),
@@ -177,19 +196,36 @@ mod tests {
             translators: Translators {
                 conntrack: true,
                 cilium: vec!["cilium_ct4_global".into()],
-                gaps: vec![Gap { cause: Cause::Flowtable, detail: "filter/fast".into() }],
+                gaps: vec![Gap {
+                    cause: Cause::Flowtable,
+                    detail: "filter/fast".into(),
+                }],
             },
-            latency: LatencyFigures { count: 1, last_us: 2, p50_us: 2, p99_us: 2, max_us: 2 },
+            latency: LatencyFigures {
+                count: 1,
+                last_us: 2,
+                p50_us: 2,
+                p99_us: 2,
+                max_us: 2,
+            },
             ..ailing()
         };
         status.interfaces[0].waiting = true;
-        status.watches.insert(Watched::Nodes, Watch { up: true, ..Watch::default() });
+        status.watches.insert(
+            Watched::Nodes,
+            Watch {
+                up: true,
+                ..Watch::default()
+            },
+        );
         status
     }
 
     async fn read_aside(run_dir: &Path) -> anyhow::Result<Status> {
         let run_dir = run_dir.to_owned();
-        tokio::task::spawn_blocking(move || current(&run_dir)).await.unwrap()
+        tokio::task::spawn_blocking(move || current(&run_dir))
+            .await
+            .unwrap()
     }
 
     #[tokio::test]
@@ -207,7 +243,9 @@ mod tests {
             Request::History(IpAddr::from([10, 0, 0, 1])),
             Request::Drops,
         ];
-        let lines = requests.clone().map(|request| serde_json::to_string(&request).unwrap());
+        let lines = requests
+            .clone()
+            .map(|request| serde_json::to_string(&request).unwrap());
         let others = ["", "\n", "[{\n", "{\"history\": \"nonsense\"}\n"]
             .map(|line| (line.to_owned(), Request::Status));
         for (line, request) in lines.into_iter().zip(requests).chain(others) {
@@ -219,7 +257,8 @@ mod tests {
         server.abort();
     }
 
-    /// Serves one status until the client has an answer; connecting needs no wait, since `bind` comes first.
+    /// Serves one status until the client has an answer; connecting needs no wait, since `bind`
+    /// comes first.
     async fn serve_and_read(run_dir: &Path, status: &Status) -> anyhow::Result<Status> {
         let (ask, mut questions) = mpsc::channel::<Question>(1);
         let answers = async {
@@ -237,16 +276,25 @@ mod tests {
 
     #[tokio::test]
     async fn a_socket_that_a_dead_agent_left_is_replaced_and_its_owner_alone_reads_the_whole_current_status()
-    {
+     {
         let dir = tempdir().unwrap();
         drop(std::os::unix::net::UnixListener::bind(socket(dir.path())).unwrap());
         let error = format!("{:#}", current(dir.path()).unwrap_err());
-        assert!(error.contains("no agent answers at") && error.contains("--run-dir"), "{error}");
+        assert!(
+            error.contains("no agent answers at") && error.contains("--run-dir"),
+            "{error}"
+        );
         for mode in [Mode::Observe, Mode::Enforce] {
-            let current = Status { mode: Some(mode), ..status() };
+            let current = Status {
+                mode: Some(mode),
+                ..status()
+            };
             assert_eq!(serve_and_read(dir.path(), &current).await.unwrap(), current);
         }
-        let mode = fs::metadata(socket(dir.path())).unwrap().permissions().mode();
+        let mode = fs::metadata(socket(dir.path()))
+            .unwrap()
+            .permissions()
+            .mode();
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
     }
@@ -254,9 +302,14 @@ mod tests {
     #[tokio::test]
     async fn a_run_directory_that_cannot_be_made_is_named_with_the_remedy() {
         let (ask, _questions) = mpsc::channel(1);
-        let error = serve(Path::new("/dev/null/epguard"), ask).await.unwrap_err();
+        let error = serve(Path::new("/dev/null/epguard"), ask)
+            .await
+            .unwrap_err();
         let error = format!("{error:#}");
-        assert!(error.contains("/dev/null/epguard/status.sock: is --run-dir writable?"), "{error}");
+        assert!(
+            error.contains("/dev/null/epguard/status.sock: is --run-dir writable?"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -265,6 +318,9 @@ mod tests {
         assert!(serde_json::from_value::<Status>(document.clone()).is_ok());
         document["form"] = 3.into();
         let error = serde_json::from_value::<Status>(document).unwrap_err();
-        assert_eq!(error.to_string(), "its form is 3, and this epguard reads 2 at most");
+        assert_eq!(
+            error.to_string(),
+            "its form is 3, and this epguard reads 2 at most"
+        );
     }
 }

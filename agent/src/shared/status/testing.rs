@@ -1,7 +1,8 @@
 //! A status for tests.
 
 use super::{
-    Attachment, Conflict, Fill, Partial, PendingDenials, PossibleHolder, Status, UnprovenDeaths, Watch,
+    Attachment, Conflict, Fill, Partial, PendingDenials, PossibleHolder, Status, UnprovenDeaths,
+    Watch,
 };
 use epguard_common::Reason;
 use epguard_core::facts::Watched;
@@ -10,7 +11,11 @@ use epguard_core::state::Why;
 
 /// An agent with every kind of problem that is not beside a load balancer.
 pub(crate) fn ailing() -> Status {
-    let bare = |name: &str| Attachment { name: name.into(), role: "pod".into(), ..Attachment::default() };
+    let bare = |name: &str| Attachment {
+        name: name.into(),
+        role: "pod".into(),
+        ..Attachment::default()
+    };
     let behind = Attachment {
         ifindex: 4,
         attached: true,
@@ -49,10 +54,18 @@ pub(crate) fn ailing() -> Status {
             since_ms: 2500,
             why: Why::Half,
         }],
-        conflicts: vec![Conflict { ip: "10.0.0.7".into(), pods: vec!["a/b".into(), "c/d".into()] }],
+        conflicts: vec![Conflict {
+            ip: "10.0.0.7".into(),
+            pods: vec!["a/b".into(), "c/d".into()],
+        }],
         left_out: [("flood".into(), 2), ("shop".into(), 1)].into(),
-        partial: Partial { count: 4, first: vec!["Pod shop/a".into(), "EndpointSlice shop/web-1".into()] },
-        rivals: (1..=4).map(|number| (format!("shop/web-{number}"), "flood/all".to_owned())).collect(),
+        partial: Partial {
+            count: 4,
+            first: vec!["Pod shop/a".into(), "EndpointSlice shop/web-1".into()],
+        },
+        rivals: (1..=4)
+            .map(|number| (format!("shop/web-{number}"), "flood/all".to_owned()))
+            .collect(),
         unproven: vec![deaths(Some("microshift")), deaths(None)],
         possible_holders: vec![PossibleHolder {
             pod: "shop/stuck".into(),
@@ -63,6 +76,12 @@ pub(crate) fn ailing() -> Status {
         }],
         ..Status::default()
     };
-    status.figures.maps.insert("DENIED".into(), Fill { entries: 81, capacity: 100 });
+    status.figures.maps.insert(
+        "DENIED".into(),
+        Fill {
+            entries: 81,
+            capacity: 100,
+        },
+    );
     status
 }

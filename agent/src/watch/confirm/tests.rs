@@ -4,12 +4,22 @@ const SENT: Duration = Duration::from_secs(100);
 
 /// A list at version 20 that showed one object of many, which is of version 3.
 fn answer() -> Answer {
-    Answer { sent: SENT, version: 20, newest: 3, objects: None, probe_at: None }
+    Answer {
+        sent: SENT,
+        version: 20,
+        newest: 3,
+        objects: None,
+        probe_at: None,
+    }
 }
 
 /// The same for a list that showed everything.
 fn whole(newest: u64, objects: usize) -> Answer {
-    Answer { newest, objects: Some(objects), ..answer() }
+    Answer {
+        newest,
+        objects: Some(objects),
+        ..answer()
+    }
 }
 
 fn shown(version: u64, objects: usize) -> Shown {
@@ -32,12 +42,28 @@ fn proven(confirmations: &mut Confirmations, shown: Shown) -> Option<Duration> {
 #[test]
 fn a_probe_that_shows_too_little_proves_only_older_answers() {
     let (mut confirmations, at) = asked(answer());
-    let later = Answer { sent: SENT * 2, version: 30, ..answer() };
+    let later = Answer {
+        sent: SENT * 2,
+        version: 30,
+        ..answer()
+    };
     confirmations.answered(later, at);
-    assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), Verdict::Probe);
-    let probe = Probe { first: None, last: 12, through: 29 };
+    assert_eq!(
+        confirmations.judge(shown(12, 9), at + MARKER),
+        Verdict::Probe
+    );
+    let probe = Probe {
+        first: None,
+        last: 12,
+        through: 29,
+    };
     let error = confirmations.probed(Ok(probe), at).unwrap_err();
-    assert!(error.root_cause().to_string().starts_with("no bookmark reaches resourceVersion 30"));
+    assert!(
+        error
+            .root_cause()
+            .to_string()
+            .starts_with("no bookmark reaches resourceVersion 30")
+    );
     assert_eq!(proven(&mut confirmations, shown(12, 9)), Some(SENT));
     assert_eq!(proven(&mut confirmations, shown(12, 9)), None);
     assert_eq!(proven(&mut confirmations, shown(30, 9)), Some(SENT * 2));
@@ -46,13 +72,28 @@ fn a_probe_that_shows_too_little_proves_only_older_answers() {
 #[test]
 fn the_time_to_catch_up_with_a_probe_begins_with_its_first_event() {
     let (mut confirmations, at) = asked(answer());
-    assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), Verdict::Probe);
+    assert_eq!(
+        confirmations.judge(shown(12, 9), at + MARKER),
+        Verdict::Probe
+    );
     let (first, end) = (at + MARKER, at + MARKER + LATE);
-    let probe = Probe { first: Some((13, first)), last: 15, through: 29 };
+    let probe = Probe {
+        first: Some((13, first)),
+        last: 15,
+        through: 29,
+    };
     confirmations.probed(Ok(probe), end).unwrap();
-    assert_eq!(confirmations.judge(shown(12, 9), end), Verdict::Late, "it lacks the first");
+    assert_eq!(
+        confirmations.judge(shown(12, 9), end),
+        Verdict::Late,
+        "it lacks the first"
+    );
     let wait = Verdict::Wait(Some(end + LATE));
-    assert_eq!(confirmations.judge(shown(14, 9), end), wait, "it lacks the last");
+    assert_eq!(
+        confirmations.judge(shown(14, 9), end),
+        wait,
+        "it lacks the last"
+    );
 }
 
 #[test]
@@ -60,22 +101,53 @@ fn a_full_list_proves_the_stream_fresh_if_it_shows_the_same_objects() {
     let mut same = asked(whole(12, 9)).0;
     assert_eq!(same.complete_up_to(shown(12, 9)), 12);
     assert_eq!(proven(&mut same, shown(12, 9)), Some(SENT));
-    assert_eq!(same.complete_up_to(shown(13, 8)), 20, "up to the list's own version");
-    assert_eq!(proven(&mut asked(whole(12, 8)).0, shown(12, 9)), None, "a deletion");
-    assert_eq!(proven(&mut asked(whole(13, 9)).0, shown(12, 9)), None, "a change");
-    let unsure = Shown { version: 12, objects: None };
+    assert_eq!(
+        same.complete_up_to(shown(13, 8)),
+        20,
+        "up to the list's own version"
+    );
+    assert_eq!(
+        proven(&mut asked(whole(12, 8)).0, shown(12, 9)),
+        None,
+        "a deletion"
+    );
+    assert_eq!(
+        proven(&mut asked(whole(13, 9)).0, shown(12, 9)),
+        None,
+        "a change"
+    );
+    let unsure = Shown {
+        version: 12,
+        objects: None,
+    };
     assert_eq!(proven(&mut asked(answer()).0, unsure), None, "two unknowns");
 }
 
 #[test]
 fn a_stream_that_lacks_an_object_has_a_moment_to_catch_up_and_no_more_if_it_lacks_later_ones() {
     let (mut confirmations, at) = asked(whole(13, 9));
-    assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), Verdict::Probe);
-    assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), Verdict::Wait(Some(at + LATE)));
+    assert_eq!(
+        confirmations.judge(shown(12, 9), at + MARKER),
+        Verdict::Probe
+    );
+    assert_eq!(
+        confirmations.judge(shown(12, 9), at + MARKER),
+        Verdict::Wait(Some(at + LATE))
+    );
     assert_eq!(confirmations.judge(shown(12, 9), at + LATE), Verdict::Late);
-    assert_eq!(confirmations.judge(shown(12, 9), at + LATE), Verdict::Wait(Some(at + CATCH_UP)), "once");
-    assert_eq!(confirmations.judge(shown(12, 9), at + CATCH_UP), Verdict::Behind(13));
-    assert_eq!(confirmations.judge(shown(13, 9), at + CATCH_UP), Verdict::Wait(None));
+    assert_eq!(
+        confirmations.judge(shown(12, 9), at + LATE),
+        Verdict::Wait(Some(at + CATCH_UP)),
+        "once"
+    );
+    assert_eq!(
+        confirmations.judge(shown(12, 9), at + CATCH_UP),
+        Verdict::Behind(13)
+    );
+    assert_eq!(
+        confirmations.judge(shown(13, 9), at + CATCH_UP),
+        Verdict::Wait(None)
+    );
     // Later objects give it no more time.
     let (mut confirmations, at) = asked(whole(13, 9));
     confirmations.answered(whole(14, 9), at + LATE / 2);
@@ -87,34 +159,67 @@ fn a_stream_that_lacks_an_object_has_a_moment_to_catch_up_and_no_more_if_it_lack
 #[test]
 fn a_proof_that_is_not_urgent_waits_for_the_next_event_before_it_costs_a_probe() {
     let s = Duration::from_secs;
-    assert_eq!([s(0), s(3), s(6), s(270)].map(patience), [MARKER, MARKER, s(1), s(1)]);
+    assert_eq!(
+        [s(0), s(3), s(6), s(270)].map(patience),
+        [MARKER, MARKER, s(1), s(1)]
+    );
     let (mut confirmations, at) = (Confirmations::default(), Instant::now());
     let probe_at = Some(at + PATIENT_MARKER);
-    confirmations.answered(Answer { probe_at, ..answer() }, at);
+    confirmations.answered(
+        Answer {
+            probe_at,
+            ..answer()
+        },
+        at,
+    );
     let wait = Verdict::Wait(Some(at + PATIENT_MARKER));
     assert_eq!(confirmations.judge(shown(12, 9), at + MARKER), wait);
-    assert_eq!(confirmations.judge(shown(12, 9), at + PATIENT_MARKER), Verdict::Probe);
+    assert_eq!(
+        confirmations.judge(shown(12, 9), at + PATIENT_MARKER),
+        Verdict::Probe
+    );
 }
 
 #[test]
 fn a_list_that_was_sent_later_leaves_one_of_a_later_version_unproven() {
-    let (mut confirmations, at) = asked(Answer { version: 25, ..answer() });
-    let later = Answer { sent: SENT * 2, ..answer() };
+    let (mut confirmations, at) = asked(Answer {
+        version: 25,
+        ..answer()
+    });
+    let later = Answer {
+        sent: SENT * 2,
+        ..answer()
+    };
     confirmations.answered(later, at);
     assert_eq!(proven(&mut confirmations, shown(20, 9)), Some(SENT * 2));
     assert_eq!(confirmations.complete_up_to(shown(20, 9)), 20);
-    assert_eq!(confirmations.judge(shown(20, 9), at + MARKER), Verdict::Probe);
+    assert_eq!(
+        confirmations.judge(shown(20, 9), at + MARKER),
+        Verdict::Probe
+    );
     assert_eq!(proven(&mut confirmations, shown(25, 9)), Some(SENT));
 }
 
 #[test]
 fn more_answers_than_are_kept_leave_the_newest_to_be_proven() {
-    let (mut confirmations, at) = asked(Answer { version: 99, ..answer() });
+    let (mut confirmations, at) = asked(Answer {
+        version: 99,
+        ..answer()
+    });
     for version in 20..20 + 9 {
-        confirmations.answered(Answer { version, ..answer() }, at);
+        confirmations.answered(
+            Answer {
+                version,
+                ..answer()
+            },
+            at,
+        );
     }
     assert_eq!(proven(&mut confirmations, shown(98, 9)), Some(SENT));
-    assert_eq!(confirmations.judge(shown(98, 9), at + MARKER), Verdict::Probe);
+    assert_eq!(
+        confirmations.judge(shown(98, 9), at + MARKER),
+        Verdict::Probe
+    );
 }
 
 #[test]
@@ -130,5 +235,8 @@ fn a_stream_that_shows_each_object_within_a_second_is_never_late() {
         assert!(!is_late, "{verdict:?} at {version}");
     }
     let now = at + step * 20;
-    assert_eq!(confirmations.judge(shown(118, 9), now + step), Verdict::Late);
+    assert_eq!(
+        confirmations.judge(shown(118, 9), now + step),
+        Verdict::Late
+    );
 }

@@ -1,5 +1,7 @@
 use super::*;
-use crate::watch::recovery::{FIRST_WAIT, LONGEST_WAIT, LONGEST_WAIT_UNANSWERED, RELIST_AFTER_OUTAGE};
+use crate::watch::recovery::{
+    FIRST_WAIT, LONGEST_WAIT, LONGEST_WAIT_UNANSWERED, RELIST_AFTER_OUTAGE,
+};
 
 const LONG: Duration = Duration::from_mins(5);
 
@@ -20,9 +22,21 @@ fn each_end_of_a_request_leads_to_the_next_one() {
     let mut advanced = following(7);
     advanced.advance(9);
     for (sentence, mut protocol, ends) in [
-        ("a list that is never completed gives way to pages", begun(), &[(End::Closed, Step::Pages)][..]),
-        ("so does one that falls silent", begun(), &[(End::Silent, Step::Pages)]),
-        ("a closed stream resumes from the last version", advanced, &[(End::Closed, Step::Watch(9))]),
+        (
+            "a list that is never completed gives way to pages",
+            begun(),
+            &[(End::Closed, Step::Pages)][..],
+        ),
+        (
+            "so does one that falls silent",
+            begun(),
+            &[(End::Silent, Step::Pages)],
+        ),
+        (
+            "a closed stream resumes from the last version",
+            advanced,
+            &[(End::Closed, Step::Watch(9))],
+        ),
         (
             "an error resumes, and expiry lists again",
             following(7),
@@ -36,7 +50,10 @@ fn each_end_of_a_request_leads_to_the_next_one() {
     ] {
         for (end, next) in ends {
             let wait = protocol.end(*end, LONG);
-            assert!(*end != End::Closed || *next == Step::Pages || wait == Duration::ZERO, "{sentence}");
+            assert!(
+                *end != End::Closed || *next == Step::Pages || wait == Duration::ZERO,
+                "{sentence}"
+            );
             assert!(*end != End::Failed || wait == FIRST_WAIT, "{sentence}");
             assert_eq!(protocol.begin(), *next, "{sentence}");
         }
@@ -45,10 +62,13 @@ fn each_end_of_a_request_leads_to_the_next_one() {
 
 #[test]
 fn waits_double_up_to_the_ceiling_and_start_over_after_a_stable_stream() {
-    // A server that closes at once is not retried in a loop, and a silent one more often than one that refuses.
-    for (end, longest) in
-        [(End::Failed, LONGEST_WAIT), (End::Closed, LONGEST_WAIT), (End::Unanswered, LONGEST_WAIT_UNANSWERED)]
-    {
+    // A server that closes at once is not retried in a loop, and a silent one more often than one
+    // that refuses.
+    for (end, longest) in [
+        (End::Failed, LONGEST_WAIT),
+        (End::Closed, LONGEST_WAIT),
+        (End::Unanswered, LONGEST_WAIT_UNANSWERED),
+    ] {
         let mut protocol = following(7);
         let mut fail = |lived, answered| {
             protocol.begin();
@@ -57,8 +77,14 @@ fn waits_double_up_to_the_ceiling_and_start_over_after_a_stable_stream() {
             }
             protocol.end(end, lived)
         };
-        let waits: Vec<Duration> = (0..40).map(|_| fail(Duration::ZERO, end == End::Closed)).collect();
-        assert_eq!(waits[..3], [FIRST_WAIT, FIRST_WAIT * 2, FIRST_WAIT * 4], "{end:?}");
+        let waits: Vec<Duration> = (0..40)
+            .map(|_| fail(Duration::ZERO, end == End::Closed))
+            .collect();
+        assert_eq!(
+            waits[..3],
+            [FIRST_WAIT, FIRST_WAIT * 2, FIRST_WAIT * 4],
+            "{end:?}"
+        );
         assert_eq!(waits.iter().max(), Some(&longest), "{end:?}");
         if end == End::Failed {
             assert_eq!(waits[39], LONGEST_WAIT);
@@ -76,7 +102,10 @@ fn a_list_after_an_outage_waits_no_longer_for_the_attempts_that_failed() {
         protocol.end(End::Failed, Duration::ZERO);
     }
     protocol.begin();
-    assert_eq!(protocol.end(End::Expired, Duration::ZERO), RELIST_AFTER_OUTAGE);
+    assert_eq!(
+        protocol.end(End::Expired, Duration::ZERO),
+        RELIST_AFTER_OUTAGE
+    );
 }
 
 #[test]
@@ -91,12 +120,15 @@ fn repeated_expiry_makes_requests_ever_rarer() {
         protocol.end(End::Expired, lived)
     };
     let waits = [(); 5].map(|()| expire(Duration::ZERO));
-    assert_eq!(waits, [RELIST, RELIST * 2, RELIST * 4, LONGEST_WAIT, LONGEST_WAIT]);
+    assert_eq!(
+        waits,
+        [RELIST, RELIST * 2, RELIST * 4, LONGEST_WAIT, LONGEST_WAIT]
+    );
     assert_eq!(expire(LONG), RELIST);
 }
 
-/// When each of 1000 agents lists everything again. They lost the server at 0; it returns after `outage`, without its
-/// history.
+/// When each of 1000 agents lists everything again. They lost the server at 0; it returns after
+/// `outage`, without its history.
 fn relists(outage: Duration) -> Vec<Duration> {
     let mut random = fastrand::Rng::with_seed(1);
     let mut relist = || {
@@ -114,13 +146,16 @@ fn relists(outage: Duration) -> Vec<Duration> {
     (0..1000).map(|_| relist()).collect()
 }
 
-/// When an agent of six watches lists, counted from the server's return after `outage`, without its history.
+/// When an agent of six watches lists, counted from the server's return after `outage`, without its
+/// history.
 fn lists_after(outage: Duration, random: &mut fastrand::Rng) -> Duration {
     let mut first_answer = || {
         let (mut protocol, mut now) = (following(7), Duration::ZERO);
         while now < outage {
             protocol.begin();
-            now += protocol.end(End::Unanswered, Duration::ZERO).mul_f64(random.f64());
+            now += protocol
+                .end(End::Unanswered, Duration::ZERO)
+                .mul_f64(random.f64());
         }
         (now, protocol.end(End::Expired, Duration::ZERO))
     };
@@ -133,19 +168,37 @@ fn lists_after(outage: Duration, random: &mut fastrand::Rng) -> Duration {
 fn after_an_outage_an_agent_lists_within_three_seconds_in_the_median_and_agents_are_spread() {
     let mut random = fastrand::Rng::with_seed(1);
     for outage in [2, 5, 15, 60, 300].map(Duration::from_secs) {
-        let mut lists: Vec<Duration> = (0..1001).map(|_| lists_after(outage, &mut random)).collect();
+        let mut lists: Vec<Duration> = (0..1001)
+            .map(|_| lists_after(outage, &mut random))
+            .collect();
         // The median of five outages must not exceed 3 s by chance either.
         let fives = lists.chunks_exact(5);
         let is_quick = |at: &&Duration| **at < Duration::from_secs(3);
-        let quick = fives.filter(|five| five.iter().filter(is_quick).count() >= 3).count();
-        assert!(outage != Duration::from_mins(1) || quick > 180, "{quick} of 200");
+        let quick = fives
+            .filter(|five| five.iter().filter(is_quick).count() >= 3)
+            .count();
+        assert!(
+            outage != Duration::from_mins(1) || quick > 180,
+            "{quick} of 200"
+        );
         lists.sort();
-        assert!(lists[500] < Duration::from_secs(3), "{:?} after {outage:?}", lists[500]);
+        assert!(
+            lists[500] < Duration::from_secs(3),
+            "{:?} after {outage:?}",
+            lists[500]
+        );
         let second = Duration::from_secs(1);
-        let within =
-            |at: &Duration| lists.iter().filter(|other| (*at..*at + second).contains(*other)).count();
+        let within = |at: &Duration| {
+            lists
+                .iter()
+                .filter(|other| (*at..*at + second).contains(*other))
+                .count()
+        };
         let busiest = lists.iter().map(within).max().unwrap();
-        assert!(busiest < 450, "{busiest} of 1001 within a second, after {outage:?}");
+        assert!(
+            busiest < 450,
+            "{busiest} of 1001 within a second, after {outage:?}"
+        );
     }
 }
 
@@ -158,7 +211,10 @@ fn after_an_outage_a_thousand_agents_do_not_list_at_the_same_moment() {
             relists.iter().filter(close).count()
         };
         let busiest = relists.iter().map(within).max().unwrap();
-        assert!(busiest < 300, "{busiest} of 1000 within a second, after {outage:?}");
+        assert!(
+            busiest < 300,
+            "{busiest} of 1000 within a second, after {outage:?}"
+        );
     }
 }
 

@@ -10,7 +10,10 @@ use tokio::time::{Instant, sleep};
 /// Asks for a confirmation and answers it at a version, with one object (of version 3) of many.
 async fn confirm(rig: &mut Rig, version: u64) {
     rig.watches.confirm(Pods, Duration::ZERO);
-    rig.called("confirm").await.page(version, "more", &[pod("a", 3)]).await;
+    rig.called("confirm")
+        .await
+        .page(version, "more", &[pod("a", 3)])
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -40,13 +43,25 @@ async fn a_confirmation_is_a_consistent_list_and_proves_the_moment_when_it_was_s
     rig.watches.confirm(Pods, Duration::ZERO);
     let call = rig.confirming().await;
     let sent = boot();
-    assert_eq!((call.kind().as_str(), call.path()), ("confirm", "/api/v1/pods"));
-    assert_eq!((call.param("resourceVersion"), call.param("watch")), (None, None));
-    assert_eq!(call.param("limit"), Some("2"), "one, and whether there is more");
+    assert_eq!(
+        (call.kind().as_str(), call.path()),
+        ("confirm", "/api/v1/pods")
+    );
+    assert_eq!(
+        (call.param("resourceVersion"), call.param("watch")),
+        (None, None)
+    );
+    assert_eq!(
+        call.param("limit"),
+        Some("2"),
+        "one, and whether there is more"
+    );
     call.page(50, "", &[pod("a", 3)]).await;
     sleep(Duration::from_millis(100)).await;
     assert_eq!(rig.told_meanwhile().await, None);
-    let [(Confirmation, as_of)] = rig.proofs[..] else { panic!("{:?}", rig.proofs) };
+    let [(Confirmation, as_of)] = rig.proofs[..] else {
+        panic!("{:?}", rig.proofs)
+    };
     assert!(as_of <= sent, "{as_of:?} is after {sent:?}");
     rig.proofs.clear();
     drop(stream);
@@ -83,7 +98,10 @@ async fn a_failed_or_short_probe_is_reported() {
     confirm(&mut rig, 50).await;
     rig.server.call().await.stream().bookmark(49, false).await;
     let message = rig.message().await;
-    assert!(message.starts_with("unconfirmed: cannot watch pods: no bookmark reaches resourceVersion 50"));
+    assert!(
+        message
+            .starts_with("unconfirmed: cannot watch pods: no bookmark reaches resourceVersion 50")
+    );
     confirm(&mut rig, 60).await;
     rig.server.call().await.refuse(500, "overloaded").await;
     let message = rig.message().await;
@@ -110,7 +128,11 @@ async fn a_watch_that_stays_behind_a_list_is_lost_and_resumed() {
     let _probe = rig.server.call().await;
     let asked = Instant::now();
     rig.says(&["behind"]).await;
-    assert!(asked.elapsed() <= Duration::from_secs(1), "{:?}", asked.elapsed());
+    assert!(
+        asked.elapsed() <= Duration::from_secs(1),
+        "{:?}",
+        asked.elapsed()
+    );
     assert_eq!(rig.message().await, "behind", "still, when it is given up");
     assert_eq!(
         rig.message().await,
@@ -121,7 +143,8 @@ async fn a_watch_that_stays_behind_a_list_is_lost_and_resumed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_lacks_an_object_of_a_probe_may_catch_up_and_is_behind_at_once_if_it_goes_down() {
+async fn a_watch_that_lacks_an_object_of_a_probe_may_catch_up_and_is_behind_at_once_if_it_goes_down()
+ {
     for catches_up in [true, false] {
         let (mut rig, mut stream) = Rig::fresh().await;
         confirm(&mut rig, 50).await;
@@ -145,7 +168,8 @@ async fn a_watch_that_lacks_an_object_of_a_probe_may_catch_up_and_is_behind_at_o
 async fn a_failed_confirmation_is_reported_and_the_stream_goes_on() {
     let (mut rig, mut stream) = Rig::streaming().await;
     rig.confirming().await.refuse(500, "overloaded").await;
-    rig.says(&["unconfirmed: cannot list pods: the API server answers 500 (overloaded); retrying"]).await;
+    rig.says(&["unconfirmed: cannot list pods: the API server answers 500 (overloaded); retrying"])
+        .await;
     rig.relays(&mut stream, "MODIFIED", "a", 8).await;
     assert_eq!(rig.proven().await, [List]);
 }
@@ -158,7 +182,10 @@ async fn a_watch_that_is_down_is_confirmed_once_it_is_up() {
     rig.watches.confirm(Pods, Duration::ZERO);
     assert_eq!(rig.proven().await, []);
     let _stream = call.stream();
-    rig.called("confirm").await.page(7, "", &[pod("a", 3)]).await;
+    rig.called("confirm")
+        .await
+        .page(7, "", &[pod("a", 3)])
+        .await;
     assert_eq!(rig.proven().await, [Confirmation]);
 }
 
@@ -168,12 +195,19 @@ async fn a_list_older_than_the_last_seen_version_resets_everything() {
     let call = rig.confirming().await;
     rig.relays(&mut stream, "MODIFIED", "a", 8).await;
     call.page(7, "", &[pod("a", 3)]).await;
-    assert_eq!(rig.proven().await, [List, Confirmation], "sent before 8 was seen");
+    assert_eq!(
+        rig.proven().await,
+        [List, Confirmation],
+        "sent before 8 was seen"
+    );
     rig.confirming().await.page(5, "", &[pod("a", 3)]).await;
     let cause = "the API went back in time, from resourceVersion 8 to 5: was etcd restored? \
                  Everything is listed again";
     assert_eq!(rig.message().await, format!("rewound: {cause}"));
-    assert_eq!(rig.message().await, format!("down: cannot watch pods: {cause}"));
+    assert_eq!(
+        rig.message().await,
+        format!("down: cannot watch pods: {cause}")
+    );
     let _stream = rig.listed(&[], 5).await;
     assert_eq!(rig.message().await, "reset  @5", "message once");
 }
@@ -184,8 +218,17 @@ async fn a_watch_that_ends_early_is_confirmed_against_a_server_that_went_back() 
     drop(stream);
     let _waits_for_version_7 = rig.called("watch 7").await.stream();
     rig.called("confirm").await.page(5, "", &[]).await;
-    let message = [rig.message().await, rig.message().await, rig.message().await];
-    assert!(message.iter().any(|message| message.starts_with("rewound: ")), "{message:?}");
+    let message = [
+        rig.message().await,
+        rig.message().await,
+        rig.message().await,
+    ];
+    assert!(
+        message
+            .iter()
+            .any(|message| message.starts_with("rewound: ")),
+        "{message:?}"
+    );
     rig.called("stream").await;
 }
 
@@ -206,25 +249,43 @@ async fn a_watch_that_ends_on_time_is_resumed_without_a_confirmation() {
 async fn a_watch_after_a_list_is_confirmed_once_against_a_server_that_went_back() {
     let (mut rig, stream) = Rig::streaming().await;
     drop(stream);
-    rig.server.call().await.refuse(410, "too old resource version").await;
-    rig.server.call().await.refuse(400, "sendInitialEvents is forbidden").await;
+    rig.server
+        .call()
+        .await
+        .refuse(410, "too old resource version")
+        .await;
+    rig.server
+        .call()
+        .await
+        .refuse(400, "sendInitialEvents is forbidden")
+        .await;
     rig.server.call().await.page(9, "", &[pod("a", 8)]).await;
     let _stream = rig.called("watch 9").await.stream();
     rig.called("confirm").await;
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(rig.server.waiting(), 0, "one question is left of each attempt");
+    assert_eq!(
+        rig.server.waiting(),
+        0,
+        "one question is left of each attempt"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_list_whose_resource_version_has_not_advanced_proves_nothing_anew() {
     let (mut rig, _stream) = Rig::fresh().await;
     for version in [50, 50, 51] {
-        rig.confirming().await.page(version, "", &[pod("a", 3)]).await;
+        rig.confirming()
+            .await
+            .page(version, "", &[pod("a", 3)])
+            .await;
         sleep(Duration::from_millis(100)).await;
         assert_eq!(rig.told_meanwhile().await, None);
     }
     let moments: Vec<Duration> = rig.proofs.iter().map(|(_, as_of)| *as_of).collect();
-    assert!(moments[1] == moments[0] && moments[2] > moments[0], "{moments:?}");
+    assert!(
+        moments[1] == moments[0] && moments[2] > moments[0],
+        "{moments:?}"
+    );
     confirm(&mut rig, 50).await;
     assert!(rig.message().await.starts_with("rewound: "), "it is older");
 }

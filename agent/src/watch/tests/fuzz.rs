@@ -21,8 +21,10 @@ fn lines_of_a_watch() {
 fn pages_of_a_list() {
     let pages = corpus("pod").into_iter().map(|pod| {
         let pod = String::from_utf8(pod).unwrap();
-        format!(r#"{{"metadata":{{"resourceVersion":"7","continue":"token"}},"items":[{pod},{{}}]}}"#)
-            .into_bytes()
+        format!(
+            r#"{{"metadata":{{"resourceVersion":"7","continue":"token"}},"items":[{pod},{{}}]}}"#
+        )
+        .into_bytes()
     });
     run("page", pages.collect::<Vec<_>>(), &words(WORDS), |body| {
         let (mut items, mut octets) = (Items::default(), 0);

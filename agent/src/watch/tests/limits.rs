@@ -1,4 +1,5 @@
-//! Narrow lists that are worth nothing, or would take too much; messages that the loop has no room for.
+//! Narrow lists that are worth nothing, or would take too much; messages that the loop has no room
+//! for.
 
 use super::mock::{ROOM, Rig, pod};
 use super::narrow::{asked, order, ordered};
@@ -10,9 +11,13 @@ use tokio::time::{Instant, sleep, timeout};
 async fn a_narrow_list_with_a_pod_that_cannot_be_read_proves_nothing() {
     let (mut rig, _stream, call) = asked().await;
     let unreadable = r#"{"metadata":{"name":"b","namespace":"ns","uid":1,"resourceVersion":"4"}}"#;
-    call.page(7, "", &[pod("a", 3), unreadable.to_owned()]).await;
+    call.page(7, "", &[pod("a", 3), unreadable.to_owned()])
+        .await;
     let error = rig.message().await;
-    assert!(error.starts_with("unconfirmed: ") && error.contains("ns/b cannot be read"), "{error}");
+    assert!(
+        error.starts_with("unconfirmed: ") && error.contains("ns/b cannot be read"),
+        "{error}"
+    );
     assert_eq!(rig.told_meanwhile().await, None);
 }
 
@@ -39,7 +44,10 @@ async fn a_narrow_list_that_never_ends_is_given_up() {
             break error;
         }
     };
-    assert!(error.starts_with("unconfirmed: ") && error.contains("no usable answer"), "{error}");
+    assert!(
+        error.starts_with("unconfirmed: ") && error.contains("no usable answer"),
+        "{error}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -48,8 +56,14 @@ async fn only_the_pods_of_a_node_may_take_many_octets() {
     let (mut rig, _stream, of_web) = asked().await;
     of_web.page(7, "", &large).await;
     let error = rig.message().await;
-    assert!(error.contains("an answer of more than 16777216 octets"), "{error}");
-    ordered(&mut rig, Selection::OnNode("n".into())).await.page(7, "", &large).await;
+    assert!(
+        error.contains("an answer of more than 16777216 octets"),
+        "{error}"
+    );
+    ordered(&mut rig, Selection::OnNode("n".into()))
+        .await
+        .page(7, "", &large)
+        .await;
     assert!(rig.message().await.starts_with("part aaa"));
 }
 
@@ -58,8 +72,14 @@ async fn a_page_that_stalls_is_given_up_and_the_list_asked_for_again() {
     let mut rig = Rig::new();
     rig.server.call().await.refuse(422, "no").await;
     let mut stalled = rig.server.call().await.stream();
-    stalled.send(r#"{"metadata":{"resourceVersion":"7"},"items":["#).await;
-    assert!(rig.message().await.starts_with("down: cannot list pods: no usable answer"));
+    stalled
+        .send(r#"{"metadata":{"resourceVersion":"7"},"items":["#)
+        .await;
+    assert!(
+        rig.message()
+            .await
+            .starts_with("down: cannot list pods: no usable answer")
+    );
     rig.server.call().await.page(9, "", &[pod("a", 3)]).await;
     rig.says(&["reset a @9"]).await;
 }

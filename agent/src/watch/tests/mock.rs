@@ -45,7 +45,13 @@ impl Rig {
 
     /// A watch of the pods of which one is watched alone, if there are more than `most`.
     pub fn narrowed(name: &str, most: usize) -> Self {
-        Self::start(None, Some(Narrowing { name: name.to_owned(), most }))
+        Self::start(
+            None,
+            Some(Narrowing {
+                name: name.to_owned(),
+                most,
+            }),
+        )
     }
 
     /// A watch of one pod.
@@ -67,7 +73,12 @@ impl Rig {
             server: &Arc::default(),
             watches: &mut watches,
         });
-        Self { server, watches, proofs: Vec::new(), messages }
+        Self {
+            server,
+            watches,
+            proofs: Vec::new(),
+            messages,
+        }
     }
 
     /// A watch that has listed pod `a` at version 7 and is up.
@@ -98,7 +109,8 @@ impl Rig {
         self.server.call().await
     }
 
-    /// Answers the next request for a streamed list with these pods, each of a version, at this one.
+    /// Answers the next request for a streamed list with these pods, each of a version, at this
+    /// one.
     pub async fn listed(&mut self, pods: &[(&str, u64)], version: u64) -> Stream {
         let mut stream = self.called("stream").await.stream();
         for (name, version) in pods {
@@ -111,7 +123,11 @@ impl Rig {
     /// The stream shows an event of a pod, which is sent at once.
     pub async fn relays(&mut self, stream: &mut Stream, kind: &str, name: &str, version: u64) {
         stream.event(kind, &pod(name, version)).await;
-        let verb = if kind == "DELETED" { "deleted" } else { "applied" };
+        let verb = if kind == "DELETED" {
+            "deleted"
+        } else {
+            "applied"
+        };
         assert_eq!(self.message().await, format!("{verb} {name} @{version}"));
     }
 
@@ -144,7 +160,8 @@ impl Rig {
         }
     }
 
-    /// Lets the session work until it waits for something, then returns the message that it sent meanwhile.
+    /// Lets the session work until it waits for something, then returns the message that it sent
+    /// meanwhile.
     pub async fn told_meanwhile(&mut self) -> Option<String> {
         for _ in 0..100 {
             tokio::task::yield_now().await;
@@ -157,11 +174,15 @@ impl Rig {
         None
     }
 
-    /// The proofs since the last call, once the stream has been quiet. Panics if any other message came.
+    /// The proofs since the last call, once the stream has been quiet. Panics if any other message
+    /// came.
     pub async fn proven(&mut self) -> Vec<Proof> {
         sleep(Duration::from_millis(100)).await;
         assert_eq!(self.told_meanwhile().await, None);
-        std::mem::take(&mut self.proofs).into_iter().map(|(by, _)| by).collect()
+        std::mem::take(&mut self.proofs)
+            .into_iter()
+            .map(|(by, _)| by)
+            .collect()
     }
 
     fn note(&mut self, message: Message) -> Option<String> {
@@ -203,10 +224,18 @@ impl Call {
         self.uri.path()
     }
 
-    /// A parameter of the query as it stands in the URI; none if it's absent or empty, which the API treats alike.
+    /// A parameter of the query as it stands in the URI; none if it's absent or empty, which the
+    /// API treats alike.
     pub fn param(&self, name: &str) -> Option<&str> {
-        let pairs = self.uri.query()?.split('&').filter_map(|pair| pair.split_once('='));
-        pairs.filter(|(key, value)| *key == name && !value.is_empty()).map(|(_, value)| value).next()
+        let pairs = self
+            .uri
+            .query()?
+            .split('&')
+            .filter_map(|pair| pair.split_once('='));
+        pairs
+            .filter(|(key, value)| *key == name && !value.is_empty())
+            .map(|(_, value)| value)
+            .next()
     }
 
     /// `list`, `confirm`, `stream`, `watch VERSION` or `probe VERSION`, for any other parameters.
@@ -249,17 +278,26 @@ impl Call {
 
 impl Stream {
     pub async fn send(&mut self, text: &str) {
-        self.0.send_data(Bytes::from(text.to_owned())).await.expect("a client that reads");
+        self.0
+            .send_data(Bytes::from(text.to_owned()))
+            .await
+            .expect("a client that reads");
     }
 
     pub async fn event(&mut self, kind: &str, object: &str) {
-        self.send(&format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")).await;
+        self.send(&format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n"))
+            .await;
     }
 
     pub async fn bookmark(&mut self, version: u64, complete: bool) {
-        let annotations = if complete { r#"{"k8s.io/initial-events-end":"true"}"# } else { "null" };
-        let object =
-            format!(r#"{{"metadata":{{"resourceVersion":"{version}","annotations":{annotations}}}}}"#);
+        let annotations = if complete {
+            r#"{"k8s.io/initial-events-end":"true"}"#
+        } else {
+            "null"
+        };
+        let object = format!(
+            r#"{{"metadata":{{"resourceVersion":"{version}","annotations":{annotations}}}}}"#
+        );
         self.event("BOOKMARK", &object).await;
     }
 
@@ -307,7 +345,10 @@ fn short(event: Event) -> String {
         Change::Deleted(pod) => ("deleted", vec![pod]),
         Change::Gone(pod) => ("gone", vec![pod]),
     };
-    let mut names: Vec<String> = pods.into_iter().map(|Pod { name, .. }| name.1.to_string()).collect();
+    let mut names: Vec<String> = pods
+        .into_iter()
+        .map(|Pod { name, .. }| name.1.to_string())
+        .collect();
     names.sort();
     format!("{verb} {} @{rv}", names.join(" "))
 }

@@ -1,4 +1,5 @@
-//! Tests of the protocol against a server that the tests play. Time is paused: waits end at once and in order.
+//! Tests of the protocol against a server that the tests play. Time is paused: waits end at once
+//! and in order.
 
 mod fresh;
 mod fuzz;
@@ -41,9 +42,16 @@ async fn a_streamed_list_becomes_one_reset_and_then_changes_as_they_come() {
 async fn a_server_that_streams_no_lists_is_read_in_pages() {
     for code in [400, 422] {
         let mut rig = Rig::new();
-        rig.server.call().await.refuse(code, "sendInitialEvents is forbidden").await;
+        rig.server
+            .call()
+            .await
+            .refuse(code, "sendInitialEvents is forbidden")
+            .await;
         let call = rig.called("list").await;
-        assert_eq!((call.param("limit"), call.param("resourceVersion")), (Some("500"), None));
+        assert_eq!(
+            (call.param("limit"), call.param("resourceVersion")),
+            (Some("500"), None)
+        );
         call.page(7, "more", &[pod("a", 3)]).await;
         let call = rig.server.call().await;
         assert_eq!(call.param("continue"), Some("more"));
@@ -58,12 +66,23 @@ async fn a_server_that_streams_no_lists_is_read_in_pages() {
 async fn a_list_whose_pages_expire_is_read_in_one_answer() {
     let mut rig = Rig::new();
     rig.server.call().await.refuse(422, "no").await;
-    rig.server.call().await.page(7, "more", &[pod("a", 3)]).await;
+    rig.server
+        .call()
+        .await
+        .page(7, "more", &[pod("a", 3)])
+        .await;
     rig.server.call().await.refuse(410, "token expired").await;
-    assert!(rig.message().await.starts_with("down: cannot list pods: the server's history is gone"));
+    assert!(
+        rig.message()
+            .await
+            .starts_with("down: cannot list pods: the server's history is gone")
+    );
     for code in [429, 500] {
         let call = rig.server.call().await;
-        assert_eq!(["limit", "continue", "resourceVersion", "watch"].map(|name| call.param(name)), [None; 4]);
+        assert_eq!(
+            ["limit", "continue", "resourceVersion", "watch"].map(|name| call.param(name)),
+            [None; 4]
+        );
         call.refuse(code, "overloaded").await;
         assert!(rig.message().await.starts_with("down: cannot list pods: "));
     }
@@ -71,7 +90,11 @@ async fn a_list_whose_pages_expire_is_read_in_one_answer() {
     rig.says(&["reset b @9"]).await;
     rig.server.call().await.refuse(410, "too old").await;
     assert!(rig.message().await.starts_with("down: "));
-    assert_eq!(rig.server.call().await.kind(), "list", "in pages, as the first one");
+    assert_eq!(
+        rig.server.call().await.kind(),
+        "list",
+        "in pages, as the first one"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -103,12 +126,21 @@ async fn an_unparsable_object_or_annotation_is_reported_and_the_stream_goes_on()
     stream.event("ADDED", wrong).await;
     assert!(rig.message().await.starts_with("skipped Pod ns/b: "));
     stream.send("{no json}\n").await;
-    assert!(rig.message().await.starts_with("skipped Pod: not a watch event: "));
+    assert!(
+        rig.message()
+            .await
+            .starts_with("skipped Pod: not a watch event: ")
+    );
     rig.relays(&mut stream, "ADDED", "c", 9).await;
     let annotated = r#""annotations":{"epguard.io/mode":"of"},"uid""#;
-    stream.event("ADDED", &pod("a", 10).replace(r#""uid""#, annotated)).await;
+    stream
+        .event("ADDED", &pod("a", 10).replace(r#""uid""#, annotated))
+        .await;
     let message = rig.message().await;
-    assert!(message.starts_with("skipped Pod ns/a: annotation epguard.io/mode: \"of\""), "{message}");
+    assert!(
+        message.starts_with("skipped Pod ns/a: annotation epguard.io/mode: \"of\""),
+        "{message}"
+    );
     rig.says(&["applied a @10"]).await;
 }
 
@@ -117,7 +149,16 @@ async fn an_object_that_is_deleted_is_gone_whatever_of_its_last_state_cannot_be_
     let (mut rig, mut stream) = Rig::streaming().await;
     for (version, has_uid) in [(8, true), (9, false)] {
         let wrong = pod("a", version).replace("}}", r#"},"spec":5}"#);
-        stream.event("DELETED", &if has_uid { wrong } else { wrong.replace(r#""uid""#, r#""id""#) }).await;
+        stream
+            .event(
+                "DELETED",
+                &if has_uid {
+                    wrong
+                } else {
+                    wrong.replace(r#""uid""#, r#""id""#)
+                },
+            )
+            .await;
         assert!(rig.message().await.starts_with("skipped Pod ns/a: "));
         if has_uid {
             rig.says(&["gone a @8"]).await;
@@ -132,7 +173,11 @@ async fn an_object_of_a_list_that_does_not_parse_costs_only_itself() {
     rig.server.call().await.refuse(422, "no").await;
     let items = ["7".to_owned(), pod("a", 3)];
     rig.server.call().await.page(7, "", &items).await;
-    assert!(rig.message().await.starts_with("skipped Pod without a name: "));
+    assert!(
+        rig.message()
+            .await
+            .starts_with("skipped Pod without a name: ")
+    );
     rig.says(&["reset a @7"]).await;
 }
 
@@ -146,7 +191,9 @@ async fn a_line_counts_when_its_last_chunk_has_arrived() {
     let (middle, end) = rest.split_at(rest.len() - 1);
     stream.send(middle).await;
     assert_eq!(rig.told_meanwhile().await, None);
-    stream.send(&format!("{end}{}", line.replace("\"8\"", "\"9\""))).await;
+    stream
+        .send(&format!("{end}{}", line.replace("\"8\"", "\"9\"")))
+        .await;
     assert_eq!(rig.told_meanwhile().await.as_deref(), Some("applied a @8"));
     assert_eq!(rig.told_meanwhile().await.as_deref(), Some("applied a @9"));
 }
@@ -155,7 +202,11 @@ async fn a_line_counts_when_its_last_chunk_has_arrived() {
 async fn a_forbidden_watch_is_reported_with_its_remedy_and_tried_again() {
     let mut rig = Rig::new();
     for _ in 0..2 {
-        rig.server.call().await.refuse(403, "pods is forbidden").await;
+        rig.server
+            .call()
+            .await
+            .refuse(403, "pods is forbidden")
+            .await;
         assert_eq!(
             rig.message().await,
             "down: cannot watch pods: forbidden (pods is forbidden); bind the agent's account to a ClusterRole \
@@ -173,7 +224,11 @@ async fn a_broken_connection_and_a_watch_that_does_not_begin_are_reported_and_re
     rig.says(&["down: cannot watch pods: no usable answer from the API server (connection reset); retrying"])
         .await;
     let _unanswered = rig.called("watch 7").await;
-    assert!(rig.message().await.starts_with("down: cannot watch pods: no usable answer"));
+    assert!(
+        rig.message()
+            .await
+            .starts_with("down: cannot watch pods: no usable answer")
+    );
     let _stream = rig.called("watch 7").await.stream();
     rig.says(&["up"]).await;
 }
@@ -182,7 +237,8 @@ async fn a_broken_connection_and_a_watch_that_does_not_begin_are_reported_and_re
 async fn a_silent_stream_is_closed() {
     let (mut rig, _silent) = Rig::streaming().await;
     let since = tokio::time::Instant::now();
-    rig.says(&["down: cannot watch pods: neither event nor bookmark for 90 s; connecting again"]).await;
+    rig.says(&["down: cannot watch pods: neither event nor bookmark for 90 s; connecting again"])
+        .await;
     assert_eq!(since.elapsed().as_secs(), 90);
     rig.called("watch 7").await;
 }

@@ -35,8 +35,17 @@ pub(super) async fn ordered(rig: &mut Rig, selection: Selection) -> Call {
 async fn a_narrow_list_asks_for_the_selected_objects_and_for_a_consistent_answer() {
     let (_rig, _stream, call) = asked().await;
     assert_eq!(call.path(), "/api/v1/namespaces/ns/pods");
-    let params = ["labelSelector", "fieldSelector", "resourceVersion", "watch", "limit"];
-    assert_eq!(params.map(|name| call.param(name)), [Some("app%3Dweb"), None, None, None, Some("100")]);
+    let params = [
+        "labelSelector",
+        "fieldSelector",
+        "resourceVersion",
+        "watch",
+        "limit",
+    ];
+    assert_eq!(
+        params.map(|name| call.param(name)),
+        [Some("app%3Dweb"), None, None, None, Some("100")]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -57,7 +66,11 @@ async fn a_narrow_list_newer_than_the_stream_waits_for_the_events_that_it_covers
     assert_eq!(rig.told_meanwhile().await, None);
     rig.relays(&mut stream, "DELETED", "a", 8).await;
     rig.relays(&mut stream, "ADDED", "b", 9).await;
-    assert_eq!(rig.told_meanwhile().await, None, "an event between 9 and 10 may come");
+    assert_eq!(
+        rig.told_meanwhile().await,
+        None,
+        "an event between 9 and 10 may come"
+    );
     stream.bookmark(10, false).await;
     rig.says(&["progress @10", "part b, but  later @10"]).await;
 }
@@ -66,7 +79,11 @@ async fn a_narrow_list_newer_than_the_stream_waits_for_the_events_that_it_covers
 async fn the_list_beside_a_silent_stream_is_applied_after_a_probe() {
     let (mut rig, _stream, call) = asked().await;
     call.page(50, "", &[pod("a", 3)]).await;
-    rig.called("probe 7").await.stream().bookmark(51, false).await;
+    rig.called("probe 7")
+        .await
+        .stream()
+        .bookmark(51, false)
+        .await;
     rig.says(&["part a, but  later @50"]).await;
     assert_eq!(rig.server.waiting(), 0);
 }
@@ -76,11 +93,22 @@ async fn a_narrow_list_that_fails_is_dropped_and_the_stream_goes_on() {
     for code in [410, 429, 500, 504] {
         let (mut rig, mut stream, call) = asked().await;
         call.refuse(code, "overloaded").await;
-        assert!(rig.message().await.starts_with("unconfirmed: cannot list pods: "));
+        assert!(
+            rig.message()
+                .await
+                .starts_with("unconfirmed: cannot list pods: ")
+        );
         rig.relays(&mut stream, "MODIFIED", "a", 8).await;
         sleep(Duration::from_mins(1)).await;
-        assert_eq!(rig.server.waiting(), 0, "the main loop asks again, not the watch");
-        ordered(&mut rig, web()).await.page(8, "", &[pod("a", 8)]).await;
+        assert_eq!(
+            rig.server.waiting(),
+            0,
+            "the main loop asks again, not the watch"
+        );
+        ordered(&mut rig, web())
+            .await
+            .page(8, "", &[pod("a", 8)])
+            .await;
         rig.says(&["part a, but  later @8"]).await;
     }
 }
@@ -99,7 +127,8 @@ async fn crossed() -> (Rig, Stream) {
 async fn of_two_narrow_lists_only_the_one_that_the_stream_has_reached_is_applied() {
     let (mut rig, mut stream) = crossed().await;
     stream.bookmark(100, false).await;
-    rig.says(&["progress @100", "part a, but  later @100"]).await;
+    rig.says(&["progress @100", "part a, but  later @100"])
+        .await;
     assert_eq!(rig.told_meanwhile().await, None, "101 to 105 may come");
     rig.relays(&mut stream, "DELETED", "a", 103).await;
     assert_eq!(rig.told_meanwhile().await, None);
@@ -111,20 +140,26 @@ async fn of_two_narrow_lists_only_the_one_that_the_stream_has_reached_is_applied
 async fn the_later_one_of_two_narrow_lists_is_probed_once_the_stream_has_reached_the_other() {
     let (mut rig, mut stream) = crossed().await;
     stream.bookmark(100, false).await;
-    rig.says(&["progress @100", "part a, but  later @100"]).await;
+    rig.says(&["progress @100", "part a, but  later @100"])
+        .await;
     let mut probe = rig.called("probe 100").await.stream();
     probe.event("DELETED", &pod("a", 103)).await;
     probe.bookmark(106, false).await;
     assert_eq!(rig.told_meanwhile().await, None, "the stream lacks 103");
     stream.event("DELETED", &pod("a", 103)).await;
-    rig.says(&["deleted a @103", "part , but  later @105"]).await;
+    rig.says(&["deleted a @103", "part , but  later @105"])
+        .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_narrow_list_that_went_back_in_time_is_reported() {
     let (mut rig, _stream, call) = asked().await;
     call.page(5, "", &[]).await;
-    assert!(rig.message().await.starts_with("rewound: the API went back in time"));
+    assert!(
+        rig.message()
+            .await
+            .starts_with("rewound: the API went back in time")
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -142,8 +177,15 @@ async fn a_narrow_list_whose_stream_ends_first_is_requested_beside_the_next_one(
     drop(call);
     let _stream = next.stream();
     let (one, other) = (rig.server.call().await, rig.server.call().await);
-    let (list, confirmation) = if one.kind() == "confirm" { (other, one) } else { (one, other) };
-    assert_eq!((confirmation.kind(), list.param("labelSelector")), ("confirm".into(), Some("app%3Dweb")));
+    let (list, confirmation) = if one.kind() == "confirm" {
+        (other, one)
+    } else {
+        (one, other)
+    };
+    assert_eq!(
+        (confirmation.kind(), list.param("labelSelector")),
+        ("confirm".into(), Some("app%3Dweb"))
+    );
     list.page(7, "", &[pod("a", 3)]).await;
     rig.says(&["part a, but  later @7"]).await;
     sleep(Duration::from_secs(10)).await;
@@ -158,11 +200,23 @@ async fn a_confirmation_of_a_large_collection_reads_the_key_of_no_object() {
     rig.says(&["reset a b c d e f g h i j k @7", "up"]).await;
     let call = rig.confirming().await;
     assert_eq!(
-        (call.path(), call.param("fieldSelector"), call.param("limit")),
-        ("/api/v1/namespaces/default/pods", Some("metadata.name%3Depguard-confirmation"), Some("1"))
+        (
+            call.path(),
+            call.param("fieldSelector"),
+            call.param("limit")
+        ),
+        (
+            "/api/v1/namespaces/default/pods",
+            Some("metadata.name%3Depguard-confirmation"),
+            Some("1")
+        )
     );
     call.page(50, "", &[]).await;
-    assert_eq!(rig.proven().await, [List], "an empty list is not the whole collection");
+    assert_eq!(
+        rig.proven().await,
+        [List],
+        "an empty list is not the whole collection"
+    );
     stream.bookmark(50, false).await;
     rig.says(&["progress @50"]).await;
     assert_eq!(rig.proven().await, [Confirmation]);
@@ -175,7 +229,8 @@ async fn narrow_lists_ordered_while_the_watch_is_down_are_spread_once_it_is_up()
     let next = rig.server.call().await;
     for number in 0..30 {
         let node = number.to_string().as_str().into();
-        rig.watches.list(Pods, Some(Selection::OnNode(node)), Duration::from_secs(10));
+        rig.watches
+            .list(Pods, Some(Selection::OnNode(node)), Duration::from_secs(10));
     }
     sleep(Duration::from_secs(20)).await;
     assert_eq!(rig.server.waiting(), 0);
@@ -189,7 +244,10 @@ async fn narrow_lists_ordered_while_the_watch_is_down_are_spread_once_it_is_up()
         assert!(rig.message().await.starts_with("part "));
         after.push(up.elapsed().as_secs_f64());
     }
-    assert!((2.0..8.0).contains(&after[15]) && after[29] <= 10.0, "{after:?}");
+    assert!(
+        (2.0..8.0).contains(&after[15]) && after[29] <= 10.0,
+        "{after:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -202,5 +260,9 @@ async fn a_narrow_list_under_way_is_not_requested_twice() {
     rig.says(&["part a, but  later @7"]).await;
     let _call = ordered(&mut rig, web()).await;
     sleep(Duration::from_secs(30)).await;
-    assert!(rig.message().await.starts_with("unconfirmed: cannot list pods: "));
+    assert!(
+        rig.message()
+            .await
+            .starts_with("unconfirmed: cannot list pods: ")
+    );
 }

@@ -12,7 +12,10 @@ async fn narrow() -> (Rig, Stream) {
     let _stream = rig.listed(&[("a", 3), ("b", 4)], 7).await;
     rig.says(&["reset a b @7"]).await;
     let call = rig.server.call().await;
-    assert_eq!((call.kind().as_str(), call.param("fieldSelector")), ("watch 7", Some("metadata.name%3Db")));
+    assert_eq!(
+        (call.kind().as_str(), call.param("fieldSelector")),
+        ("watch 7", Some("metadata.name%3Db"))
+    );
     let stream = call.stream();
     rig.says(&["up"]).await;
     (rig, stream)
@@ -51,7 +54,11 @@ async fn a_large_collection_is_listed_again_after_an_hour_or_so() {
     all.bookmark(9, true).await;
     rig.says(&["reset b @9"]).await;
     all.event("ADDED", &pod("a", 10)).await;
-    assert_eq!(rig.message().await, "applied a @10", "one object is no large collection");
+    assert_eq!(
+        rig.message().await,
+        "applied a @10",
+        "one object is no large collection"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -70,7 +77,10 @@ async fn a_collection_that_grows_large_is_narrowed_without_a_list() {
     rig.relays(&mut stream, "MODIFIED", "b", 8).await;
     rig.relays(&mut stream, "ADDED", "a", 9).await;
     let call = rig.server.call().await;
-    assert_eq!((call.kind().as_str(), call.param("fieldSelector")), ("watch 9", Some("metadata.name%3Db")));
+    assert_eq!(
+        (call.kind().as_str(), call.param("fieldSelector")),
+        ("watch 9", Some("metadata.name%3Db"))
+    );
     let _stream = call.stream();
     let call = rig.server.call().await;
     assert_eq!(call.param("fieldSelector"), Some("metadata.name%3Db"));

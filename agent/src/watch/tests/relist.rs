@@ -60,7 +60,8 @@ async fn an_ordered_list_that_fails_is_repeated() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_of_everything_that_comes_anyway_satisfies_earlier_orders_of_whole_and_narrow_lists() {
+async fn a_list_of_everything_that_comes_anyway_satisfies_earlier_orders_of_whole_and_narrow_lists()
+{
     for selection in [None, Some(web())] {
         let (mut rig, mut stream) = Rig::streaming().await;
         stream.error(410, "too old resource version").await;

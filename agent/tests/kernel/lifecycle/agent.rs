@@ -24,9 +24,13 @@ fn a_running_agent_hooks_renamed_and_recreated_interfaces_and_drops_removed_ones
     ip("link del pod7");
     ip("link add pod7 type veth peer name x");
     let made = Instant::now();
-    until("not hooked again", || agent.is_attached("pod7", ifindex("pod7")));
+    until("not hooked again", || {
+        agent.is_attached("pod7", ifindex("pod7"))
+    });
     println!("hooked {:?} after `ip link add` ended", made.elapsed());
-    until("the pin of an interface that is gone stays", || !pin.exists());
+    until("the pin of an interface that is gone stays", || {
+        !pin.exists()
+    });
 }
 
 #[test]
@@ -55,11 +59,19 @@ impl Agent {
     pub fn start(node: &Node, options: &[&str]) -> Self {
         let run_dir = node.run_dir();
         std::fs::create_dir_all(&run_dir).unwrap();
-        let place = Place { node: "n", kubeconfig: UNREACHABLE, run_dir: &run_dir, pin_dir: &node.pins() };
+        let place = Place {
+            node: "n",
+            kubeconfig: UNREACHABLE,
+            run_dir: &run_dir,
+            pin_dir: &node.pins(),
+        };
         let mut command = Command::new(env!("CARGO_BIN_EXE_epguard"));
         command.args(place.arguments().unwrap());
         command.args(["--pod-interfaces", "pod*"]).args(options);
-        Self { process: AgentProcess::start(command, &run_dir).unwrap(), run_dir }
+        Self {
+            process: AgentProcess::start(command, &run_dir).unwrap(),
+            run_dir,
+        }
     }
 
     fn attached(&mut self) -> Attachment {
@@ -72,7 +84,11 @@ impl Agent {
             let mut interfaces = status.interfaces.iter();
             interfaces.find(|at| at.name == name && so(at)).cloned()
         };
-        let missing = |status: &Status| found(status).is_none().then(|| format!("{:?}", status.interfaces));
+        let missing = |status: &Status| {
+            found(status)
+                .is_none()
+                .then(|| format!("{:?}", status.interfaces))
+        };
         let status = self.process.until("has not hooked it so", missing).unwrap();
         found(&status).unwrap()
     }

@@ -42,7 +42,12 @@ fn both(bits: [u8; 3]) -> [(u8, u8); 3] {
 fn tables() -> Tables {
     let mut tables = orphan(ORPHAN, Mode::Enforce, None);
     tables.suspects.insert(SUSPECT, Suspect::default());
-    let vip = Vip { addr: SERVICE, port: 80, protocol: 6, reserved: 0 };
+    let vip = Vip {
+        addr: SERVICE,
+        port: 80,
+        protocol: 6,
+        reserved: 0,
+    };
     tables.services.insert(vip, ServiceNumber { number: 1 });
     tables
 }
@@ -53,7 +58,10 @@ fn the_gate_shows_each_entry_until_it_is_removed() {
     let node = Node::new();
     write(&node, |writer| {
         writer.install(&tables()).unwrap();
-        assert_eq!(bits(&gates(&node)), both([Gate::SUSPECT, 0, Gate::TERMINATED]));
+        assert_eq!(
+            bits(&gates(&node)),
+            both([Gate::SUSPECT, 0, Gate::TERMINATED])
+        );
     });
     // As if an agent that does not know them had run in between.
     let Gates { first, second } = Gates::EMPTY;
@@ -61,7 +69,11 @@ fn the_gate_shows_each_entry_until_it_is_removed() {
     table(&node, "SECOND_GATE").set(0, second, 0).unwrap();
     write(&node, |writer| {
         let left = "the next writer shows what the last one left";
-        assert_eq!(bits(&gates(&node)), both([Gate::SUSPECT, 0, Gate::TERMINATED]), "{left}");
+        assert_eq!(
+            bits(&gates(&node)),
+            both([Gate::SUSPECT, 0, Gate::TERMINATED]),
+            "{left}"
+        );
         writer.install(&Tables::default()).unwrap();
         assert_eq!(bits(&gates(&node)), both([0; 3]));
         assert_eq!(valid(&node), Gate::WRITTEN | Gate::HAS_SECOND);
@@ -70,9 +82,18 @@ fn the_gate_shows_each_entry_until_it_is_removed() {
 
 /// Flows to the suspect go to a live endpoint instead.
 fn redirecting() -> Tables {
-    let target =
-        DenialKey { addr: SUSPECT, service: ServiceNumber { number: 1 }, port: 80, protocol: 6, reserved: 0 };
-    let live = Backend { addr: LIVE, port: 80, ..Backend::default() };
+    let target = DenialKey {
+        addr: SUSPECT,
+        service: ServiceNumber { number: 1 },
+        port: 80,
+        protocol: 6,
+        reserved: 0,
+    };
+    let live = Backend {
+        addr: LIVE,
+        port: 80,
+        ..Backend::default()
+    };
     let mut tables = Tables::default();
     tables.backends.insert(target, Backends::new(false, [live]));
     tables
@@ -87,8 +108,14 @@ fn flow_bits(node: &Node) -> [bool; 2] {
 #[ignore = "needs root: BPF"]
 fn the_gate_shows_both_ends_of_redirected_flows_until_the_last_one_has_ended() {
     let node = Node::new();
-    let flow = Flow { endpoint: SUSPECT, ..Flow::default() };
-    let going_on = Redirected { used_ns: boot_ns(), ..Redirected::default() };
+    let flow = Flow {
+        endpoint: SUSPECT,
+        ..Flow::default()
+    };
+    let going_on = Redirected {
+        used_ns: boot_ns(),
+        ..Redirected::default()
+    };
     write(&node, |writer| {
         writer.sweep_flows().unwrap();
         writer.install(&redirecting()).unwrap();
@@ -102,7 +129,11 @@ fn the_gate_shows_both_ends_of_redirected_flows_until_the_last_one_has_ended() {
         map.remove(&flow).unwrap();
         writer.install(&redirecting()).unwrap();
         writer.install(&Tables::default()).unwrap();
-        assert_eq!(flow_bits(&node), [true; 2], "the programs may just have added one");
+        assert_eq!(
+            flow_bits(&node),
+            [true; 2],
+            "the programs may just have added one"
+        );
         writer.sweep_flows().unwrap();
         assert_eq!(flow_bits(&node), [true; 2], "one may have moved meanwhile");
         writer.sweep_flows().unwrap();
@@ -113,14 +144,20 @@ fn the_gate_shows_both_ends_of_redirected_flows_until_the_last_one_has_ended() {
 #[test]
 #[ignore = "needs root: BPF"]
 fn replies_are_wanted_while_any_redirected_flow_goes_on_proven_or_not() {
-    let flow = Flow { endpoint: SUSPECT, ..Flow::default() };
+    let flow = Flow {
+        endpoint: SUSPECT,
+        ..Flow::default()
+    };
     for name in ["FLOWS", "OPENING"] {
         let node = Node::new();
         write(&node, |writer| {
             writer.sweep_flows().unwrap();
             assert!(!writer.redirects());
             writer.install(&redirecting()).unwrap();
-            let going_on = Redirected { used_ns: boot_ns(), ..Redirected::default() };
+            let going_on = Redirected {
+                used_ns: boot_ns(),
+                ..Redirected::default()
+            };
             let mut map: HashMap<MapData, Flow, Keyed<Flow, Redirected>> =
                 maps::open(&node.pins(), name).unwrap();
             map.insert(flow, Keyed::new(flow, going_on), 0).unwrap();
@@ -163,7 +200,10 @@ fn an_entry_is_not_written_while_a_table_cannot_show_it() {
     write(&node, |writer| {
         writer.install(&tables()).unwrap();
         let pin = node.pins().join("v3/SECOND_GATE");
-        run("bpftool", &["map", "freeze", "pinned", pin.to_str().unwrap()]);
+        run(
+            "bpftool",
+            &["map", "freeze", "pinned", pin.to_str().unwrap()],
+        );
         writer.install(&Tables::default()).unwrap();
         assert_eq!(
             bits(&gates(&node)),
@@ -171,7 +211,10 @@ fn an_entry_is_not_written_while_a_table_cannot_show_it() {
             "what is shown too much harms nobody"
         );
         writer.install(&tables()).unwrap();
-        assert_eq!(bits(&gates(&node)), both([Gate::SUSPECT, 0, Gate::TERMINATED]));
+        assert_eq!(
+            bits(&gates(&node)),
+            both([Gate::SUSPECT, 0, Gate::TERMINATED])
+        );
         let another = orphan(Addr::v4([10, 9, 0, 77]), Mode::Enforce, None);
         assert!(writer.install(&another).is_err());
     });

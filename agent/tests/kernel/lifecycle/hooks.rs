@@ -1,4 +1,5 @@
-//! Who else is at the hooks, interfaces that cannot be hooked, and those that are left to the CNI for a while.
+//! Who else is at the hooks, interfaces that cannot be hooked, and those that are left to the CNI
+//! for a while.
 
 use super::agent::Agent;
 use super::*;
@@ -32,7 +33,10 @@ fn a_new_interface_takes_an_ingress_qdisc_within_the_delay_and_has_hooks_after_i
     assert!(!hooked.waiting);
     let refused = agent.wait_for("pod-cni", |at| at.error.is_some());
     let error = refused.error.unwrap();
-    assert!(!refused.waiting && error.contains("ingress qdisc"), "{error}");
+    assert!(
+        !refused.waiting && error.contains("ingress qdisc"),
+        "{error}"
+    );
     assert!(tc("qdisc show dev pod-cni").contains("qdisc ingress"));
 }
 
@@ -42,10 +46,23 @@ fn an_interface_that_cannot_be_hooked_stays_open_until_it_can_and_the_agent_goes
     let node = Node::new();
     add("pod2");
     tc("qdisc add dev pod2 ingress");
-    let mut agent = Agent::start(&node, &["--mode", "enforce", "--hooks", "clsact", "--clsact-delay", "0"]);
+    let mut agent = Agent::start(
+        &node,
+        &[
+            "--mode",
+            "enforce",
+            "--hooks",
+            "clsact",
+            "--clsact-delay",
+            "0",
+        ],
+    );
     let refused = agent.wait_for("pod2", |at| at.error.is_some());
     let error = refused.error.unwrap();
-    assert!(error.contains("tc qdisc replace dev NAME clsact"), "{error}");
+    assert!(
+        error.contains("tc qdisc replace dev NAME clsact"),
+        "{error}"
+    );
     assert!(!refused.attached);
     agent.wait_for("pod", |at| at.attached);
     add("pod3");
@@ -73,13 +90,21 @@ fn a_program_before_ours_is_named_and_one_after_ours_is_not() {
     assert_eq!((chain.position, chain.before.len()), (1, 0));
     let attach = |datapath: &mut _, side, order| {
         let order = TcAttachOptions::TcxOrder(order);
-        foreign(datapath).attach_with_options("pod", side, order).unwrap();
+        foreign(datapath)
+            .attach_with_options("pod", side, order)
+            .unwrap();
     };
     let mut other = node.load(Hooks::Tcx);
     attach(&mut other, TcAttachType::Ingress, LinkOrder::last());
-    let beside = Chain { at_ingress: vec!["tcx epguard_selftes".into()], ..chain };
+    let beside = Chain {
+        at_ingress: vec!["tcx epguard_selftes".into()],
+        ..chain
+    };
     assert_eq!(datapath.find(ifindex("pod")).unwrap().unwrap(), beside);
-    assert_eq!(datapath.others_at_ingress(ifindex("pod")).unwrap(), beside.at_ingress);
+    assert_eq!(
+        datapath.others_at_ingress(ifindex("pod")).unwrap(),
+        beside.at_ingress
+    );
     let mut another = node.load(Hooks::Tcx);
     attach(&mut another, TcAttachType::Egress, LinkOrder::first());
     let chain = datapath.find(ifindex("pod")).unwrap().unwrap();
@@ -103,13 +128,23 @@ fn an_ingress_hook_comes_and_goes_as_it_is_wanted_and_the_egress_hook_stays() {
         datapath.want_ingress(true);
         assert!(datapath.find(pod).unwrap().is_none(), "it is missing now");
         let chain = datapath.hook(pod, "pod").unwrap();
-        assert!(chain.ingress && chain.ingress_error.is_none() && datapath.find(pod).unwrap().is_some());
-        assert_eq!((at_ingress(hooks).len(), at_egress(hooks)), (1, egress), "{hooks}");
+        assert!(
+            chain.ingress && chain.ingress_error.is_none() && datapath.find(pod).unwrap().is_some()
+        );
+        assert_eq!(
+            (at_ingress(hooks).len(), at_egress(hooks)),
+            (1, egress),
+            "{hooks}"
+        );
         // An agent that needs none takes the hooks of an earlier one over.
         let mut next = node.load(hooks);
         next.want_ingress(false);
         assert!(!next.hook(pod, "pod").unwrap().ingress);
-        assert_eq!((at_ingress(hooks).len(), at_egress(hooks).len()), (0, 1), "{hooks}");
+        assert_eq!(
+            (at_ingress(hooks).len(), at_egress(hooks).len()),
+            (0, 1),
+            "{hooks}"
+        );
     }
 }
 
@@ -121,14 +156,23 @@ fn an_ingress_hook_that_cannot_be_attached_is_an_error_of_its_own() {
     let mut datapath = node.load(Hooks::Clsact);
     datapath.want_ingress(false);
     datapath.hook(pod, "pod").unwrap();
-    let ours = NlOptions { priority: 1, handle: TcHandle::new(0x6570, 0x6701), classid: None };
+    let ours = NlOptions {
+        priority: 1,
+        handle: TcHandle::new(0x6570, 0x6701),
+        classid: None,
+    };
     let mut other = node.load(Hooks::Clsact);
     let there = TcAttachOptions::Netlink(ours);
-    foreign(&mut other).attach_with_options("pod", TcAttachType::Ingress, there).unwrap();
+    foreign(&mut other)
+        .attach_with_options("pod", TcAttachType::Ingress, there)
+        .unwrap();
     datapath.want_ingress(true);
     let chain = datapath.hook(pod, "pod").unwrap();
     let error = chain.ingress_error.unwrap();
-    assert!(!chain.ingress && error.contains("belongs to another program"), "{error}");
+    assert!(
+        !chain.ingress && error.contains("belongs to another program"),
+        "{error}"
+    );
     assert!(datapath.find(pod).unwrap().is_none(), "it is still missing");
     tc("filter del dev pod ingress");
     let chain = datapath.hook(pod, "pod").unwrap();
@@ -147,11 +191,22 @@ fn at_egress(hooks: Hooks) -> Vec<String> {
 fn programs(hooks: Hooks, side: TcAttachType) -> Vec<String> {
     if hooks == Hooks::Tcx {
         let (_, programs) = SchedClassifier::query_tcx("pod", side).unwrap();
-        return programs.iter().map(|program| program.id().to_string()).collect();
+        return programs
+            .iter()
+            .map(|program| program.id().to_string())
+            .collect();
     }
-    let side = if side == TcAttachType::Ingress { "ingress" } else { "egress" };
+    let side = if side == TcAttachType::Ingress {
+        "ingress"
+    } else {
+        "egress"
+    };
     let shown = tc(&format!("filter show dev pod {side}"));
-    shown.lines().filter(|line| line.contains("epguard_")).map(str::to_owned).collect()
+    shown
+        .lines()
+        .filter(|line| line.contains("epguard_"))
+        .map(str::to_owned)
+        .collect()
 }
 
 fn assert_is_theirs(chain: &Chain) {
@@ -165,14 +220,21 @@ fn foreign_filters_run_after_tcx_and_tcx_programs_before_our_filters() {
     tc("qdisc add dev pod clsact");
     let mut other = node.load(Hooks::Tcx);
     let program = foreign(&mut other);
-    program.attach_with_options("pod", TcAttachType::Ingress, filter(1)).unwrap();
+    program
+        .attach_with_options("pod", TcAttachType::Ingress, filter(1))
+        .unwrap();
     let order = TcAttachOptions::TcxOrder(LinkOrder::last());
-    program.attach_with_options("pod", TcAttachType::Egress, order).unwrap();
+    program
+        .attach_with_options("pod", TcAttachType::Egress, order)
+        .unwrap();
     let tcx = node.load(Hooks::Tcx).hook(ifindex("pod"), "pod").unwrap();
     assert_eq!((tcx.position, tcx.before.len()), (1, 0));
     // One is at the egress hook.
     assert_eq!(tcx.at_ingress.len(), 1);
-    let clsact = node.load(Hooks::Clsact).hook(ifindex("pod"), "pod").unwrap();
+    let clsact = node
+        .load(Hooks::Clsact)
+        .hook(ifindex("pod"), "pod")
+        .unwrap();
     assert_is_theirs(&clsact);
     assert_eq!(clsact.position, 2);
 }

@@ -12,8 +12,8 @@ fn the_layout_of_every_pinned_map_is_the_one_that_its_number_stands_for() {
     drop(node.load(Hooks::Tcx));
     let number = format!("v{}", epguard_common::ABI_VERSION);
     let layout = layout(&node.pins().join(&number));
-    let frozen =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/kernel/lifecycle/layouts/{number}.txt"));
+    let frozen = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join(format!("tests/kernel/lifecycle/layouts/{number}.txt"));
     if std::env::var_os("EPGUARD_WRITE_GOLDEN").is_some() {
         fs::write(&frozen, &layout).unwrap();
     }
@@ -26,7 +26,9 @@ fn the_layout_of_every_pinned_map_is_the_one_that_its_number_stands_for() {
 
 /// Each map: kind, sizes, and the types of key and value.
 fn layout(pins: &Path) -> String {
-    let maps = fs::read_dir(pins).unwrap().map(|entry| entry.unwrap().path());
+    let maps = fs::read_dir(pins)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let mut maps: Vec<_> = maps.filter(|path| path.is_file()).collect();
     maps.sort();
     assert!(maps.len() > 10, "the pinned maps are elsewhere: {maps:?}");
@@ -41,8 +43,13 @@ fn layout(pins: &Path) -> String {
         layout.push('\n');
         // Maps of a fixed kind have no types.
         if shown["btf_id"].as_u64().is_some_and(|id| id != 0) {
-            let types = run("bpftool", &["btf", "dump", "map", "pinned", path, "kv", "format", "c"]);
-            let types = types.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+            let types = run(
+                "bpftool",
+                &["btf", "dump", "map", "pinned", path, "kv", "format", "c"],
+            );
+            let types = types
+                .lines()
+                .filter(|line| !line.is_empty() && !line.starts_with('#'));
             layout.extend(types.map(|line| format!("    {line}\n")));
         }
     }

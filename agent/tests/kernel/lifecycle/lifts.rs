@@ -9,7 +9,11 @@ use std::time::Duration;
 
 const X: Addr = Addr::v4([10, 9, 0, 9]);
 const AT: Duration = Duration::from_nanos(77);
-const LIFT: Lift = Lift { ip: X, dead: DEAD, at: AT };
+const LIFT: Lift = Lift {
+    ip: X,
+    dead: DEAD,
+    at: AT,
+};
 
 #[test]
 #[ignore = "needs root: BPF"]

@@ -22,22 +22,35 @@ fn the_next_writer_restores_the_tables_the_lease_and_the_counters() {
     write(&node, |writer| {
         assert_eq!(writer.restored(), &denying());
         assert_eq!(writer.view.written().lease_deadline_ns, lease);
-        assert!(!writer.install(&denying()).unwrap(), "nothing is to be written");
+        assert!(
+            !writer.install(&denying()).unwrap(),
+            "nothing is to be written"
+        );
         assert!(writer.install(&Tables::default()).unwrap());
     });
     assert_eq!(counted(&node), 7);
-    write(&node, |writer| assert_eq!(writer.restored(), &Tables::default()));
+    write(&node, |writer| {
+        assert_eq!(writer.restored(), &Tables::default())
+    });
 }
 
 #[test]
 #[ignore = "needs root: BPF"]
 fn the_first_write_removes_unknown_owners() {
     let node = Node::new();
-    let owner = |octet| Owner { uid: Uid { octets: [octet; 16] }, ..Owner::default() };
+    let owner = |octet| Owner {
+        uid: Uid {
+            octets: [octet; 16],
+        },
+        ..Owner::default()
+    };
     let (stays, goes) = (Addr::v4([10, 9, 0, 1]), Addr::v4([10, 9, 0, 2]));
     let both = SortedMap::from_iter([(stays, owner(1)), (goes, owner(2))]);
     write(&node, |writer| {
-        assert_eq!(writer.install_owners(&both, &BTreeSet::from([stays, goes]), usize::MAX), 0);
+        assert_eq!(
+            writer.install_owners(&both, &BTreeSet::from([stays, goes]), usize::MAX),
+            0
+        );
     });
     let one = SortedMap::from_iter([(stays, owner(1))]);
     write(&node, |writer| {
@@ -53,7 +66,10 @@ fn the_first_write_removes_unknown_owners() {
 fn a_demoted_reason_stays_demoted_for_the_next_writer_until_the_operator_sets_it() {
     let node = Node::new();
     let configure = |writer: &mut Writer| {
-        writer.config.configure(Mode::Enforce, maps::default_modes(), false).unwrap();
+        writer
+            .config
+            .configure(Mode::Enforce, maps::default_modes(), false)
+            .unwrap();
     };
     write(&node, |writer| {
         configure(writer);
@@ -78,9 +94,19 @@ fn a_denial_with_invalid_numbers_is_removed() {
     write(&node, |writer| assert!(writer.install(&denying()).unwrap()));
     let mut raw: HashMap<MapData, DenialKey, Keyed<DenialKey, RawDenial>> =
         maps::open(&node.pins(), "DENIED").unwrap();
-    let scribbled = DenialKey { port: 1, ..target() };
-    let garbage = RawDenial { reason: 0x77, uid_state: 0x77, ..RawDenial::default() };
-    let entry = Keyed { key: scribbled, value: garbage };
+    let scribbled = DenialKey {
+        port: 1,
+        ..target()
+    };
+    let garbage = RawDenial {
+        reason: 0x77,
+        uid_state: 0x77,
+        ..RawDenial::default()
+    };
+    let entry = Keyed {
+        key: scribbled,
+        value: garbage,
+    };
     raw.insert(scribbled, entry, 0).unwrap();
     write(&node, |writer| assert_eq!(writer.restored(), &denying()));
     let left: Vec<DenialKey> = raw.keys().collect::<Result<_, _>>().unwrap();
@@ -89,7 +115,8 @@ fn a_denial_with_invalid_numbers_is_removed() {
 
 #[test]
 #[ignore = "needs root: BPF"]
-fn a_map_that_is_missing_or_of_another_layout_is_made_and_the_others_stay_as_one_of_a_later_agent_does() {
+fn a_map_that_is_missing_or_of_another_layout_is_made_and_the_others_stay_as_one_of_a_later_agent_does()
+ {
     let node = Node::new();
     write(&node, |writer| assert!(writer.install(&denying()).unwrap()));
     replace(&node, "SUSPECTS", "type hash key 16 value 8 entries 4");
@@ -108,13 +135,23 @@ fn a_map_that_is_missing_or_of_another_layout_is_made_and_the_others_stay_as_one
 #[ignore = "needs root: BPF"]
 fn entries_that_a_full_map_refuses_are_counted_and_written_later() {
     let node = Node::new();
-    let foreign = |port: usize| DenialKey { port: u16::try_from(port).unwrap(), ..DenialKey::default() };
+    let foreign = |port: usize| DenialKey {
+        port: u16::try_from(port).unwrap(),
+        ..DenialKey::default()
+    };
     let redirecting = |port| {
         let tables = denying();
-        let denial = Denial { action: Action::Redirect, ..*tables.denied.values().next().unwrap() };
+        let denial = Denial {
+            action: Action::Redirect,
+            ..*tables.denied.values().next().unwrap()
+        };
         let target = DenialKey { port, ..target() };
         let backends = SortedMap::from_iter([(target, Backends::default())]);
-        Tables { denied: SortedMap::from_iter([(target, denial)]), backends, ..tables }
+        Tables {
+            denied: SortedMap::from_iter([(target, denial)]),
+            backends,
+            ..tables
+        }
     };
     write(&node, |writer| {
         assert!(writer.install(&redirecting(1)).unwrap());
@@ -127,8 +164,14 @@ fn entries_that_a_full_map_refuses_are_counted_and_written_later() {
         assert_eq!(writer.left_out(), 0, "it takes the place of another one");
         let mut both = redirecting(2);
         let other = redirecting(3);
-        both.backends.extend(other.backends.iter().map(|(key, backends)| (*key, *backends)));
-        both.denied.extend(other.denied.iter().map(|(key, denial)| (*key, *denial)));
+        both.backends.extend(
+            other
+                .backends
+                .iter()
+                .map(|(key, backends)| (*key, *backends)),
+        );
+        both.denied
+            .extend(other.denied.iter().map(|(key, denial)| (*key, *denial)));
         assert!(writer.install(&both).unwrap());
         assert_eq!(writer.left_out(), 1);
         map.remove(&foreign(1)).unwrap();
@@ -144,28 +187,54 @@ fn new_backends_wait_until_replies_are_translated_everywhere_and_known_ones_may_
     let node = Node::new();
     let redirecting = |count| {
         let tables = denying();
-        let denial = Denial { action: Action::Redirect, ..*tables.denied.values().next().unwrap() };
-        let backends = (0..count).map(|port| Backend { port, ..Backend::default() });
+        let denial = Denial {
+            action: Action::Redirect,
+            ..*tables.denied.values().next().unwrap()
+        };
+        let backends = (0..count).map(|port| Backend {
+            port,
+            ..Backend::default()
+        });
         let backends = Backends::new(false, backends);
         let backends = SortedMap::from_iter([(target(), backends)]);
-        Tables { denied: SortedMap::from_iter([(target(), denial)]), backends, ..tables }
+        Tables {
+            denied: SortedMap::from_iter([(target(), denial)]),
+            backends,
+            ..tables
+        }
     };
     write(&node, |writer| {
         let backends: HashMap<MapData, DenialKey, Keyed<DenialKey, Backends>> =
             maps::open(&node.pins(), "BACKENDS").unwrap();
-        let written = || backends.get(&target(), 0).ok().map(|entry| entry.value.count);
+        let written = || {
+            backends
+                .get(&target(), 0)
+                .ok()
+                .map(|entry| entry.value.count)
+        };
         writer.translate_replies(false);
         assert!(writer.install(&redirecting(2)).unwrap(), "the denial");
         assert_eq!((written(), writer.left_out()), (None, 0));
         assert!(!writer.install(&redirecting(2)).unwrap());
         writer.translate_replies(true);
-        assert!(writer.install(&redirecting(2)).unwrap(), "it is tried again");
+        assert!(
+            writer.install(&redirecting(2)).unwrap(),
+            "it is tried again"
+        );
         assert_eq!(written(), Some(2));
         writer.translate_replies(false);
         assert!(writer.install(&redirecting(1)).unwrap());
-        assert_eq!(written(), Some(1), "else flows would go on to what is dead by now");
+        assert_eq!(
+            written(),
+            Some(1),
+            "else flows would go on to what is dead by now"
+        );
         writer.install(&redirecting(3)).unwrap();
-        assert_eq!(written(), Some(1), "the interface of the new ones may have no hook yet");
+        assert_eq!(
+            written(),
+            Some(1),
+            "the interface of the new ones may have no hook yet"
+        );
         writer.translate_replies(true);
         writer.install(&redirecting(3)).unwrap();
         assert_eq!(written(), Some(3));
@@ -182,7 +251,11 @@ fn the_number_of_a_service_outlives_its_entry_and_the_writer() {
         assert!(writer.install(&Tables::default()).unwrap());
     });
     let mut view = view(&node);
-    let unaware = View { suspects: 0, flows: 0, ..view.get(&0, 0).unwrap() };
+    let unaware = View {
+        suspects: 0,
+        flows: 0,
+        ..view.get(&0, 0).unwrap()
+    };
     assert_eq!(unaware.last_service, SERVICE.number);
     view.set(0, unaware, 0).unwrap();
     write(&node, |writer| {
@@ -193,7 +266,9 @@ fn the_number_of_a_service_outlives_its_entry_and_the_writer() {
     assert_eq!(view.get(&0, 0).unwrap().suspects, 1);
     // A VIEW of another layout is made anew, beside tables that stay.
     view.set(0, View::default(), 0).unwrap();
-    write(&node, |writer| assert_eq!(writer.view.written().last_service, SERVICE.number));
+    write(&node, |writer| {
+        assert_eq!(writer.view.written().last_service, SERVICE.number)
+    });
 }
 
 #[test]
@@ -205,7 +280,9 @@ fn no_earlier_denial_stands_once_the_modes_of_its_agent_are_unknown() {
         writer.view.renew_lease(u64::MAX).unwrap();
     });
     replace(&node, "CONFIG", "type array key 4 value 72 entries 1");
-    write(&node, |writer| assert_eq!(writer.view.written().lease_deadline_ns, 0));
+    write(&node, |writer| {
+        assert_eq!(writer.view.written().lease_deadline_ns, 0)
+    });
 }
 
 #[test]
@@ -244,13 +321,31 @@ pub fn write(node: &Node, work: impl FnOnce(&mut Writer)) {
 }
 
 fn target() -> DenialKey {
-    DenialKey { addr: X, service: SERVICE, port: 8080, protocol: 6, reserved: 0 }
+    DenialKey {
+        addr: X,
+        service: SERVICE,
+        port: 8080,
+        protocol: 6,
+        reserved: 0,
+    }
 }
 
 fn denying() -> Tables {
-    let vip = Vip { addr: Addr::v4([10, 96, 0, 1]), port: 80, protocol: 6, reserved: 0 };
-    let denial = Denial { boot_id: Uid { octets: [0xb0; 16] }, ..denial(Reason::Reused, UidState::Dead) };
-    let suspect = Suspect { dead_uid: denial.dead_uid, flags: Suspect::DENIED, ..Suspect::default() };
+    let vip = Vip {
+        addr: Addr::v4([10, 96, 0, 1]),
+        port: 80,
+        protocol: 6,
+        reserved: 0,
+    };
+    let denial = Denial {
+        boot_id: Uid { octets: [0xb0; 16] },
+        ..denial(Reason::Reused, UidState::Dead)
+    };
+    let suspect = Suspect {
+        dead_uid: denial.dead_uid,
+        flags: Suspect::DENIED,
+        ..Suspect::default()
+    };
     Tables {
         suspects: SortedMap::from_iter([(X, suspect)]),
         services: SortedMap::from_iter([(vip, SERVICE)]),

@@ -1,4 +1,5 @@
-//! What stays in the kernel, what is taken over, what is removed: on network namespaces and a bpffs of each test's own.
+//! What stays in the kernel, what is taken over, what is removed: on network namespaces and a bpffs
+//! of each test's own.
 
 mod agent;
 mod detach;

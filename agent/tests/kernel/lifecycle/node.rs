@@ -36,7 +36,8 @@ impl Node {
         let dir = scratch.path().join("bpf");
         fs::create_dir(&dir).unwrap();
         run("mount", &["-t", "bpf", "bpf", dir.to_str().unwrap()]);
-        let alone = || unshare(CloneFlags::CLONE_NEWNET).expect("making a network namespace needs root");
+        let alone =
+            || unshare(CloneFlags::CLONE_NEWNET).expect("making a network namespace needs root");
         let peer_netns = std::thread::spawn(move || {
             alone();
             File::open("/proc/thread-self/ns/net").unwrap()
@@ -44,7 +45,10 @@ impl Node {
         let peer_netns = peer_netns.join().unwrap();
         alone();
         ip("link set lo up");
-        ip(&format!("link add pod type veth peer name eth0 netns {}", path_of(&peer_netns)));
+        ip(&format!(
+            "link add pod type veth peer name eth0 netns {}",
+            path_of(&peer_netns)
+        ));
         ip(&format!("address add {OWN}/24 dev pod"));
         ip("link set pod up");
         let peer = within(&peer_netns, || {
@@ -52,7 +56,12 @@ impl Node {
             ip("link set eth0 up");
             UdpSocket::bind((PEER, 9)).unwrap()
         });
-        Self { dir, peer, peer_netns, scratch }
+        Self {
+            dir,
+            peer,
+            peer_netns,
+            scratch,
+        }
     }
 
     /// In the peer's network namespace, on a thread of its own.
@@ -69,7 +78,8 @@ impl Node {
     pub fn load(&self, hooks: Hooks) -> Datapath {
         Pins::make(&self.pins()).unwrap();
         prepare(&self.pins()).unwrap();
-        Datapath::load(&self.pins(), hooks, nfct_at().unwrap()).expect("run `cargo xtask build` first")
+        Datapath::load(&self.pins(), hooks, nfct_at().unwrap())
+            .expect("run `cargo xtask build` first")
     }
 
     /// The same, with hooks at `pod`.
@@ -91,7 +101,8 @@ impl Node {
 
     /// The pin of a hook's link.
     pub fn pin(&self, hook: Hook) -> PathBuf {
-        self.pins().join(format!("v3/links/{}-{}", ifindex("pod"), hook.as_str()))
+        self.pins()
+            .join(format!("v3/links/{}-{}", ifindex("pod"), hook.as_str()))
     }
 
     /// The pin of XDP's link.
@@ -125,7 +136,10 @@ impl Drop for Node {
 
 /// Link-layer address of an interface of the calling thread's network namespace.
 pub fn mac(name: &str) -> String {
-    json("ip", &["-j", "link", "show", "dev", name])[0]["address"].as_str().unwrap().to_owned()
+    json("ip", &["-j", "link", "show", "dev", name])[0]["address"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 /// Number of an interface of the calling thread's network namespace.
@@ -135,8 +149,14 @@ pub fn ifindex(name: &str) -> u32 {
 
 /// Ids of a pinned link and of the program in it.
 pub fn link(pin: &Path) -> (u64, u64) {
-    let link = json("bpftool", &["-j", "link", "show", "pinned", pin.to_str().unwrap()]);
-    (link["id"].as_u64().unwrap(), link["prog_id"].as_u64().unwrap())
+    let link = json(
+        "bpftool",
+        &["-j", "link", "show", "pinned", pin.to_str().unwrap()],
+    );
+    (
+        link["id"].as_u64().unwrap(),
+        link["prog_id"].as_u64().unwrap(),
+    )
 }
 
 /// `tc filter show`, `tc qdisc show` and the like.
@@ -153,7 +173,11 @@ pub fn foreign(datapath: &mut Datapath) -> &mut SchedClassifier {
 }
 
 pub fn filter(priority: u16) -> TcAttachOptions {
-    TcAttachOptions::Netlink(NlOptions { priority, handle: TcHandle::new(0, 1), classid: None })
+    TcAttachOptions::Netlink(NlOptions {
+        priority,
+        handle: TcHandle::new(0, 1),
+        classid: None,
+    })
 }
 
 /// Runs a program that must succeed, and returns its output.
@@ -171,7 +195,11 @@ pub fn json(program: &str, arguments: &[&str]) -> serde_json::Value {
 
 /// Runs a program, and returns its output and exit status.
 pub fn output(program: &str, arguments: &[&str]) -> Output {
-    Command::new(program).env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").args(arguments).output().unwrap()
+    Command::new(program)
+        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+        .args(arguments)
+        .output()
+        .unwrap()
 }
 
 /// Waits until it is done, a minute at most.

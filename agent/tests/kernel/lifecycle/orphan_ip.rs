@@ -15,8 +15,16 @@ pub const DEAD: Uid = Uid { octets: [0xdd; 16] };
 
 /// Tables with this orphan IP alone.
 pub fn orphan(ip: Addr, mode: Mode, lifted: Option<Duration>) -> Tables {
-    let orphan_ip = OrphanIp { dead: DEAD, mode, range: RANGE, lifted };
-    Tables { terminated: [(ip, orphan_ip)].into(), ..Tables::default() }
+    let orphan_ip = OrphanIp {
+        dead: DEAD,
+        mode,
+        range: RANGE,
+        lifted,
+    };
+    Tables {
+        terminated: [(ip, orphan_ip)].into(),
+        ..Tables::default()
+    }
 }
 
 /// The node denies X, to which its way is the peer; the peer's way to X is the node.
@@ -25,10 +33,20 @@ pub fn vacate(node: &Node, datapath: &mut Datapath) -> Writer {
     ip(&format!("route add default via {PEER}"));
     node.in_peer(|| ip(&format!("route add {X}/32 via {OWN}")));
     let mut writer = Writer::new(&mut datapath.ebpf).unwrap();
-    writer.config.configure(Mode::Enforce, maps::default_modes(), false).unwrap();
-    writer.set_role(ifindex("pod"), Some(Role::Uplink.into())).unwrap();
-    writer.install(&orphan(Addr::v4(X.octets()), Mode::Enforce, None)).unwrap();
-    writer.view.renew_lease(boot_ns() + 600_000_000_000).unwrap();
+    writer
+        .config
+        .configure(Mode::Enforce, maps::default_modes(), false)
+        .unwrap();
+    writer
+        .set_role(ifindex("pod"), Some(Role::Uplink.into()))
+        .unwrap();
+    writer
+        .install(&orphan(Addr::v4(X.octets()), Mode::Enforce, None))
+        .unwrap();
+    writer
+        .view
+        .renew_lease(boot_ns() + 600_000_000_000)
+        .unwrap();
     writer
 }
 
@@ -38,7 +56,9 @@ fn a_way_of_its_own_to_an_orphan_ip_ends_the_denial_before_the_agent_knows_it() 
     let node = Node::new();
     let mut datapath = node.load(Hooks::Auto).with_xdp(Xdp::Driver).unwrap();
     let _writer = vacate(&node, &mut datapath);
-    ip(&format!("neighbour add {OTHER} lladdr 02:00:00:00:00:99 dev pod nud permanent"));
+    ip(&format!(
+        "neighbour add {OTHER} lladdr 02:00:00:00:00:99 dev pod nud permanent"
+    ));
     for xdp in [false, true] {
         if xdp {
             datapath.hook_xdp(ifindex("pod"), "pod").unwrap();

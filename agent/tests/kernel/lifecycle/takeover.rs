@@ -1,4 +1,5 @@
-//! Links: pinned, taken over, left behind. `agent` has those that are severed, and interfaces that are renamed.
+//! Links: pinned, taken over, left behind. `agent` has those that are severed, and interfaces that
+//! are renamed.
 
 use super::*;
 use aya::programs::links::PinnedLink;
@@ -34,7 +35,9 @@ fn links_that_another_process_keeps_without_our_pins_still_count_as_hooks() {
     assert_eq!(datapath.hook(ifindex("pod"), "pod").unwrap().position, 1);
     drop(held);
     // The kernel frees a removed pin, and the link with it, a moment later.
-    until("the links remain", || datapath.find(ifindex("pod")).unwrap().is_none());
+    until("the links remain", || {
+        datapath.find(ifindex("pod")).unwrap().is_none()
+    });
     datapath.hook(ifindex("pod"), "pod").unwrap();
     assert!(Hook::ALL.iter().all(|hook| node.pin(*hook).exists()));
 }
@@ -44,11 +47,16 @@ fn links_that_another_process_keeps_without_our_pins_still_count_as_hooks() {
 fn a_removed_filter_or_qdisc_is_seen_and_made_again() {
     let node = Node::new();
     let mut datapath = node.hooked(Hooks::Clsact);
-    for removal in
-        ["filter del dev pod egress prio 1", "filter del dev pod ingress", "qdisc del dev pod clsact"]
-    {
+    for removal in [
+        "filter del dev pod egress prio 1",
+        "filter del dev pod ingress",
+        "qdisc del dev pod clsact",
+    ] {
         tc(removal);
-        assert!(datapath.find(ifindex("pod")).unwrap().is_none(), "{removal}");
+        assert!(
+            datapath.find(ifindex("pod")).unwrap().is_none(),
+            "{removal}"
+        );
         let chain = datapath.hook(ifindex("pod"), "pod").unwrap();
         assert_eq!(chain.position, 1);
     }
@@ -56,7 +64,8 @@ fn a_removed_filter_or_qdisc_is_seen_and_made_again() {
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn an_interface_made_again_with_the_number_of_one_that_is_gone_or_left_the_namespace_is_hooked_anew() {
+fn an_interface_made_again_with_the_number_of_one_that_is_gone_or_left_the_namespace_is_hooked_anew()
+ {
     for is_gone in [true, false] {
         let node = Node::new();
         let index = ifindex("pod");
@@ -67,7 +76,9 @@ fn an_interface_made_again_with_the_number_of_one_that_is_gone_or_left_the_names
         } else {
             ip(&format!("link set pod netns {}", node.peer_netns()));
         }
-        ip(&format!("link add pod index {index} type veth peer name other"));
+        ip(&format!(
+            "link add pod index {index} type veth peer name other"
+        ));
         let mut datapath = node.load(Hooks::Tcx);
         assert_eq!(datapath.hook(index, "pod").unwrap().position, 1);
         assert!(datapath.find(index).unwrap().is_some());
@@ -79,7 +90,11 @@ fn an_interface_made_again_with_the_number_of_one_that_is_gone_or_left_the_names
 #[ignore = "needs root: BPF and network namespaces"]
 fn a_change_of_the_kernel_path_removes_the_hooks_of_the_other() {
     let node = Node::new();
-    for (hooks, links, filters) in [(Hooks::Tcx, true, 0), (Hooks::Clsact, false, 2), (Hooks::Tcx, true, 0)] {
+    for (hooks, links, filters) in [
+        (Hooks::Tcx, true, 0),
+        (Hooks::Clsact, false, 2),
+        (Hooks::Tcx, true, 0),
+    ] {
         let chain = node.load(hooks).hook(ifindex("pod"), "pod").unwrap();
         assert_eq!(chain.position, 1);
         assert_eq!(node.pin(Hook::Ingress).exists(), links);

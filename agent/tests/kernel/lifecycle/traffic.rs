@@ -13,7 +13,9 @@ const TAKEOVERS: usize = 10;
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
 fn no_packet_is_lost_or_judged_twice_while_programs_and_filters_are_replaced() {
-    [Hooks::Tcx, Hooks::Clsact].into_iter().for_each(replace_under_traffic);
+    [Hooks::Tcx, Hooks::Clsact]
+        .into_iter()
+        .for_each(replace_under_traffic);
 }
 
 /// The peer is an address that drains: what To counts there is how often it has seen a packet.
@@ -21,16 +23,27 @@ fn replace_under_traffic(hooks: Hooks) {
     let node = Node::new();
     let mut datapath = node.load(hooks);
     let mut writer = Writer::new(&mut datapath.ebpf).unwrap();
-    writer.config.configure(Mode::Observe, maps::default_modes(), false).unwrap();
+    writer
+        .config
+        .configure(Mode::Observe, maps::default_modes(), false)
+        .unwrap();
     let peer = Addr::v4(PEER.parse::<std::net::Ipv4Addr>().unwrap().octets());
     let mut tables = Tables::default();
-    tables.suspects.insert(peer, Suspect { flags: Suspect::DRAINING, ..Suspect::default() });
+    tables.suspects.insert(
+        peer,
+        Suspect {
+            flags: Suspect::DRAINING,
+            ..Suspect::default()
+        },
+    );
     writer.install(&tables).unwrap();
     datapath.hook(ifindex("pod"), "pod").unwrap();
 
     let sender = UdpSocket::bind((OWN, 0)).unwrap();
     sender.connect((PEER, 9)).unwrap();
-    node.peer.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    node.peer
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
     let (over, received) = (AtomicBool::new(false), AtomicU64::new(0));
     let start = Instant::now();
     let sent = std::thread::scope(|scope| {

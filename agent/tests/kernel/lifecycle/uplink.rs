@@ -7,19 +7,25 @@ use nix::libc;
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn the_next_agent_takes_over_the_links_of_a_killed_or_stopped_one_and_detach_on_exit_removes_everything() {
+fn the_next_agent_takes_over_the_links_of_a_killed_or_stopped_one_and_detach_on_exit_removes_everything()
+ {
     let node = uplink();
     let mut ids = Vec::new();
     for signal in [libc::SIGKILL, libc::SIGTERM, libc::SIGTERM] {
         let mut agent = Agent::start(&node, &["--xdp", "driver"]);
-        let hooked = agent.wait_for("pod", |at| at.xdp.as_deref() == Some("driver") && at.attached);
+        let hooked = agent.wait_for("pod", |at| {
+            at.xdp.as_deref() == Some("driver") && at.attached
+        });
         assert_eq!((hooked.kernel_path.as_str(), hooked.position), ("tcx", 1));
         agent.end(signal);
         ids.push([node.pin(Hook::Egress), node.xdp_pin()].map(|pin| link(&pin).0));
     }
     assert!(ids.windows(2).all(|pair| pair[0] == pair[1]), "{ids:?}");
     for hooks in ["tcx", "clsact"] {
-        let mut agent = Agent::start(&node, &["--xdp", "driver", "--detach-on-exit", "--hooks", hooks]);
+        let mut agent = Agent::start(
+            &node,
+            &["--xdp", "driver", "--detach-on-exit", "--hooks", hooks],
+        );
         let hooked = agent.wait_for("pod", |at| at.xdp.is_some() && at.attached);
         assert_eq!(hooked.kernel_path, hooks);
         agent.end(libc::SIGTERM);
@@ -47,7 +53,12 @@ fn a_running_agent_attaches_xdp_again_and_detaches_it_with_the_default_route() {
 fn where_xdp_is_required_a_foreign_program_ends_the_agent_with_the_reason() {
     let node = uplink();
     let mut other = node.load(Hooks::Auto);
-    let program: &mut Program = other.ebpf.program_mut("epguard_xdp").unwrap().try_into().unwrap();
+    let program: &mut Program = other
+        .ebpf
+        .program_mut("epguard_xdp")
+        .unwrap()
+        .try_into()
+        .unwrap();
     program.load().unwrap();
     program.attach("pod", XdpMode::Driver).unwrap();
     let said = Agent::start(&node, &["--xdp", "driver"]).complaint();
@@ -58,13 +69,20 @@ fn where_xdp_is_required_a_foreign_program_ends_the_agent_with_the_reason() {
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn where_xdp_is_optional_the_status_has_the_reason_why_it_is_missing_and_by_default_it_is_not_missing() {
+fn where_xdp_is_optional_the_status_has_the_reason_why_it_is_missing_and_by_default_it_is_not_missing()
+ {
     for (options, is_missing) in [(&["--xdp", "auto"][..], true), (&[], false)] {
         let node = uplink();
         let mut agent = Agent::start(&node, &[&["--mode", "enforce"], options].concat());
-        let shown = agent
-            .wait_for("pod", |at| at.attached && at.role == "uplink" && at.xdp_error.is_none() != is_missing);
-        assert!(shown.xdp_error.is_none_or(|error| error.contains("gains little on a veth")), "{options:?}");
+        let shown = agent.wait_for("pod", |at| {
+            at.attached && at.role == "uplink" && at.xdp_error.is_none() != is_missing
+        });
+        assert!(
+            shown
+                .xdp_error
+                .is_none_or(|error| error.contains("gains little on a veth")),
+            "{options:?}"
+        );
         assert!(shown.xdp.is_none() && !attached(), "{options:?}");
     }
 }

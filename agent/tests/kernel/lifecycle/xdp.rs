@@ -9,10 +9,16 @@ use aya::programs::{Xdp as Program, XdpMode as AyaMode};
 #[ignore = "needs root: BPF and network namespaces"]
 fn a_packet_to_an_orphan_ip_is_dropped_by_xdp_and_counted_once() {
     let node = Node::new();
-    for (xdp, mode) in [(Xdp::Driver, XdpMode::Driver), (Xdp::Generic, XdpMode::Generic)] {
+    for (xdp, mode) in [
+        (Xdp::Driver, XdpMode::Driver),
+        (Xdp::Generic, XdpMode::Generic),
+    ] {
         let mut datapath = node.load(Hooks::Auto).with_xdp(xdp).unwrap();
         let _writer = (xdp == Xdp::Driver).then(|| vacate(&node, &mut datapath));
-        assert_eq!(datapath.hook_xdp(ifindex("pod"), "pod").unwrap(), Some(mode));
+        assert_eq!(
+            datapath.hook_xdp(ifindex("pod"), "pod").unwrap(),
+            Some(mode)
+        );
         assert_eq!(denied_of(&node, 100), 100, "without TC: {mode:?}");
         datapath.hook(ifindex("pod"), "pod").unwrap();
         assert_eq!(denied_of(&node, 100), 100, "with TC behind it: {mode:?}");
@@ -30,10 +36,17 @@ fn the_xdp_link_outlives_its_process_and_the_next_one_puts_its_program_into_it()
         attach(&node, Xdp::Driver);
         (link(&node.xdp_pin()), shown())
     });
-    assert!(ids.windows(2).all(|two| two[0].0.0 == two[1].0.0), "{ids:?}");
-    assert!(ids.windows(2).all(|two| two[0].0.1 != two[1].0.1), "{ids:?}");
     assert!(
-        ids.iter().all(|((_, program), shown)| shown.contains(&format!("prog/xdp id {program} "))),
+        ids.windows(2).all(|two| two[0].0.0 == two[1].0.0),
+        "{ids:?}"
+    );
+    assert!(
+        ids.windows(2).all(|two| two[0].0.1 != two[1].0.1),
+        "{ids:?}"
+    );
+    assert!(
+        ids.iter()
+            .all(|((_, program), shown)| shown.contains(&format!("prog/xdp id {program} "))),
         "{ids:?}"
     );
     // Another mode is another link; without XDP there is none.
@@ -60,9 +73,18 @@ fn a_foreign_xdp_program_stays_attached_and_is_named_until_it_goes() {
         let id = program.attach("pod", theirs).unwrap();
         let before = shown();
         let mut datapath = node.load(Hooks::Auto).with_xdp(wanted).unwrap();
-        let error = format!("{:#}", datapath.hook_xdp(ifindex("pod"), "pod").unwrap_err());
-        assert!(error.contains("XDP: epguard_xdp (id "), "{theirs:?} {wanted:?}: {error}");
-        assert!(error.contains("of another owner is attached and stays"), "{theirs:?} {wanted:?}: {error}");
+        let error = format!(
+            "{:#}",
+            datapath.hook_xdp(ifindex("pod"), "pod").unwrap_err()
+        );
+        assert!(
+            error.contains("XDP: epguard_xdp (id "),
+            "{theirs:?} {wanted:?}: {error}"
+        );
+        assert!(
+            error.contains("of another owner is attached and stays"),
+            "{theirs:?} {wanted:?}: {error}"
+        );
         assert!(!node.xdp_pin().exists());
         assert_eq!(shown(), before);
         // What only detaches leaves it alone as well.
@@ -76,7 +98,8 @@ fn a_foreign_xdp_program_stays_attached_and_is_named_until_it_goes() {
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
 fn an_interface_where_xdp_gains_nothing_or_cannot_be_is_refused_and_a_bridge_takes_generic_mode() {
-    const NOT_BY_DRIVER: &str = "takes no program in driver mode: bpf_link_create: Operation not supported";
+    const NOT_BY_DRIVER: &str =
+        "takes no program in driver mode: bpf_link_create: Operation not supported";
     let node = Node::new();
     ip("link add cni0 type bridge");
     for (wanted, name, expected) in [
@@ -107,7 +130,10 @@ fn an_xdp_link_of_another_version_gives_way_and_detach_removes_it_after_a_crash(
     attach(&node, Xdp::Driver);
     assert!(shown().contains("xdp") && link(&pinned).0 != before);
     let said = detach(&node);
-    assert!(said.contains(&format!("removed link {}\n", pinned.display())), "{said}");
+    assert!(
+        said.contains(&format!("removed link {}\n", pinned.display())),
+        "{said}"
+    );
     assert!(!shown().contains("xdp") && !node.pins().exists());
 }
 
@@ -124,7 +150,9 @@ fn a_severed_xdp_link_is_attached_again() {
     // An interface made again with the same number is another one.
     let number = ifindex("pod");
     ip("link del pod");
-    ip(&format!("link add pod index {number} type veth peer name other"));
+    ip(&format!(
+        "link add pod index {number} type veth peer name other"
+    ));
     datapath.hook_xdp(ifindex("pod"), "pod").unwrap();
     assert!(shown().contains("xdp"));
 }

@@ -10,13 +10,17 @@ impl Rig {
     /// (packets, bytes) of every counter that isn't 0.
     pub fn counters(&mut self) -> BTreeMap<(Reason, Outcome), (u64, u64)> {
         let counts = self.counts().into_iter();
-        counts.map(|(of, count)| (of, (count.packets, count.bytes))).collect()
+        counts
+            .map(|(of, count)| (of, (count.packets, count.bytes)))
+            .collect()
     }
 
     /// Every counter that isn't 0.
     pub fn counts(&mut self) -> BTreeMap<(Reason, Outcome), Count> {
         let map: PerCpuArray<_, Count> = self.map("COUNTERS").try_into().unwrap();
-        let pairs = Reason::ALL.into_iter().flat_map(|r| Outcome::ALL.map(|o| (r, o)));
+        let pairs = Reason::ALL
+            .into_iter()
+            .flat_map(|r| Outcome::ALL.map(|o| (r, o)));
         let sums = pairs.map(|(reason, outcome)| {
             let counts = map.get(&counter(reason, outcome), 0).unwrap();
             let sum = counts.iter().copied().fold(Count::default(), Count::plus);
@@ -39,8 +43,10 @@ impl Rig {
         let mut ring = RingBuf::try_from(self.map("EVENTS")).unwrap();
         let mut events = Vec::new();
         while let Some(item) = ring.next() {
-            events
-                .push(epguard::daemon::report::ring_buffer::parse(&item).expect("an event of this version"));
+            events.push(
+                epguard::daemon::report::ring_buffer::parse(&item)
+                    .expect("an event of this version"),
+            );
         }
         events
     }

@@ -1,5 +1,6 @@
-//! Packets that leave the node for an orphan IP: `terminated`, at the egress hook and in XDP. They meet the programs at loopback, whose
-//! MAC is all zero and which stands for an uplink. `differential` runs them with tags, to other stations and on other routes.
+//! Packets that leave the node for an orphan IP: `terminated`, at the egress hook and in XDP. They
+//! meet the programs at loopback, whose MAC is all zero and which stands for an uplink.
+//! `differential` runs them with tags, to other stations and on other routes.
 
 mod answered_early;
 
@@ -12,7 +13,11 @@ const X: Addr = Addr::v4([10, 244, 1, 77]);
 const X6: Addr = Addr::v6([0xfd, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x77]);
 const LOOPBACK: u32 = 1;
 
-const VIEW: View = View { terminated: 2, suspects: 0, ..FRESH };
+const VIEW: View = View {
+    terminated: 2,
+    suspects: 0,
+    ..FRESH
+};
 
 /// On a node of the test's own that forwards.
 fn rig() -> Rig {
@@ -33,7 +38,10 @@ fn rig() -> Rig {
     for uplink in [LOOPBACK, if_nametoindex("uplink").unwrap()] {
         rig.put_keyed("INTERFACES", &uplink, RawRole::from(Role::Uplink));
     }
-    let mac = Mac { sends: 1, ..Mac::default() };
+    let mac = Mac {
+        sends: 1,
+        ..Mac::default()
+    };
     rig.put("MACS", &LOOPBACK, mac);
     rig.write_view(VIEW);
     rig.tracked = Some(Tracked::NONE);
@@ -51,7 +59,11 @@ pub fn node(commands: &[&str]) {
 }
 
 fn nobody() -> Terminated {
-    Terminated { dead_uid: DEAD_UID, mode: Mode::Enforce as u32, ..Terminated::default() }
+    Terminated {
+        dead_uid: DEAD_UID,
+        mode: Mode::Enforce as u32,
+        ..Terminated::default()
+    }
 }
 
 /// A frame as `frames` makes it, addressed to another MAC.
@@ -122,13 +134,21 @@ fn only_what_leaves_the_node_for_an_orphan_ip_is_denied() {
         (Some(Role::Relay), false),
         (None, false),
     ] {
-        rig.put_keyed("INTERFACES", &LOOPBACK, role.map(RawRole::from).unwrap_or_default());
+        rig.put_keyed(
+            "INTERFACES",
+            &LOOPBACK,
+            role.map(RawRole::from).unwrap_or_default(),
+        );
         let action = if denied { DROP } else { PASS };
         assert_eq!(rig.run(super::rig::BOTH, &ours).action, action, "{role:?}");
     }
     rig.put_keyed("INTERFACES", &LOOPBACK, RawRole::from(Role::Uplink));
     let bridged = to([2, 0, 0, 0, 0, 9], ours);
-    assert_eq!(rig.run(super::rig::BOTH, &bridged).action, PASS, "a bridge hands it on to another host");
+    assert_eq!(
+        rig.run(super::rig::BOTH, &bridged).action,
+        PASS,
+        "a bridge hands it on to another host"
+    );
 }
 
 #[test]
@@ -140,13 +160,22 @@ fn a_packet_that_a_service_sent_to_an_orphan_ip_is_judged_by_the_service_alone()
     let client = (Addr::v4(SRC_V4), 40_000);
     for (asked, action) in [(X, DROP), (vip, PASS)] {
         rig.tracked = Some(Tracked::translated(client, (asked, PORT), (X, PORT), TCP));
-        assert_eq!(rig.run(super::rig::BOTH, &frame).action, action, "{asked:?}");
+        assert_eq!(
+            rig.run(super::rig::BOTH, &frame).action,
+            action,
+            "{asked:?}"
+        );
     }
     rig.tracked = Some(Tracked::NONE);
-    assert_eq!(rig.run(super::rig::BOTH, &frame).action, DROP, "no tracker knows it");
+    assert_eq!(
+        rig.run(super::rig::BOTH, &frame).action,
+        DROP,
+        "no tracker knows it"
+    );
 }
 
-/// Packets to a process of the node meet no hook: its answer may be the first packet of a connection that is seen.
+/// Packets to a process of the node meet no hook: its answer may be the first packet of a
+/// connection that is seen.
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
 fn what_a_process_of_the_node_may_answer_passes_where_no_tracker_shows_that_it_called() {
@@ -163,7 +192,11 @@ fn what_a_process_of_the_node_may_answer_passes_where_no_tracker_shows_that_it_c
         rig.came_in_at = came_in_at;
         rig.tracked = Some(tracked);
         let frame = to(OWN, tagged(&[], &packet(X, TCP, &tcp(PORT, flags))));
-        assert_eq!(rig.run(super::rig::BOTH, &frame).action, action, "{came_in_at} {flags} {tracked:?}");
+        assert_eq!(
+            rig.run(super::rig::BOTH, &frame).action,
+            action,
+            "{came_in_at} {flags} {tracked:?}"
+        );
     }
 }
 
@@ -171,8 +204,17 @@ fn what_a_process_of_the_node_may_answer_passes_where_no_tracker_shows_that_it_c
 #[ignore = "needs root: loads eBPF programs"]
 fn the_event_names_the_client_before_masquerade() {
     let mut rig = rig();
-    rig.tracked = Some(Tracked::translated((Addr::v4([10, 244, 1, 7]), 4_711), (X, PORT), (X, PORT), TCP));
+    rig.tracked = Some(Tracked::translated(
+        (Addr::v4([10, 244, 1, 7]), 4_711),
+        (X, PORT),
+        (X, PORT),
+        TCP,
+    ));
     rig.run(super::rig::BOTH, &to(OWN, tagged(&[], &syn(X))));
-    let clients: Vec<_> = rig.events().iter().map(|event| (event.src, event.src_port)).collect();
+    let clients: Vec<_> = rig
+        .events()
+        .iter()
+        .map(|event| (event.src, event.src_port))
+        .collect();
     assert_eq!(clients, [(Addr::v4([10, 244, 1, 7]), 4_711)]);
 }

@@ -1,4 +1,5 @@
-//! Elements that became another key's between the lookup and the read: the value shows it, and nothing is denied on it.
+//! Elements that became another key's between the lookup and the read: the value shows it, and
+//! nothing is denied on it.
 
 use super::*;
 use Verdict::{Clear, Pass};
@@ -15,8 +16,20 @@ fn a_denial_of_another_key_denies_nothing() {
     let others = [
         ("address", target(MOVED, TCP)),
         ("protocol", target(REUSED, 17)),
-        ("port", epguard_common::DenialKey { port: PORT + 1, ..key }),
-        ("Service", epguard_common::DenialKey { service: OTHER, ..key }),
+        (
+            "port",
+            epguard_common::DenialKey {
+                port: PORT + 1,
+                ..key
+            },
+        ),
+        (
+            "Service",
+            epguard_common::DenialKey {
+                service: OTHER,
+                ..key
+            },
+        ),
     ];
     for (what, other) in others {
         rig.put("DENIED", &key, Keyed { key: other, value });
@@ -33,7 +46,11 @@ fn the_service_of_another_vip_and_the_suspect_at_another_address_are_none() {
     let mut rig = Rig::new();
     let key = vip(REUSED, PORT, TCP);
     let value = SHOP;
-    for other in [vip(MOVED, PORT, TCP), vip(REUSED, PORT + 1, TCP), vip(REUSED, PORT, 17)] {
+    for other in [
+        vip(MOVED, PORT, TCP),
+        vip(REUSED, PORT + 1, TCP),
+        vip(REUSED, PORT, 17),
+    ] {
         rig.put("SERVICES", &key, Keyed { key: other, value });
         let passes = Pass(Reason::Nothing, Outcome::NoIntent);
         rig.expect(&format!("{other:?}"), &syn(REUSED), passes);

@@ -71,7 +71,8 @@ pub fn packet(dst: Addr, protocol: u8, body: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// An IPv6 packet with these extension headers, each with its number and its octets after the first.
+/// An IPv6 packet with these extension headers, each with its number and its octets after the
+/// first.
 pub fn v6_with(dst: Addr, extensions: &[(u8, &[u8])], protocol: u8, body: &[u8]) -> Vec<u8> {
     let numbers = extensions.iter().map(|(number, _)| *number);
     let mut next = numbers.chain([protocol]);
@@ -89,7 +90,8 @@ pub fn frame(packet: &[u8]) -> Vec<u8> {
     tagged(&[], packet)
 }
 
-/// An Ethernet frame of an IP packet behind VLAN tags, given by their `EtherType`s, outermost first.
+/// An Ethernet frame of an IP packet behind VLAN tags, given by their `EtherType`s, outermost
+/// first.
 pub fn tagged(tags: &[u16], packet: &[u8]) -> Vec<u8> {
     let ether_type = match packet.first().map(|first| first >> 4) {
         Some(6) => 0x86dd,

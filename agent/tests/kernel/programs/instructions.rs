@@ -1,4 +1,5 @@
-//! How many instructions the verifier follows, per program and kernel, and which memory programs share.
+//! How many instructions the verifier follows, per program and kernel, and which memory programs
+//! share.
 
 use super::*;
 use crate::series;
@@ -30,10 +31,14 @@ fn the_verifier_follows_hardly_more_instructions_than_were_recorded() {
         writeln!(table, "{kernel} {program} {count}").unwrap();
     }
     println!("{table}");
-    let before: BTreeMap<_, _> = RECORDED.lines().filter_map(|line| line_of(line, &kernel)).collect();
+    let before: BTreeMap<_, _> = RECORDED
+        .lines()
+        .filter_map(|line| line_of(line, &kernel))
+        .collect();
     let grown = counted.iter().filter(|(program, count)| {
         let recorded = before.get(program.as_str());
-        **count > LIMIT / 2 || recorded.is_some_and(|recorded| f64::from(**count) > recorded * TOLERANCE)
+        **count > LIMIT / 2
+            || recorded.is_some_and(|recorded| f64::from(**count) > recorded * TOLERANCE)
     });
     let grown: Vec<_> = grown.collect();
     assert!(
@@ -73,7 +78,10 @@ fn load(program: &mut Program) -> Result<(), ProgramError> {
         Program::Xdp(program) => program.load(),
         Program::CgroupSock(program) => program.load(),
         Program::CgroupSockAddr(program) => program.load(),
-        other => panic!("{:?}: a kind that this test does not load", other.prog_type()),
+        other => panic!(
+            "{:?}: a kind that this test does not load",
+            other.prog_type()
+        ),
     }
 }
 

@@ -10,8 +10,8 @@ use std::process::Command;
 /// Where [`load`] pins; every thread sees its own.
 pub const PIN_DIR: &str = "/sys/fs/bpf/epguard";
 
-/// Loads the object for this thread's test alone: on a bpffs of its own, which programs that it starts share, and which
-/// vanishes with it.
+/// Loads the object for this thread's test alone: on a bpffs of its own, which programs that it
+/// starts share, and which vanishes with it.
 pub fn load() -> Datapath {
     load_reading(nfct_at().unwrap())
 }
@@ -26,12 +26,27 @@ pub fn load_reading(nfct_at: u32) -> Datapath {
 pub fn fresh_bpffs() {
     unshare(CloneFlags::CLONE_NEWNS).unwrap();
     let nothing = None::<&str>;
-    mount(nothing, "/", nothing, MsFlags::MS_REC | MsFlags::MS_PRIVATE, nothing).unwrap();
-    mount(nothing, "/sys/fs/bpf", Some("bpf"), MsFlags::empty(), nothing).unwrap();
+    mount(
+        nothing,
+        "/",
+        nothing,
+        MsFlags::MS_REC | MsFlags::MS_PRIVATE,
+        nothing,
+    )
+    .unwrap();
+    mount(
+        nothing,
+        "/sys/fs/bpf",
+        Some("bpf"),
+        MsFlags::empty(),
+        nothing,
+    )
+    .unwrap();
 }
 
 pub fn ip(arguments: &str) {
     let mut ip = Command::new("ip");
-    ip.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").args(arguments.split_whitespace());
+    ip.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+        .args(arguments.split_whitespace());
     assert!(ip.status().unwrap().success(), "ip {arguments}");
 }

@@ -7,14 +7,23 @@ use epguard::kernel::maps;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// `lifecycle::layouts` has the types, sizes and fields of every map; these two show how `bpftool` prints what the agent writes.
+/// `lifecycle::layouts` has the types, sizes and fields of every map; these two show how `bpftool`
+/// prints what the agent writes.
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
 fn bpftool_names_every_field_of_a_denial_and_of_the_settings() {
     let mut datapath = kernel::load();
-    let uid = |octet| Uid { octets: [octet; 16] };
+    let uid = |octet| Uid {
+        octets: [octet; 16],
+    };
     let service = ServiceNumber { number: 70_000 };
-    let key = DenialKey { addr: Addr::v4([10, 244, 1, 10]), service, port: 8080, protocol: 6, reserved: 0 };
+    let key = DenialKey {
+        addr: Addr::v4([10, 244, 1, 10]),
+        service,
+        port: 8080,
+        protocol: 6,
+        reserved: 0,
+    };
     let denial = Denial {
         boot_id: uid(0xb0),
         mode: Mode::Observe,
@@ -24,14 +33,24 @@ fn bpftool_names_every_field_of_a_denial_and_of_the_settings() {
     };
     let map = datapath.ebpf.map_mut("DENIED").unwrap();
     let mut map: HashMap<_, DenialKey, Keyed<DenialKey, RawDenial>> = map.try_into().unwrap();
-    map.insert(key, Keyed { key, value: RawDenial::from(denial) }, 0).unwrap();
+    map.insert(
+        key,
+        Keyed {
+            key,
+            value: RawDenial::from(denial),
+        },
+        0,
+    )
+    .unwrap();
     let addr = json!({"octets": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 244, 1, 10]});
-    let key =
-        json!({"addr": addr, "service": {"number": 70_000}, "port": 8080, "protocol": 6, "reserved": 0});
+    let key = json!({"addr": addr, "service": {"number": 70_000}, "port": 8080, "protocol": 6, "reserved": 0});
     let uid = |octet| json!({ "octets": uid(octet).octets });
     let value = json!({"dead_uid": uid(0xdd), "owner_uid": uid(0x0e), "boot_id": uid(0xb0),
         "reason": 2, "uid_state": 2, "mode": 1, "held": 1, "action": 2});
-    assert_eq!(dumped("DENIED"), [json!({"key": key, "value": {"key": key, "value": value}})]);
+    assert_eq!(
+        dumped("DENIED"),
+        [json!({"key": key, "value": {"key": key, "value": value}})]
+    );
 
     let mode = |reason: Reason, more| (reason as u32 + more) % 3;
     let action = |reason: Reason| reason as u32 % 5;
@@ -40,7 +59,10 @@ fn bpftool_names_every_field_of_a_denial_and_of_the_settings() {
         reasons: PerReason::of_each(|reason| Mode::from_raw(mode(reason, 0))),
         configured: PerReason::of_each(|reason| Mode::from_raw(mode(reason, 1))),
         actions: PerReason::of_each(|reason| Action::from_raw(action(reason))),
-        limits: AnswerLimits { per_suspect: 2, per_node: 3 },
+        limits: AnswerLimits {
+            per_suspect: 2,
+            per_node: 3,
+        },
         capture: 4,
         debug: 1,
         from_config_map: 1,
@@ -65,13 +87,20 @@ fn dumped(map: &str) -> Vec<Value> {
 
 /// A number for each reason.
 fn per_reason(number: impl Fn(Reason) -> u32) -> Value {
-    let named = Reason::TO_DENY.map(|reason| (reason.as_str().replace('-', "_"), json!(number(reason))));
+    let named =
+        Reason::TO_DENY.map(|reason| (reason.as_str().replace('-', "_"), json!(number(reason))));
     let reserved = json!(vec![0; PER_REASON - named.len()]);
-    named.into_iter().chain([("reserved".to_owned(), reserved)]).collect()
+    named
+        .into_iter()
+        .chain([("reserved".to_owned(), reserved)])
+        .collect()
 }
 
 /// What `bpftool -j map VERB pinned` prints of a map.
 pub fn bpftool(verb: &str, map: &str) -> Value {
     let pin = maps::directory(Path::new(kernel::PIN_DIR)).join(map);
-    node::json("bpftool", &["-j", "map", verb, "pinned", pin.to_str().unwrap()])
+    node::json(
+        "bpftool",
+        &["-j", "map", verb, "pinned", pin.to_str().unwrap()],
+    )
 }

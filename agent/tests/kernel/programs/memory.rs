@@ -33,7 +33,9 @@ fn the_maps_stay_within_their_memory_even_when_full() {
     let map = datapath.ebpf.map_mut("OWNERS").unwrap();
     let mut owners: HashMap<_, Addr, Owner> = map.try_into().unwrap();
     for ip in 0..u32::try_from(capacity::OWNERS).unwrap() {
-        owners.insert(Addr::from_v4_word(ip), Owner::default(), 0).unwrap();
+        owners
+            .insert(Addr::from_v4_word(ip), Owner::default(), 0)
+            .unwrap();
     }
     let beyond = owners.insert(Addr::v4([255; 4]), Owner::default(), 0);
     assert!(beyond.is_err(), "OWNERS takes no more than its capacity");

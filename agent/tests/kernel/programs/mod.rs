@@ -1,5 +1,5 @@
-//! The programs in the kernel's own test runs (`BPF_PROG_TEST_RUN`): tables of packets, what becomes of them, and
-//! how they are counted.
+//! The programs in the kernel's own test runs (`BPF_PROG_TEST_RUN`): tables of packets, what
+//! becomes of them, and how they are counted.
 
 mod answers;
 mod cilium;

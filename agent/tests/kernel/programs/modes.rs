@@ -1,11 +1,15 @@
-//! What switches denials off: the lease, all-zero maps, numbers that no epguard wrote. `differential` has the modes.
+//! What switches denials off: the lease, all-zero maps, numbers that no epguard wrote.
+//! `differential` has the modes.
 
 use super::*;
 use Mode::Observe;
 use Verdict::{Clear, Deny, Pass};
 use epguard::shared::clock::boot_ns;
 
-const WOULD_BE_DENIED: Verdict = Verdict::Deny { reason: Reason::Reused, enforce: false };
+const WOULD_BE_DENIED: Verdict = Verdict::Deny {
+    reason: Reason::Reused,
+    enforce: false,
+};
 const SWITCHED_OFF: Verdict = Pass(Reason::Reused, Outcome::Off);
 
 fn syn() -> Vec<u8> {
@@ -17,17 +21,42 @@ fn syn() -> Vec<u8> {
 fn denials_are_in_force_while_the_lease_lasts_and_empty_maps_deny_nothing() {
     const HOUR_NS: u64 = 3_600_000_000_000;
     let expired = Pass(Reason::Reused, Outcome::LeaseExpired);
-    let leased = |lease_deadline_ns| View { lease_deadline_ns, ..FRESH };
+    let leased = |lease_deadline_ns| View {
+        lease_deadline_ns,
+        ..FRESH
+    };
     let mut rig = Rig::new();
     for (name, config, view, verdict) in [
-        ("a lease of an hour", ENFORCE, leased(boot_ns() + HOUR_NS), DENIED),
+        (
+            "a lease of an hour",
+            ENFORCE,
+            leased(boot_ns() + HOUR_NS),
+            DENIED,
+        ),
         ("one that ends now", ENFORCE, leased(boot_ns()), expired),
         ("one that ended", ENFORCE, leased(1), expired),
         ("none", ENFORCE, leased(0), expired),
         ("an all-zero CONFIG", Config::default(), FRESH, Clear),
         ("an all-zero VIEW", ENFORCE, View::default(), Clear),
-        ("the log", Config { debug: 1, ..ENFORCE }, FRESH, DENIED),
-        ("the log in observe", Config { debug: 1, mode: Observe, ..ENFORCE }, FRESH, WOULD_BE_DENIED),
+        (
+            "the log",
+            Config {
+                debug: 1,
+                ..ENFORCE
+            },
+            FRESH,
+            DENIED,
+        ),
+        (
+            "the log in observe",
+            Config {
+                debug: 1,
+                mode: Observe,
+                ..ENFORCE
+            },
+            FRESH,
+            WOULD_BE_DENIED,
+        ),
         ("as it was", ENFORCE, FRESH, DENIED),
     ] {
         rig.configure(config);
@@ -39,12 +68,17 @@ fn denials_are_in_force_while_the_lease_lasts_and_empty_maps_deny_nothing() {
 /// Numbers in CONFIG.
 const CONFIG: usize = size_of::<RawConfig>() / 4;
 
-/// CONFIG as numbers: the mode, that of `reused` and of every other reason; everything else is `rest`.
+/// CONFIG as numbers: the mode, that of `reused` and of every other reason; everything else is
+/// `rest`.
 fn settings(mode: u32, reused: u32, others: u32, rest: u32) -> [u32; CONFIG] {
     let mut words = [rest; CONFIG];
     words[0] = mode;
     for reason in Reason::TO_DENY {
-        words[reason as usize] = if reason == Reason::Reused { reused } else { others };
+        words[reason as usize] = if reason == Reason::Reused {
+            reused
+        } else {
+            others
+        };
     }
     words[CONFIG - 1] = 0;
     words
@@ -80,19 +114,38 @@ fn numbers_that_are_no_proof_deny_nothing() {
     let (reused, dead) = (Reason::Reused as u32, UidState::Dead as u32);
     for garbage in [8, 77, 0x102, 0x0200_0000, u32::MAX] {
         rig.deny(&target(REUSED, TCP), words(garbage, dead));
-        rig.expect(&format!("reason {garbage}"), &syn(), Pass(Reason::Nothing, Outcome::NotDenied));
+        rig.expect(
+            &format!("reason {garbage}"),
+            &syn(),
+            Pass(Reason::Nothing, Outcome::NotDenied),
+        );
         rig.deny(&target(REUSED, TCP), words(reused, garbage));
-        rig.expect(&format!("uid_state {garbage}"), &syn(), Pass(Reason::Reused, Outcome::Established));
+        rig.expect(
+            &format!("uid_state {garbage}"),
+            &syn(),
+            Pass(Reason::Reused, Outcome::Established),
+        );
     }
     for held in [1, 77, u32::MAX] {
         let mut denial = words(reused, dead);
         denial.held = held;
         rig.deny(&target(REUSED, TCP), denial);
-        let observed = Deny { reason: Reason::Reused, enforce: false };
+        let observed = Deny {
+            reason: Reason::Reused,
+            enforce: false,
+        };
         rig.expect(&format!("held {held}"), &syn(), observed);
     }
-    rig.put("DENIED", &target(REUSED, TCP), [0xff_u8; size_of::<Keyed<DenialKey, RawDenial>>()]);
-    rig.expect("DENIED all ones", &syn(), Pass(Reason::Nothing, Outcome::NotDenied));
+    rig.put(
+        "DENIED",
+        &target(REUSED, TCP),
+        [0xff_u8; size_of::<Keyed<DenialKey, RawDenial>>()],
+    );
+    rig.expect(
+        "DENIED all ones",
+        &syn(),
+        Pass(Reason::Nothing, Outcome::NotDenied),
+    );
     rig.deny(&target(REUSED, TCP), words(reused, dead));
     rig.expect("a proof", &syn(), DENIED);
 }

@@ -19,14 +19,19 @@ fn two(role: Role) -> (Rig, [u32; 2]) {
     for ifindex in two {
         rig.put_keyed("INTERFACES", &ifindex, RawRole::from(role));
     }
-    rig.write_view(View { relays: role.hands_on().into(), ..FRESH });
+    rig.write_view(View {
+        relays: role.hands_on().into(),
+        ..FRESH
+    });
     rig.tracked = Some(of(REUSED, TCP));
     (rig, two)
 }
 
 fn packets(rig: &mut Rig, outcome: Outcome) -> u64 {
     let counters = rig.counters();
-    counters.get(&(Reason::Reused, outcome)).map_or(0, |(packets, _)| *packets)
+    counters
+        .get(&(Reason::Reused, outcome))
+        .map_or(0, |(packets, _)| *packets)
 }
 
 #[test]
@@ -59,7 +64,11 @@ fn packets_that_are_no_copies_are_counted_one_by_one() {
     for (name, port, frame) in [
         ("the first", one, syn(REUSED)),
         ("again at the same port", one, syn(REUSED)),
-        ("of another length", two, frame(&packet(REUSED, TCP, &[tcp(PORT, ACK), vec![0]].concat()))),
+        (
+            "of another length",
+            two,
+            frame(&packet(REUSED, TCP, &[tcp(PORT, ACK), vec![0]].concat())),
+        ),
     ] {
         rig.forget_counters();
         run_at(&mut rig, port, &frame);
@@ -70,7 +79,11 @@ fn packets_that_are_no_copies_are_counted_one_by_one() {
     run_at(&mut rig, one, &syn(REUSED));
     std::thread::sleep(std::time::Duration::from_millis(2));
     run_at(&mut rig, two, &syn(REUSED));
-    assert_eq!(packets(&mut rig, Outcome::Dropped), 2, "later than a bridge hands copies on");
+    assert_eq!(
+        packets(&mut rig, Outcome::Dropped),
+        2,
+        "later than a bridge hands copies on"
+    );
 }
 
 #[test]
@@ -94,7 +107,10 @@ fn the_hook_that_a_packet_leaves_the_node_by_judges_it() {
 #[ignore = "needs root: loads eBPF programs"]
 fn the_interface_that_captured_packets_go_to_judges_none() {
     let (mut rig, [port, other]) = two(Role::Pod);
-    rig.configure(Config { capture: port, ..ENFORCE });
+    rig.configure(Config {
+        capture: port,
+        ..ENFORCE
+    });
     assert_eq!(run_at(&mut rig, port, &syn(REUSED)), PASS);
     assert_eq!(run_at(&mut rig, other, &syn(REUSED)), DROP);
 }

@@ -8,7 +8,8 @@ use aya::maps::{Array, HashMap, MapData};
 use aya::programs::{Program, SchedClassifier, TestRun as _, TestRunOptions, Xdp, tc};
 use epguard::kernel::datapath::Datapath;
 use epguard_common::{
-    Addr, Config, DenialKey, Gate, Gates, Keyed, RawConfig, RawDenial, ServiceNumber, Verdict, View, Vip,
+    Addr, Config, DenialKey, Gate, Gates, Keyed, RawConfig, RawDenial, ServiceNumber, Verdict,
+    View, Vip,
 };
 use std::ops::Range;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -46,7 +47,8 @@ pub struct Ran {
 pub struct Rig {
     datapath: Datapath,
     gates: Box<Gates>,
-    /// conntrack's entry of each packet, for [`BOTH`]; else the one that a client of the packet's Service would have.
+    /// conntrack's entry of each packet, for [`BOTH`]; else the one that a client of the packet's
+    /// Service would have.
     pub tracked: Option<Tracked>,
     /// The interface where packets meet the programs; 0: loopback.
     pub ifindex: u32,
@@ -72,10 +74,17 @@ impl Rig {
 
     /// With the maps as they are.
     pub fn of(mut datapath: Datapath) -> Self {
-        let selftest: &mut SchedClassifier = datapath.ebpf.program_mut(BOTH).unwrap().try_into().unwrap();
+        let selftest: &mut SchedClassifier =
+            datapath.ebpf.program_mut(BOTH).unwrap().try_into().unwrap();
         selftest.load().unwrap();
         let gates = Box::new(Gates::EMPTY);
-        let mut rig = Self { datapath, gates, tracked: None, ifindex: 0, came_in_at: 0 };
+        let mut rig = Self {
+            datapath,
+            gates,
+            tracked: None,
+            ifindex: 0,
+            came_in_at: 0,
+        };
         rig.forget_counters();
         rig
     }
@@ -103,8 +112,13 @@ impl Rig {
 
     pub fn repeat(&mut self, program: &str, frame: &[u8], context: Context, repeat: u32) -> Ran {
         self.track(frame);
-        let program: &mut SchedClassifier =
-            self.datapath.ebpf.program_mut(program).unwrap().try_into().unwrap();
+        let program: &mut SchedClassifier = self
+            .datapath
+            .ebpf
+            .program_mut(program)
+            .unwrap()
+            .try_into()
+            .unwrap();
         let (mut data_out, mut context_out) = (vec![0; frame.len() + 64], context);
         let options = TestRunOptions {
             data_in: Some(frame),
@@ -138,7 +152,13 @@ impl Rig {
     /// The same, with the frame as the program left it.
     pub fn turn_xdp(&mut self, frame: &[u8]) -> (u32, Vec<u8>) {
         self.program("epguard_xdp");
-        let program: &mut Xdp = self.datapath.ebpf.program_mut("epguard_xdp").unwrap().try_into().unwrap();
+        let program: &mut Xdp = self
+            .datapath
+            .ebpf
+            .program_mut("epguard_xdp")
+            .unwrap()
+            .try_into()
+            .unwrap();
         let mut data_out = vec![0; frame.len()];
         let options = TestRunOptions {
             data_in: Some(frame),
@@ -162,16 +182,27 @@ impl Rig {
         program.fd().unwrap().as_fd()
     }
 
-    /// Runs a frame through both hooks, and checks the action, the counters, and that the frame is left alone.
+    /// Runs a frame through both hooks, and checks the action, the counters, and that the frame is
+    /// left alone.
     #[track_caller]
     pub fn expect(&mut self, name: &str, frame: &[u8], verdict: Verdict) {
         self.forget_counters();
         let ran = self.run(BOTH, frame);
         let denied = matches!(verdict, Verdict::Deny { enforce: true, .. });
-        assert_eq!(ran.action, if denied { DROP } else { PASS }, "action: {name}");
+        assert_eq!(
+            ran.action,
+            if denied { DROP } else { PASS },
+            "action: {name}"
+        );
         assert_eq!(ran.frame, frame, "a program changed the frame: {name}");
-        let counted = verdict.counted().map(|pair| (pair, (1, frame.len() as u64)));
-        assert_eq!(self.counters(), counted.into_iter().collect(), "counters: {name}");
+        let counted = verdict
+            .counted()
+            .map(|pair| (pair, (1, frame.len() as u64)));
+        assert_eq!(
+            self.counters(),
+            counted.into_iter().collect(),
+            "counters: {name}"
+        );
     }
 
     pub fn put<K: Pod, V: Pod>(&mut self, map: &str, key: &K, value: V) {
@@ -197,7 +228,8 @@ impl Rig {
         self.set_gates(&Gates::EMPTY);
     }
 
-    /// As the agent does before it writes an entry. The keys begin with the address; those of flows with the client's.
+    /// As the agent does before it writes an entry. The keys begin with the address; those of flows
+    /// with the client's.
     fn open<K: Pod>(&mut self, map: &str, key: &K) {
         let (bit, place) = match map {
             "SUSPECTS" => (Gate::SUSPECT, 0),
@@ -208,7 +240,12 @@ impl Rig {
         };
         assert!(size_of::<K>() >= (place + 1) * size_of::<Addr>());
         // SAFETY: a Pod of that length at least; every bit pattern is an Addr.
-        let addr = unsafe { std::ptr::from_ref(key).cast::<Addr>().add(place).read_unaligned() };
+        let addr = unsafe {
+            std::ptr::from_ref(key)
+                .cast::<Addr>()
+                .add(place)
+                .read_unaligned()
+        };
         self.gates.add(addr, bit);
         self.set_gates(&self.gates());
     }

@@ -1,4 +1,5 @@
-//! How much stack the programs take. Kernels before 6.8 count each frame in steps of 32 octets, later ones in steps of 16.
+//! How much stack the programs take. Kernels before 6.8 count each frame in steps of 32 octets,
+//! later ones in steps of 16.
 
 use aya_obj::Object;
 use aya_obj::generated::bpf_insn;
@@ -24,7 +25,11 @@ const OWN_FUNCTION: u8 = 1;
 #[ignore = "needs the eBPF object"]
 fn no_calls_take_more_stack_than_old_kernels_have() {
     let mut object = Object::parse(OBJECT).expect("run `cargo xtask build` first");
-    let sections = object.functions.keys().map(|(section, _)| *section).collect();
+    let sections = object
+        .functions
+        .keys()
+        .map(|(section, _)| *section)
+        .collect();
     object.relocate_calls(&sections).unwrap();
     assert!(!object.programs.is_empty());
     let mut deep = BTreeMap::new();
@@ -37,7 +42,10 @@ fn no_calls_take_more_stack_than_old_kernels_have() {
             deep.insert(name, frames);
         }
     }
-    assert!(deep.is_empty(), "more than {LIMIT} octets of stack: {deep:?}");
+    assert!(
+        deep.is_empty(),
+        "more than {LIMIT} octets of stack: {deep:?}"
+    );
 }
 
 /// A program with the functions that it calls behind it.
@@ -53,7 +61,10 @@ impl<'a> Linked<'a> {
         let mut begins: Vec<usize> = calls.chain([0]).collect();
         begins.sort_unstable();
         begins.dedup();
-        Self { instructions, begins }
+        Self {
+            instructions,
+            begins,
+        }
     }
 
     /// The frames of the function that begins there and of the deepest of its calls.
@@ -61,7 +72,9 @@ impl<'a> Linked<'a> {
         let next = self.begins.iter().copied().find(|other| *other > begin);
         let end = next.unwrap_or(self.instructions.len());
         let calls = (begin..end).filter_map(|at| called(self.instructions, at));
-        let below = calls.map(|begin| self.deepest(begin)).max_by_key(|frames| octets(frames));
+        let below = calls
+            .map(|begin| self.deepest(begin))
+            .max_by_key(|frames| octets(frames));
         let mut frames = vec![frame(&self.instructions[begin..end])];
         frames.extend(below.into_iter().flatten());
         frames
@@ -70,7 +83,10 @@ impl<'a> Linked<'a> {
 
 /// What the kernel counts for these frames.
 fn octets(frames: &[usize]) -> usize {
-    frames.iter().map(|frame| frame.max(&1).next_multiple_of(STEP)).sum()
+    frames
+        .iter()
+        .map(|frame| frame.max(&1).next_multiple_of(STEP))
+        .sum()
 }
 
 /// Where the function begins that the instruction calls, if it calls one of ours.
@@ -89,7 +105,9 @@ fn frame(instructions: &[bpf_insn]) -> usize {
     let mut copies = [false; 16];
     for instruction in instructions {
         let (from, to) = (instruction.src_reg(), instruction.dst_reg());
-        let offset = if LOADS_AND_STORES.contains(&(instruction.code & 7)) && (from == FRAME || to == FRAME) {
+        let offset = if LOADS_AND_STORES.contains(&(instruction.code & 7))
+            && (from == FRAME || to == FRAME)
+        {
             i32::from(instruction.off)
         } else if instruction.code == ADD && copies[usize::from(to)] {
             instruction.imm

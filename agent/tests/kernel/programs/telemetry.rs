@@ -14,7 +14,12 @@ fn an_event_names_the_packet_the_service_both_pods_and_the_client_before_masquer
     let before = boot_ns();
     let frames = [
         (syn(REUSED), Addr::v4(SRC_V4), REUSED, TCP),
-        (frame(&packet(REUSED_V6, UDP, &udp(PORT))), Addr::v6(SRC_V6), REUSED_V6, UDP),
+        (
+            frame(&packet(REUSED_V6, UDP, &udp(PORT))),
+            Addr::v6(SRC_V6),
+            REUSED_V6,
+            UDP,
+        ),
     ];
     for mode in [Mode::Enforce, Mode::Observe] {
         rig.configure(Config { mode, ..ENFORCE });
@@ -24,7 +29,10 @@ fn an_event_names_the_packet_the_service_both_pods_and_the_client_before_masquer
             let [event] = events.as_slice() else {
                 panic!("one packet, {} events", events.len());
             };
-            assert!((before..=boot_ns()).contains(&event.at_ns), "CLOCK_BOOTTIME");
+            assert!(
+                (before..=boot_ns()).contains(&event.at_ns),
+                "CLOCK_BOOTTIME"
+            );
             let outcome = match mode {
                 Mode::Enforce => Outcome::Dropped,
                 _ => Outcome::Observed,
@@ -50,9 +58,18 @@ fn an_event_names_the_packet_the_service_both_pods_and_the_client_before_masquer
     }
     let real = Addr::v4([10, 244, 7, 7]);
     let vip = vip(REUSED, PORT, TCP);
-    rig.tracked = Some(Tracked::translated((real, 5_555), (vip.addr, PORT), (REUSED, PORT), TCP));
+    rig.tracked = Some(Tracked::translated(
+        (real, 5_555),
+        (vip.addr, PORT),
+        (REUSED, PORT),
+        TCP,
+    ));
     rig.run(BOTH, &syn(REUSED));
-    let clients: Vec<_> = rig.events().iter().map(|event| (event.src, event.src_port)).collect();
+    let clients: Vec<_> = rig
+        .events()
+        .iter()
+        .map(|event| (event.src, event.src_port))
+        .collect();
     assert_eq!(clients, [(real, 5_555)]);
 }
 
@@ -62,13 +79,20 @@ fn a_packet_that_passes_sends_no_event() {
     let mut rig = Rig::new();
     for hook in ["epguard_from", "epguard_to"] {
         for addr in [REUSED, REUSED_V6, DRAINING] {
-            assert_eq!(rig.run(hook, &syn(addr)).action, PASS, "{hook}: no translator knows {addr}");
+            assert_eq!(
+                rig.run(hook, &syn(addr)).action,
+                PASS,
+                "{hook}: no translator knows {addr}"
+            );
         }
     }
     rig.run(BOTH, &frame(&packet(RETIRED, TCP, &tcp(PORT, 0))));
     rig.run(BOTH, &frame(&packet(REUSED, TCP, &tcp(OTHER_PORT, SYN))));
     rig.run(BOTH, &syn(DRAINING));
-    rig.write_view(View { lease_deadline_ns: 0, ..FRESH });
+    rig.write_view(View {
+        lease_deadline_ns: 0,
+        ..FRESH
+    });
     rig.run(BOTH, &syn(REUSED));
     assert_eq!(rig.events(), []);
 }
@@ -95,7 +119,11 @@ fn beyond_a_suspects_rate_events_are_suppressed_and_verdicts_stay() {
         "SUSPECTS",
         &REUSED,
         Suspect {
-            rate: Rate { window_ns: a_second_ago, events: BURST, ..Rate::default() },
+            rate: Rate {
+                window_ns: a_second_ago,
+                events: BURST,
+                ..Rate::default()
+            },
             ..suspect(Suspect::DENIED)
         },
     );
@@ -110,7 +138,10 @@ fn a_full_ring_loses_events_and_no_verdict() {
     let (packets, room) = fill_ring(&mut rig);
     let lost = packets - room as u64;
     let expected = [
-        ((Reason::Reused, Outcome::Dropped), (packets, packets * syn(REUSED).len() as u64)),
+        (
+            (Reason::Reused, Outcome::Dropped),
+            (packets, packets * syn(REUSED).len() as u64),
+        ),
         ((Reason::Reused, Outcome::EventLost), (lost, 0)),
     ];
     assert_eq!(rig.counters(), expected.into());
@@ -129,7 +160,10 @@ fn fill_ring(rig: &mut Rig) -> (u64, usize) {
         assert_eq!(ran.action, DROP);
     }
     let room = capacity::EVENTS / (size_of::<Event>() + RECORD_HEADER);
-    (u64::from(suspects) * u64::from(Rate::EVENTS_PER_SECOND), room)
+    (
+        u64::from(suspects) * u64::from(Rate::EVENTS_PER_SECOND),
+        room,
+    )
 }
 
 #[tokio::test]
@@ -143,7 +177,10 @@ async fn a_full_ring_is_read_to_its_end_a_part_at_a_time() {
         let next = tokio::time::timeout(Duration::from_mins(1), events.next()).await;
         parts.push(next.expect("more are there").unwrap().len());
     }
-    assert!(parts.len() > 1 && parts.iter().all(|part| *part <= MOST), "{parts:?}");
+    assert!(
+        parts.len() > 1 && parts.iter().all(|part| *part <= MOST),
+        "{parts:?}"
+    );
     let next = tokio::time::timeout(Duration::from_millis(50), events.next()).await;
     assert!(next.is_err(), "nothing is left");
     rig.run(BOTH, &syn(REUSED));

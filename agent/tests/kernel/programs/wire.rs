@@ -1,4 +1,5 @@
-//! The oracle's own reading of a frame. It shares nothing with the parser of `epguard-common`, and begins at the Ethernet header.
+//! The oracle's own reading of a frame. It shares nothing with the parser of `epguard-common`, and
+//! begins at the Ethernet header.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -55,7 +56,8 @@ pub fn read(frame: &[u8]) -> Wire {
     wire
 }
 
-/// A TCP RST or an ICMP destination unreachable, which shows no holder: the type lies where it is without IP options.
+/// A TCP RST or an ICMP destination unreachable, which shows no holder: the type lies where it is
+/// without IP options.
 fn refuses(packet: &[u8], ip: Ip) -> bool {
     match ip.protocol {
         6 => ip.ports.is_some_and(|ports| ports.ends),
@@ -67,8 +69,9 @@ fn refuses(packet: &[u8], ip: Ip) -> bool {
 
 /// The `EtherType` behind at most two VLAN tags, and what follows it.
 fn untagged(frame: &[u8]) -> Option<(u16, &[u8])> {
-    let tags =
-        [12, 16].into_iter().take_while(|at| half(frame, *at).is_some_and(|kind| TAGS.contains(&kind)));
+    let tags = [12, 16]
+        .into_iter()
+        .take_while(|at| half(frame, *at).is_some_and(|kind| TAGS.contains(&kind)));
     let at = 12 + 4 * tags.count();
     Some((half(frame, at)?, &frame[at + 2..]))
 }
@@ -84,7 +87,11 @@ fn v4(packet: &[u8]) -> Option<Ip> {
         src: address4(header, 12)?,
         dst: address4(header, 16)?,
         protocol,
-        ports: if later_fragment { None } else { ports(packet, length, protocol)? },
+        ports: if later_fragment {
+            None
+        } else {
+            ports(packet, length, protocol)?
+        },
     })
 }
 
@@ -94,7 +101,12 @@ fn v6(packet: &[u8]) -> Option<Ip> {
     if header[0] >> 4 != 6 || [src, dst].iter().any(|end| end.to_ipv4_mapped().is_some()) {
         return None;
     }
-    let ip = |protocol, ports| Ip { src: src.into(), dst: dst.into(), protocol, ports };
+    let ip = |protocol, ports| Ip {
+        src: src.into(),
+        dst: dst.into(),
+        protocol,
+        ports,
+    };
     let (mut next, mut at, mut skipped) = (header[6], 40, 0);
     loop {
         let unit = match next {
@@ -115,7 +127,10 @@ fn v6(packet: &[u8]) -> Option<Ip> {
 }
 
 /// `None`: the ports, or what shows an opening, are cut off. Then the packet is not judged at all.
-#[expect(clippy::option_option, reason = "other protocols have no ports, and are judged")]
+#[expect(
+    clippy::option_option,
+    reason = "other protocols have no ports, and are judged"
+)]
 fn ports(packet: &[u8], at: usize, protocol: u8) -> Option<Option<Ports>> {
     let (opens, ends) = match protocol {
         6 => {
@@ -130,7 +145,12 @@ fn ports(packet: &[u8], at: usize, protocol: u8) -> Option<Option<Ports>> {
         _ => return Some(None),
     };
     let (src, dst) = (half(packet, at)?, half(packet, at + 2)?);
-    Some(Some(Ports { src, dst, opens, ends }))
+    Some(Some(Ports {
+        src,
+        dst,
+        opens,
+        ends,
+    }))
 }
 
 fn half(octets: &[u8], at: usize) -> Option<u16> {
@@ -138,9 +158,15 @@ fn half(octets: &[u8], at: usize) -> Option<u16> {
 }
 
 fn address4(octets: &[u8], at: usize) -> Option<IpAddr> {
-    octets.get(at..)?.first_chunk().map(|octets: &[u8; 4]| IpAddr::from(*octets))
+    octets
+        .get(at..)?
+        .first_chunk()
+        .map(|octets: &[u8; 4]| IpAddr::from(*octets))
 }
 
 fn address6(octets: &[u8], at: usize) -> Option<Ipv6Addr> {
-    octets.get(at..)?.first_chunk().map(|octets: &[u8; 16]| Ipv6Addr::from(*octets))
+    octets
+        .get(at..)?
+        .first_chunk()
+        .map(|octets: &[u8; 16]| Ipv6Addr::from(*octets))
 }

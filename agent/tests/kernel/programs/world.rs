@@ -5,8 +5,8 @@ use super::rig::Rig;
 use super::tracked::Tracked;
 use super::wire::{self, Ip};
 use epguard_common::{
-    Action, Addr, AnswerLimits, Config, Denial, DenialKey, Mode, Reason, ReasonActions, ReasonModes,
-    ServiceNumber, Suspect, Uid, UidState, Verdict, View, Vip,
+    Action, Addr, AnswerLimits, Config, Denial, DenialKey, Mode, Reason, ReasonActions,
+    ReasonModes, ServiceNumber, Suspect, Uid, UidState, Verdict, View, Vip,
 };
 
 /// Denied for every protocol at [`PORT`]: the pod is dead, another one has its IP.
@@ -37,7 +37,10 @@ pub const NO_PORT: u16 = 7070;
 pub const DEAD_UID: Uid = Uid { octets: [0xdd; 16] };
 pub const OWNER_UID: Uid = Uid { octets: [0x0e; 16] };
 
-pub const DENIED: Verdict = Verdict::Deny { reason: Reason::Reused, enforce: true };
+pub const DENIED: Verdict = Verdict::Deny {
+    reason: Reason::Reused,
+    enforce: true,
+};
 
 const ALL: ReasonModes = ReasonModes::all(Mode::Enforce);
 
@@ -50,7 +53,10 @@ pub const ENFORCE: Config = Config {
     reasons: ALL,
     configured: ALL,
     actions: DROP,
-    limits: AnswerLimits { per_suspect: 1_000, per_node: 10_000 },
+    limits: AnswerLimits {
+        per_suspect: 1_000,
+        per_node: 10_000,
+    },
     debug: 0,
     from_config_map: 0,
 };
@@ -84,11 +90,20 @@ pub fn denial(reason: Reason, uid_state: UidState) -> Denial {
 }
 
 pub fn target(addr: Addr, protocol: u8) -> DenialKey {
-    DenialKey { addr, service: SHOP, port: PORT, protocol, reserved: 0 }
+    DenialKey {
+        addr,
+        service: SHOP,
+        port: PORT,
+        protocol,
+        reserved: 0,
+    }
 }
 
 pub fn suspect(flags: u32) -> Suspect {
-    Suspect { flags, ..Suspect::default() }
+    Suspect {
+        flags,
+        ..Suspect::default()
+    }
 }
 
 /// The frame that opens a connection to an endpoint's port.
@@ -118,7 +133,12 @@ pub fn fill(rig: &mut Rig) {
 
 /// The address and port at which the Service of an endpoint is called.
 pub fn vip(endpoint: Addr, port: u16, protocol: u8) -> Vip {
-    Vip { addr: virtual_ip(endpoint), port, protocol, reserved: 0 }
+    Vip {
+        addr: virtual_ip(endpoint),
+        port,
+        protocol,
+        reserved: 0,
+    }
 }
 
 /// Puts the suspects in with no events sent in this second.
@@ -145,19 +165,34 @@ pub fn tracked(frame: &[u8]) -> Tracked {
 fn called(ip: &Ip) -> Tracked {
     let (client, endpoint) = (Addr::from(ip.src), Addr::from(ip.dst));
     let has_ports = matches!(ip.protocol, 6 | 17 | 132);
-    let (src, dst) = ip.ports.map_or((CLIENT_PORT, PORT), |ports| (ports.src, ports.dst));
+    let (src, dst) = ip
+        .ports
+        .map_or((CLIENT_PORT, PORT), |ports| (ports.src, ports.dst));
     // Only protocols with ports are translated.
-    let vip = if has_ports { virtual_ip(endpoint) } else { endpoint };
+    let vip = if has_ports {
+        virtual_ip(endpoint)
+    } else {
+        endpoint
+    };
     Tracked::translated((client, src), (vip, dst), (endpoint, dst), ip.protocol)
 }
 
 /// From which all packets come.
 pub fn client(pod: Addr) -> Addr {
-    if pod.is_v4() { Addr::v4(SRC_V4) } else { Addr::v6(SRC_V6) }
+    if pod.is_v4() {
+        Addr::v4(SRC_V4)
+    } else {
+        Addr::v6(SRC_V6)
+    }
 }
 
 /// The entry of the connections to the Service that is denied at the pod.
 pub fn of(pod: Addr, protocol: u8) -> Tracked {
     let vip = vip(pod, PORT, protocol);
-    Tracked::translated((client(pod), CLIENT_PORT), (vip.addr, PORT), (pod, PORT), protocol)
+    Tracked::translated(
+        (client(pod), CLIENT_PORT),
+        (vip.addr, PORT),
+        (pod, PORT),
+        protocol,
+    )
 }

@@ -26,9 +26,13 @@ impl Cluster {
             services: services.into(),
             slices: BTreeMap::new(),
             pods: BTreeMap::new(),
-            nodes: [0, 1].map(|number| (node_name(number).into(), plain_node(number, [1, 2][number]))).into(),
+            nodes: [0, 1]
+                .map(|number| (node_name(number).into(), plain_node(number, [1, 2][number])))
+                .into(),
             local: Vec::new(),
-            namespaces: ["shop", "other"].map(|name| (name.into(), namespace(name, Mode::Enforce))).into(),
+            namespaces: ["shop", "other"]
+                .map(|name| (name.into(), namespace(name, Mode::Enforce)))
+                .into(),
             dead: BTreeSet::new(),
         }
     }
@@ -41,14 +45,26 @@ impl Cluster {
             Step::Delete(number, deleting) => self.delete_pod(*number, *deleting),
             Step::Slice(step) => {
                 let slice = self.slice(step);
-                vec![Fact::Slice(put(&mut self.slices, slice.name.clone(), slice))]
+                vec![Fact::Slice(put(
+                    &mut self.slices,
+                    slice.name.clone(),
+                    slice,
+                ))]
             }
             Step::DeleteSlice(number) => deleted(&mut self.slices, *number, Fact::Slice),
             Step::Service(service) => {
-                vec![Fact::Service(put(&mut self.services, service.name.clone(), service.clone()))]
+                vec![Fact::Service(put(
+                    &mut self.services,
+                    service.name.clone(),
+                    service.clone(),
+                ))]
             }
             Step::DeleteService(number) => deleted(&mut self.services, *number, Fact::Service),
-            Step::Node(node) => vec![Fact::Node(put(&mut self.nodes, node.name.clone(), node.clone()))],
+            Step::Node(node) => vec![Fact::Node(put(
+                &mut self.nodes,
+                node.name.clone(),
+                node.clone(),
+            ))],
             Step::DeleteNode(number) => deleted(&mut self.nodes, *number, Fact::Node),
             Step::Local(addresses) => {
                 self.local.clone_from(addresses);
@@ -56,13 +72,19 @@ impl Cluster {
             }
             Step::Namespace(name, bound) => {
                 let shown = namespace(name, *bound);
-                vec![Fact::Namespace(put(&mut self.namespaces, shown.name.clone(), shown))]
+                vec![Fact::Namespace(put(
+                    &mut self.namespaces,
+                    shown.name.clone(),
+                    shown,
+                ))]
             }
             Step::Held(ips) => vec![routes_to(ips)],
             Step::Unknown => vec![Fact::Presence(Presence::Unknown)],
             Step::SocketLb(is_there) => vec![Fact::SocketLb(*is_there)],
             Step::Relist(kind, gone) => vec![self.relist(*kind, *gone)],
-            Step::Part(kind, number, gone) => self.part(*kind, *number, *gone).into_iter().collect(),
+            Step::Part(kind, number, gone) => {
+                self.part(*kind, *number, *gone).into_iter().collect()
+            }
             Step::Wait(_)
             | Step::Hit(_)
             | Step::Speaks(_)
@@ -74,13 +96,23 @@ impl Cluster {
 
     fn put_pod(&mut self, shown: &Pod, bound: bool) -> Vec<Fact> {
         let mut after = shown.clone();
-        if !bound && self.pods.get(&shown.uid).is_none_or(|before| before.node.is_none()) {
+        if !bound
+            && self
+                .pods
+                .get(&shown.uid)
+                .is_none_or(|before| before.node.is_none())
+        {
             (after.node, after.ips) = (None, ips_of(0, &[]).into());
         }
         // The API holds one pod of a name at a time.
         let is_namesake = |_: &Uid, pod: &mut Pod| pod.name == shown.name && pod.uid != shown.uid;
         let namesakes = self.pods.extract_if(.., is_namesake);
-        let ends = namesakes.map(|(_, last)| Fact::Pod(Change::Deleted(Pod { deleting: true, ..last })));
+        let ends = namesakes.map(|(_, last)| {
+            Fact::Pod(Change::Deleted(Pod {
+                deleting: true,
+                ..last
+            }))
+        });
         let ends: Vec<Fact> = ends.collect();
         ends.into_iter().chain(self.show(after)).collect()
     }
@@ -90,7 +122,10 @@ impl Cluster {
             return vec![];
         };
         let mut after = before.clone();
-        let on = before.node.as_ref().map(|name| usize::from(name != node_name(0)));
+        let on = before
+            .node
+            .as_ref()
+            .map(|name| usize::from(name != node_name(0)));
         match (change, on) {
             (PodChange::Ips(choice), Some(on)) => after.ips = ips_of(on, choice).into(),
             (PodChange::StrayIp, Some(on)) => after.ips = ips_of(1 - on, &[0]).into(),
@@ -127,12 +162,17 @@ impl Cluster {
         let endpoints = step.endpoints.iter().flat_map(|endpoint| match endpoint {
             EndpointStep::Of(number) => {
                 let pod = nth(&self.pods, *number);
-                pod.map_or(vec![], |pod| pod.ips.iter().map(|ip| (*ip, Some(pod.uid))).collect())
+                pod.map_or(vec![], |pod| {
+                    pod.ips.iter().map(|ip| (*ip, Some(pod.uid))).collect()
+                })
             }
             EndpointStep::Stray(ip, target) => vec![(*ip, *target)],
         });
-        let endpoints: Vec<SliceEndpoint> = endpoints.map(|(ip, target)| endpoint(ip, target)).collect();
-        let pods = endpoints.iter().filter_map(|endpoint| self.pods.get(&endpoint.target?));
+        let endpoints: Vec<SliceEndpoint> =
+            endpoints.map(|(ip, target)| endpoint(ip, target)).collect();
+        let pods = endpoints
+            .iter()
+            .filter_map(|endpoint| self.pods.get(&endpoint.target?));
         let mut namespaces: BTreeSet<Text> = pods.map(|pod| pod.name.0.clone()).collect();
         namespaces.extend(step.namespace.map(Text::from));
         Slice {
@@ -199,7 +239,12 @@ pub fn set_variant(pod: &mut Pod, variant: Variant) {
         _ => [].into(),
     };
     pod.host_ports = match variant {
-        Variant::HostPort(port) => [HostPort { addr: None, port, protocol: Protocol::Tcp }].into(),
+        Variant::HostPort(port) => [HostPort {
+            addr: None,
+            port,
+            protocol: Protocol::Tcp,
+        }]
+        .into(),
         _ => [].into(),
     };
 }
@@ -216,7 +261,9 @@ fn deleted<K: Ord + Clone, T>(
 ) -> Vec<Fact> {
     let key = objects.keys().nth(number % objects.len().max(1)).cloned();
     let last = key.and_then(|key| objects.remove(&key));
-    last.map(|last| fact(Change::Deleted(last))).into_iter().collect()
+    last.map(|last| fact(Change::Deleted(last)))
+        .into_iter()
+        .collect()
 }
 
 fn nth<K, T>(objects: &BTreeMap<K, T>, number: usize) -> Option<&T> {
@@ -224,13 +271,18 @@ fn nth<K, T>(objects: &BTreeMap<K, T>, number: usize) -> Option<&T> {
 }
 
 pub fn ips_of(node: usize, choice: &[usize]) -> Vec<Addr> {
-    choice.iter().map(|position| pool(node)[*position]).collect()
+    choice
+        .iter()
+        .map(|position| pool(node)[*position])
+        .collect()
 }
 
 /// The selector of Services that select the pod.
 fn selector(pod: &Pod) -> Option<Selector> {
     let selectors = ["web", "api"].map(|app| [("app", app)].into_iter().collect());
-    selectors.into_iter().find(|selector: &Selector| selector.selects(&pod.labels))
+    selectors
+        .into_iter()
+        .find(|selector: &Selector| selector.selects(&pod.labels))
 }
 
 pub fn service_name(number: usize) -> Name {

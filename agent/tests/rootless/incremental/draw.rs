@@ -65,19 +65,31 @@ pub fn any_node_fact() -> impl Strategy<Value = Step> {
 fn any_pod() -> impl Strategy<Value = Step> {
     let namespace = prop_oneof![3 => Just("shop"), 1 => Just("other")];
     let bound = prop::bool::weighted(0.95);
-    (0..PODS, namespace, any_app(), bound, any_variant(), any_sandbox(), any_ips()).prop_map(
-        |(number, namespace, app, bound, variant, sandbox, ips)| {
+    (
+        0..PODS,
+        namespace,
+        any_app(),
+        bound,
+        any_variant(),
+        any_sandbox(),
+        any_ips(),
+    )
+        .prop_map(|(number, namespace, app, bound, variant, sandbox, ips)| {
             let on = node_of(number);
             let mut shown = Pod {
                 node: Some(node_name(on).into()),
                 uid: pod_uid(number),
-                ..pod(namespace, &format!("name-{}", number % 6), app, &ips_of(on, &ips))
+                ..pod(
+                    namespace,
+                    &format!("name-{}", number % 6),
+                    app,
+                    &ips_of(on, &ips),
+                )
             };
             set_sandbox(&mut shown, sandbox);
             set_variant(&mut shown, variant);
             Step::Pod(shown, bound)
-        },
-    )
+        })
 }
 
 fn any_change() -> impl Strategy<Value = PodChange> {
@@ -100,7 +112,11 @@ fn any_slice() -> impl Strategy<Value = SliceStep> {
         1 => (any_ip(), prop::option::weighted(0.8, (0..PODS).prop_map(pod_uid)))
             .prop_map(|(ip, target)| EndpointStep::Stray(ip, target)),
     ];
-    let port = |name, port, protocol| SlicePort { name: PortName::new(name), port, protocol };
+    let port = |name, port, protocol| SlicePort {
+        name: PortName::new(name),
+        port,
+        protocol,
+    };
     let ports = vec![
         port("http", 8080, Protocol::Tcp),
         port("metrics", 8080, Protocol::Tcp),
@@ -116,33 +132,49 @@ fn any_slice() -> impl Strategy<Value = SliceStep> {
         prop::bool::weighted(0.03),
         prop::bool::weighted(0.1),
     )
-        .prop_map(|(number, service, endpoints, ports, namespace, partial, foreign)| SliceStep {
-            number,
-            service,
-            endpoints,
-            ports,
-            namespace,
-            partial,
-            foreign,
-        })
+        .prop_map(
+            |(number, service, endpoints, ports, namespace, partial, foreign)| SliceStep {
+                number,
+                service,
+                endpoints,
+                ports,
+                namespace,
+                partial,
+                foreign,
+            },
+        )
 }
 
 fn any_service() -> impl Strategy<Value = Service> {
-    let vips = vec![Addr::v4([10, 96, 0, 1]), Addr::v4([10, 96, 0, 2]), Addr::v4([10, 96, 0, 3])];
+    let vips = vec![
+        Addr::v4([10, 96, 0, 1]),
+        Addr::v4([10, 96, 0, 2]),
+        Addr::v4([10, 96, 0, 3]),
+    ];
     (
         0..4_usize,
-        prop::option::weighted(0.8, prop_oneof![9 => any_app(), 1 => Just("its-controllers")]),
+        prop::option::weighted(
+            0.8,
+            prop_oneof![9 => any_app(), 1 => Just("its-controllers")],
+        ),
         subsequence(vips, 0..=2),
         prop::option::weighted(0.1, any_ip()),
         select(vec![0, 0, 30080]),
         any_bound(),
         prop::bool::weighted(0.03),
     )
-        .prop_map(|(number, app, vips, further, node_port, bound, partial)| Service {
-            bound,
-            partial,
-            ..service(number, app, vips.into_iter().chain(further).collect(), node_port)
-        })
+        .prop_map(
+            |(number, app, vips, further, node_port, bound, partial)| Service {
+                bound,
+                partial,
+                ..service(
+                    number,
+                    app,
+                    vips.into_iter().chain(further).collect(),
+                    node_port,
+                )
+            },
+        )
 }
 
 /// No app: no selector. No VIP: headless.
@@ -152,7 +184,11 @@ pub fn service(number: usize, app: Option<&str>, vips: Vec<Addr>, node_port: u16
         uid: uid(&format!("service-{number}")),
         selector: app.map(|app| [("app", app)].into_iter().collect()),
         vips,
-        ports: vec![ServicePort { port: 80, node_port, protocol: Protocol::Tcp }],
+        ports: vec![ServicePort {
+            port: 80,
+            node_port,
+            protocol: Protocol::Tcp,
+        }],
         on_denial: OnDenial {
             action: [Action::Unset, Action::Redirect][number % 2],
             local_only: node_port != 0,
@@ -172,21 +208,24 @@ fn any_node() -> impl Strategy<Value = Node> {
         any::<bool>(),
         prop::bool::weighted(0.1),
     )
-        .prop_map(|(number, range, more_addresses, has_ranges, rebooted, replaced, virtual_kubelet)| {
-            let mut node = plain_node(number, if range == 0 { [1, 2, 2][number] } else { range });
-            node.addresses.extend(more_addresses);
-            node.virtual_kubelet = virtual_kubelet;
-            if !has_ranges {
-                node.pod_cidrs.clear();
-            }
-            if rebooted {
-                node.boot_id = uid("another boot");
-            }
-            if replaced {
-                node.uid = uid("another node");
-            }
-            node
-        })
+        .prop_map(
+            |(number, range, more_addresses, has_ranges, rebooted, replaced, virtual_kubelet)| {
+                let mut node =
+                    plain_node(number, if range == 0 { [1, 2, 2][number] } else { range });
+                node.addresses.extend(more_addresses);
+                node.virtual_kubelet = virtual_kubelet;
+                if !has_ranges {
+                    node.pod_cidrs.clear();
+                }
+                if rebooted {
+                    node.boot_id = uid("another boot");
+                }
+                if replaced {
+                    node.uid = uid("another node");
+                }
+                node
+            },
+        )
 }
 
 fn any_kind() -> impl Strategy<Value = Watched> {
@@ -230,7 +269,8 @@ fn any_ip() -> impl Strategy<Value = Addr> {
     select([pool(0), pool(1)].concat())
 }
 
-/// An address of a node is never judged again, so one from the pods' pool costs a sequence much of its worth.
+/// An address of a node is never judged again, so one from the pods' pool costs a sequence much of
+/// its worth.
 fn rarely_a_pods(usual: Vec<Addr>) -> impl Strategy<Value = Vec<Addr>> {
     prop_oneof![3 => Just(usual), 1 => any_ip().prop_map(|ip| vec![ip])]
 }

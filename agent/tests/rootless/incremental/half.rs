@@ -1,5 +1,5 @@
-//! While a list is applied in parts, denials cease to be in force, but none begins and none gets stricter: an object further down the
-//! list may contradict it.
+//! While a list is applied in parts, denials cease to be in force, but none begins and none gets
+//! stricter: an object further down the list may contradict it.
 
 use super::*;
 use proptest::prelude::*;
@@ -14,7 +14,10 @@ pub struct Before {
 impl Before {
     /// Before this fact, should it be a list.
     pub fn list(fact: &Fact, tables: &Tables) -> Self {
-        Self { tables: tables.clone(), lists_pods: matches!(fact, Fact::Pod(Change::Reset(_))) }
+        Self {
+            tables: tables.clone(),
+            lists_pods: matches!(fact, Fact::Pod(Change::Reset(_))),
+        }
     }
 
     /// Notes another list that begins meanwhile.
@@ -33,22 +36,33 @@ impl Before {
                 known.is_some_and(|known| is_kept(known, denial)),
                 "{key:?} is denied as {denial:?}, before: {known:?}"
             );
-            let rests_on_order = denial.reason == Reason::Reused && denial.uid_state == UidState::Retired;
+            let rests_on_order =
+                denial.reason == Reason::Reused && denial.uid_state == UidState::Retired;
             prop_assert!(
                 !(self.lists_pods && rests_on_order),
                 "a list shows no order of claims, but {key:?} is denied as {denial:?}"
             );
         }
         for (vip, number) in now.services.iter() {
-            prop_assert_eq!(before.services.get(vip), Some(number), "{:?} is a new VIP", vip);
+            prop_assert_eq!(
+                before.services.get(vip),
+                Some(number),
+                "{:?} is a new VIP",
+                vip
+            );
         }
         let proven = now.terminated.iter();
         for (ip, orphan_ip) in proven.filter(|(_, orphan_ip)| orphan_ip.lifted.is_none()) {
             let known = before.terminated.get(ip);
             let is_kept = |known: &OrphanIp| {
-                known.lifted.is_none() && known.dead == orphan_ip.dead && orphan_ip.mode <= known.mode
+                known.lifted.is_none()
+                    && known.dead == orphan_ip.dead
+                    && orphan_ip.mode <= known.mode
             };
-            prop_assert!(known.is_some_and(is_kept), "{ip} is {orphan_ip:?}, before: {known:?}");
+            prop_assert!(
+                known.is_some_and(is_kept),
+                "{ip} is {orphan_ip:?}, before: {known:?}"
+            );
         }
         Ok(())
     }
@@ -65,11 +79,17 @@ fn is_kept(known: &Denial, denial: &Denial) -> bool {
 
 /// Each denial holds by all that is known so far, with a mode that may be lower.
 pub fn check_proofs(state: &State, fresh: &State) -> Result<(), TestCaseError> {
-    let fresh: BTreeMap<_, _> =
-        fresh.denials().map(|(service, at, proven)| ((service, at), *proven)).collect();
+    let fresh: BTreeMap<_, _> = fresh
+        .denials()
+        .map(|(service, at, proven)| ((service, at), *proven))
+        .collect();
     let in_force: BTreeSet<ServiceNumber> = state.tables().services.values().copied().collect();
     let numbers: BTreeMap<_, _> = state.numbers().iter().collect();
-    let in_force = |service: &Name| numbers.get(service).is_some_and(|number| in_force.contains(number));
+    let in_force = |service: &Name| {
+        numbers
+            .get(service)
+            .is_some_and(|number| in_force.contains(number))
+    };
     for (service, at, proven) in state.denials().filter(|(service, ..)| in_force(service)) {
         let mut known = fresh.get(&(service, at)).copied();
         if let Some(known) = &mut known {

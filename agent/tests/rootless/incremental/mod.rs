@@ -1,4 +1,5 @@
-//! For all events in all orders: judging only what a fact touched gives the same result as judging everything.
+//! For all events in all orders: judging only what a fact touched gives the same result as judging
+//! everything.
 //!
 //! Longer searches: `PROPTEST_CASES=20000 cargo test -p epguard --test rootless incremental`.
 
@@ -41,13 +42,18 @@ proptest! {
     }
 }
 
-/// The same sequences each time, so that no change fails for what another one did; others when asked for many.
+/// The same sequences each time, so that no change fails for what another one did; others when
+/// asked for many.
 pub fn config() -> Config {
     let longer = std::env::var_os("PROPTEST_CASES").is_some();
     let asked = Config::default();
     Config {
         cases: if longer { asked.cases } else { 512 },
-        rng_seed: if longer { asked.rng_seed } else { RngSeed::Fixed(1) },
+        rng_seed: if longer {
+            asked.rng_seed
+        } else {
+            RngSeed::Fixed(1)
+        },
         failure_persistence: None,
         ..asked
     }
@@ -69,12 +75,28 @@ struct Run {
 
 impl Run {
     fn new(ipam: Ipam, part: usize, piece: usize, between: Vec<Option<Step>>) -> Self {
-        let settings = Settings { node: "node-a".into(), ipam, ranges: Ranges::default() };
+        let settings = Settings {
+            node: "node-a".into(),
+            ipam,
+            ranges: Ranges::default(),
+        };
         let state = State::new(settings.clone()).with_piece(piece);
-        let mut world = World { state, now: Duration::from_secs(1) };
+        let mut world = World {
+            state,
+            now: Duration::from_secs(1),
+        };
         world.tell(routes_to(&[]));
         let (cluster, maps) = (Cluster::new(), Maps::default());
-        Self { world, cluster, part, piece, between, steps: 0, maps, settings }
+        Self {
+            world,
+            cluster,
+            part,
+            piece,
+            between,
+            steps: 0,
+            maps,
+            settings,
+        }
     }
 
     fn take(&mut self, step: &Step) -> Result<(), TestCaseError> {
@@ -106,15 +128,26 @@ impl Run {
             Step::Speaks(ip) => vec![Fact::Presence(Presence::Spoke(*ip, self.world.now))],
             Step::NodeSeen(number) => {
                 let at = self.world.now;
-                let seen =
-                    |node: &Node| Fact::NodeSeen(NodeSeen { name: node.name.clone(), uid: node.uid, at });
-                self.cluster.nodes.get(node_name(*number)).map(seen).into_iter().collect()
+                let seen = |node: &Node| {
+                    Fact::NodeSeen(NodeSeen {
+                        name: node.name.clone(),
+                        uid: node.uid,
+                        at,
+                    })
+                };
+                self.cluster
+                    .nodes
+                    .get(node_name(*number))
+                    .map(seen)
+                    .into_iter()
+                    .collect()
             }
             step => self.cluster.take(step),
         }
     }
 
-    /// Applies a fact, and judges what it concerns, in parts. In between, time passes, other facts come, and the maps are written.
+    /// Applies a fact, and judges what it concerns, in parts. In between, time passes, other facts
+    /// come, and the maps are written.
     fn apply(&mut self, fact: Fact) -> Result<(), TestCaseError> {
         self.world.now += Duration::from_millis(10);
         let mut before = Before::list(&fact, self.world.state.tables());
@@ -148,7 +181,12 @@ impl Run {
     fn apply_other(&mut self, before: &mut Before) -> Result<(), TestCaseError> {
         let step = self.between.get(self.steps % self.between.len()).cloned();
         self.steps += 1;
-        for fact in step.flatten().map(|step| self.facts(&step)).into_iter().flatten() {
+        for fact in step
+            .flatten()
+            .map(|step| self.facts(&step))
+            .into_iter()
+            .flatten()
+        {
             // The facts of a watch come in its order.
             while Watched::of(&fact).is_some_and(|watched| self.world.state.is_applying(watched)) {
                 self.world.state.run_step(self.world.now, self.part);
@@ -177,7 +215,9 @@ impl Run {
             protocol: Protocol::from_repr(target.protocol).expect("a protocol of a slice"),
         };
         self.world.now += Duration::from_secs(1);
-        self.world.state.hit(self.world.now, target.service, &socket);
+        self.world
+            .state
+            .hit(self.world.now, target.service, &socket);
     }
 
     fn check(&self) -> Result<(), TestCaseError> {
@@ -193,16 +233,26 @@ impl Run {
             prop_assert!(self.maps.owners.iter().eq(owners.iter()));
         }
         for (service, socket, _) in state.denials() {
-            prop_assert!(!self.is_alive(service, socket.ip), "{service:?} may still use {socket:?}");
+            prop_assert!(
+                !self.is_alive(service, socket.ip),
+                "{service:?} may still use {socket:?}"
+            );
         }
         let orphan_ip = self.maps.tables.terminated.iter();
         for (ip, _) in orphan_ip.filter(|(_, orphan_ip)| orphan_ip.lifted.is_none()) {
             let mut live = state.live_claimants(*ip);
             prop_assert!(live.next().is_none(), "{ip} is not vacant");
-            let services = self.cluster.services.values().flat_map(|service| &service.vips);
+            let services = self
+                .cluster
+                .services
+                .values()
+                .flat_map(|service| &service.vips);
             let nodes = self.cluster.nodes.values().flat_map(|node| &node.addresses);
             let mut taken = services.chain(nodes).chain(&self.cluster.local);
-            prop_assert!(!state.is_synced() || taken.all(|taken| taken != ip), "{ip} is no pod's");
+            prop_assert!(
+                !state.is_synced() || taken.all(|taken| taken != ip),
+                "{ip} is no pod's"
+            );
         }
         Ok(())
     }
@@ -211,32 +261,56 @@ impl Run {
     fn is_alive(&self, name: &Name, ip: Addr) -> bool {
         let service = &self.cluster.services[name];
         let slices = self.cluster.slices.values();
-        let own: Vec<_> = slices.filter(|slice| slice.service.as_ref() == Some(name)).collect();
+        let own: Vec<_> = slices
+            .filter(|slice| slice.service.as_ref() == Some(name))
+            .collect();
         let listed: Vec<_> = own.iter().flat_map(|slice| &slice.endpoints).collect();
-        let has_foreign = own
+        let has_foreign = own.iter().any(|slice| {
+            slice.foreign
+                && slice
+                    .endpoints
+                    .iter()
+                    .any(|endpoint| endpoint.target.is_some())
+        });
+        let mut pods = listed
             .iter()
-            .any(|slice| slice.foreign && slice.endpoints.iter().any(|endpoint| endpoint.target.is_some()));
-        let mut pods = listed.iter().filter_map(|endpoint| self.cluster.pods.get(&endpoint.target?));
+            .filter_map(|endpoint| self.cluster.pods.get(&endpoint.target?));
         let proves_nothing =
             service.selector.is_none() || has_foreign || pods.any(|pod| !service.selects(pod));
-        let is_of_namespace =
-            |pod: &Pod| proves_nothing && own.iter().any(|slice| slice.namespaces.contains(&pod.name.0));
+        let is_of_namespace = |pod: &Pod| {
+            proves_nothing
+                && own
+                    .iter()
+                    .any(|slice| slice.namespaces.contains(&pod.name.0))
+        };
         self.cluster.pods.values().any(|pod| {
-            let holds = pod.uid_state == UidState::Live && !pod.host_network && pod.ips.contains(&ip);
-            let is_listed = listed.iter().any(|endpoint| endpoint.target == Some(pod.uid));
+            let holds =
+                pod.uid_state == UidState::Live && !pod.host_network && pod.ips.contains(&ip);
+            let is_listed = listed
+                .iter()
+                .any(|endpoint| endpoint.target == Some(pod.uid));
             holds && (service.selects(pod) || is_listed || is_of_namespace(pod))
         })
     }
 }
 
 fn denials(state: &State) -> Vec<String> {
-    state.denials().map(|denial| format!("{denial:?}")).collect()
+    state
+        .denials()
+        .map(|denial| format!("{denial:?}"))
+        .collect()
 }
 
 fn numbers(state: &State) -> BTreeMap<ServiceNumber, Name> {
-    state.numbers().iter().map(|(name, number)| (number, name.clone())).collect()
+    state
+        .numbers()
+        .iter()
+        .map(|(name, number)| (number, name.clone()))
+        .collect()
 }
 
 fn absent(state: &State) -> Vec<usize> {
-    (0..PODS).filter(|number| state.pod_name(pod_uid(*number)).is_some()).collect()
+    (0..PODS)
+        .filter(|number| state.pod_name(pod_uid(*number)).is_some())
+        .collect()
 }

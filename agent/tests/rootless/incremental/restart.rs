@@ -19,7 +19,8 @@ pub struct Maps {
 }
 
 impl Maps {
-    /// Writes what changed, once the state has judged everything; before, takes out what a fact speaks against.
+    /// Writes what changed, once the state has judged everything; before, takes out what a fact
+    /// speaks against.
     pub fn install(&mut self, state: &mut State) {
         if !state.is_synced() {
             if let Some((kept, changes)) = state.take_contradicted() {
@@ -41,14 +42,23 @@ impl Maps {
         }
     }
 
-    /// A denial that an earlier process left, though a Service with its VIP selects a live pod with the IP.
+    /// A denial that an earlier process left, though a Service with its VIP selects a live pod with
+    /// the IP.
     fn left_wrongly(&self, state: &State) -> Option<&DenialKey> {
         let is_wrong = |key: &&DenialKey| {
-            let vips = self.tables.services.iter().filter(|(_, number)| **number == key.service);
+            let vips = self
+                .tables
+                .services
+                .iter()
+                .filter(|(_, number)| **number == key.service);
             let addrs: BTreeSet<Addr> = vips.map(|(vip, _)| vip.addr).collect();
             let claim = |service: &&Service| service.vips.iter().any(|addr| addrs.contains(addr));
             let mut services = state.cluster().services.values().filter(claim);
-            services.any(|service| state.live_claimants(key.addr).any(|record| service.selects(&record.pod)))
+            services.any(|service| {
+                state
+                    .live_claimants(key.addr)
+                    .any(|record| service.selects(&record.pod))
+            })
         };
         self.tables.denied.keys().find(is_wrong)
     }
@@ -82,7 +92,12 @@ impl Maps {
 
     /// Keys that were removed and are there again.
     fn put_back(&self) -> Vec<&Op> {
-        let Tables { suspects, services, denied, .. } = &self.tables;
+        let Tables {
+            suspects,
+            services,
+            denied,
+            ..
+        } = &self.tables;
         let is_back = |op: &&Op| match op {
             Op::Denial(key, _) => denied.contains_key(key),
             Op::Service(vip, _) => services.contains_key(vip),
@@ -114,7 +129,10 @@ impl Run {
             }
         }
         let put_back = self.maps.put_back();
-        prop_assert!(put_back.is_empty(), "removed and written again: {put_back:?}");
+        prop_assert!(
+            put_back.is_empty(),
+            "removed and written again: {put_back:?}"
+        );
         Ok(())
     }
 }

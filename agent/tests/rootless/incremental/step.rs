@@ -1,4 +1,5 @@
-//! What may happen in a cluster, drawn from pools so small that IPs, UIDs and VIPs collide all the time.
+//! What may happen in a cluster, drawn from pools so small that IPs, UIDs and VIPs collide all the
+//! time.
 use super::*;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -9,7 +10,8 @@ pub const PODS: usize = 8;
 /// One thing that happens. Numbers choose among what exists.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// A pod appears, or its object looks all different. False: it is not bound, if it was not before.
+    /// A pod appears, or its object looks all different. False: it is not bound, if it was not
+    /// before.
     Pod(Pod, bool),
     Change(usize, PodChange),
     /// DELETED, with or without a deletionTimestamp.
@@ -32,7 +34,8 @@ pub enum Step {
     Speaks(Addr),
     /// A watch starts over with a list; objects whose bit is set vanished in the gap.
     Relist(Watched, u8),
-    /// A list of some pods, or of a Service's slices, beside the watch; objects whose bit is set are gone.
+    /// A list of some pods, or of a Service's slices, beside the watch; objects whose bit is set
+    /// are gone.
     Part(Watched, usize, u8),
     Wait(u64),
     /// A packet was aimed at a denied endpoint.
@@ -95,11 +98,19 @@ pub enum EndpointStep {
 
 /// IPs of node `number`'s first ranges, dual stack. The third node has the second one's.
 pub fn pool(number: usize) -> [Addr; 3] {
-    let six = |range| Addr::from(std::net::IpAddr::V6(Ipv6Addr::new(0xfd00, range, 0, 0, 0, 0, 0, 10)));
+    let six = |range| {
+        Addr::from(std::net::IpAddr::V6(Ipv6Addr::new(
+            0xfd00, range, 0, 0, 0, 0, 0, 10,
+        )))
+    };
     if number == 0 {
         [X, Y, six(1)]
     } else {
-        [Addr::v4([10, 244, 2, 10]), Addr::v4([10, 244, 2, 11]), six(2)]
+        [
+            Addr::v4([10, 244, 2, 10]),
+            Addr::v4([10, 244, 2, 11]),
+            six(2),
+        ]
     }
 }
 
@@ -119,7 +130,10 @@ pub fn node_of(pod: usize) -> usize {
 pub fn plain_node(number: usize, range: u8) -> Node {
     let plain = node(node_name(number), range);
     let six = Cidr::parse(&format!("fd00:{range}::/64"));
-    Node { pod_cidrs: plain.pod_cidrs.iter().copied().chain(six).collect(), ..plain }
+    Node {
+        pod_cidrs: plain.pod_cidrs.iter().copied().chain(six).collect(),
+        ..plain
+    }
 }
 
 pub fn list<K: Ord, T: Clone>(objects: &mut BTreeMap<K, T>, gone: u8) -> Change<T> {
@@ -136,7 +150,11 @@ pub fn some<K: Ord, T: Clone>(
 ) -> Vec<T> {
     let mut vanished = vanish(gone);
     objects.retain(|_, object| !is_asked(object) || !vanished());
-    objects.values().filter(|object| is_asked(object)).cloned().collect()
+    objects
+        .values()
+        .filter(|object| is_asked(object))
+        .cloned()
+        .collect()
 }
 
 fn vanish(gone: u8) -> impl FnMut() -> bool {

@@ -19,7 +19,11 @@ fn denied_at(world: &mut World, at: Duration, reason: Reason, meant: Uid) {
         dst_port: 8080,
         protocol: 6,
         reason: reason as u32,
-        service: if reason == Terminated { ServiceNumber::NONE } else { number.unwrap() },
+        service: if reason == Terminated {
+            ServiceNumber::NONE
+        } else {
+            number.unwrap()
+        },
         ..Event::default()
     };
     world.state.denied(&event);
@@ -29,21 +33,31 @@ fn denied_at(world: &mut World, at: Duration, reason: Reason, meant: Uid) {
 fn scanned(world: &mut World, dst: Addr, dst_port: u16) {
     world.now += Duration::from_millis(1);
     let at_ns = u64::try_from(world.now.as_nanos()).unwrap();
-    world.state.denied(&Event { at_ns, dst, dst_port, reason: Terminated as u32, ..Event::default() });
+    world.state.denied(&Event {
+        at_ns,
+        dst,
+        dst_port,
+        reason: Terminated as u32,
+        ..Event::default()
+    });
 }
 
 fn findings(world: &mut World) -> Vec<(Reason, Evidence)> {
     world.now += Duration::from_secs(2);
     world.state.tick(world.now);
     let findings = world.state.take_findings().into_iter();
-    findings.map(|finding| (finding.case.reason, finding.evidence)).collect()
+    findings
+        .map(|finding| (finding.case.reason, finding.evidence))
+        .collect()
 }
 
 #[test]
 fn a_pod_of_the_service_that_held_the_ip_unpublished_was_denied_wrongly() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&on("node-b", pending("shop", "b", "api")));
-    world.pod(&dead(&a)).denies_as("it is labelled later", &[DeadBackend]);
+    world
+        .pod(&dead(&a))
+        .denies_as("it is labelled later", &[DeadBackend]);
     denied(&mut world, DeadBackend, a.uid);
     let b = on("node-b", pod("shop", "b", "web", &[X]));
     world.pod(&b);
@@ -58,8 +72,14 @@ fn a_pod_of_the_service_that_held_the_ip_unpublished_was_denied_wrongly() {
 fn a_pod_that_came_later_or_of_no_service_or_with_another_ip_proves_no_denial_wrong() {
     for (before, after) in [
         (None, on("node-b", pod("shop", "b", "web", &[X]))),
-        (Some(on("node-b", pending("other", "b", "b"))), on("node-b", pod("other", "b", "b", &[X]))),
-        (Some(on("node-b", pending("shop", "b", "api"))), on("node-b", pod("shop", "b", "web", &[Y]))),
+        (
+            Some(on("node-b", pending("other", "b", "b"))),
+            on("node-b", pod("other", "b", "b", &[X])),
+        ),
+        (
+            Some(on("node-b", pending("shop", "b", "api"))),
+            on("node-b", pod("shop", "b", "web", &[Y])),
+        ),
     ] {
         let (mut world, a) = World::cluster().with_a();
         if let Some(before) = before {
@@ -74,7 +94,10 @@ fn a_pod_that_came_later_or_of_no_service_or_with_another_ip_proves_no_denial_wr
 
 #[test]
 fn a_retired_pod_that_is_seen_alive_again_was_denied_wrongly() {
-    for (reason, owner) in [(RetiredBackend, None), (Reused, Some(pod("other", "b", "b", &[X])))] {
+    for (reason, owner) in [
+        (RetiredBackend, None),
+        (Reused, Some(pod("other", "b", "b", &[X]))),
+    ] {
         let (mut world, a) = World::cluster().with_a();
         if let Some(owner) = owner {
             world.pod(&owner);
@@ -90,8 +113,17 @@ fn a_retired_pod_that_is_seen_alive_again_was_denied_wrongly() {
     world.pod(&terminal(&a)).pod(&a);
     let (_, service) = world.state.numbers().iter().next().unwrap();
     let reason = RetiredBackend as u32;
-    world.state.denied(&Event { dead_uid: a.uid, dst: X, reason, service, ..Event::default() });
-    assert_eq!(findings(&mut world), [(RetiredBackend, Evidence::MeantIsAlive)]);
+    world.state.denied(&Event {
+        dead_uid: a.uid,
+        dst: X,
+        reason,
+        service,
+        ..Event::default()
+    });
+    assert_eq!(
+        findings(&mut world),
+        [(RetiredBackend, Evidence::MeantIsAlive)]
+    );
 }
 
 #[test]
@@ -99,9 +131,27 @@ fn a_denial_that_was_right_when_it_began_or_is_old_is_not_found_wrong() {
     let [dies, retires]: [fn(&Pod) -> Pod; 2] = [dead, terminal];
     let own = || shown(pod("shop", "b", "web", &[X]));
     for (sentence, end, reason, wait, facts) in [
-        ("bound later", dies, DeadBackend, Duration::ZERO, vec![shown(pending("shop", "b", "web")), own()]),
-        ("dead later", retires, RetiredBackend, Duration::ZERO, vec![shown(dead(&a())), gone(&dead(&a()))]),
-        ("alive after a long time", retires, RetiredBackend, OPEN, vec![shown(a())]),
+        (
+            "bound later",
+            dies,
+            DeadBackend,
+            Duration::ZERO,
+            vec![shown(pending("shop", "b", "web")), own()],
+        ),
+        (
+            "dead later",
+            retires,
+            RetiredBackend,
+            Duration::ZERO,
+            vec![shown(dead(&a())), gone(&dead(&a()))],
+        ),
+        (
+            "alive after a long time",
+            retires,
+            RetiredBackend,
+            OPEN,
+            vec![shown(a())],
+        ),
     ] {
         let (mut world, a) = World::cluster().with_a();
         world.pod(&end(&a));
@@ -123,7 +173,11 @@ fn denials_that_the_breaker_held_back_are_marked_in_the_review() {
     let finding = world.state.take_findings().pop().unwrap();
     assert!(finding.packets.held);
     assert_eq!((finding.packets.reported, finding.case.ip), (1, X));
-    let socket = Endpoint { ip: X, port: 8080, protocol: Protocol::Tcp };
+    let socket = Endpoint {
+        ip: X,
+        port: 8080,
+        protocol: Protocol::Tcp,
+    };
     assert_eq!((finding.case.port, finding.case.protocol), (socket.port, 6));
 }
 
@@ -149,7 +203,10 @@ fn a_scan_of_one_ip_evicts_no_denial_of_another() {
         scanned(&mut world, Y, port);
     }
     world.pod(&a);
-    assert_eq!(findings(&mut world), [(RetiredBackend, Evidence::MeantIsAlive)]);
+    assert_eq!(
+        findings(&mut world),
+        [(RetiredBackend, Evidence::MeantIsAlive)]
+    );
     assert_eq!(world.state.review().evicted, 5000 - 128);
 }
 
@@ -157,42 +214,84 @@ fn a_scan_of_one_ip_evicts_no_denial_of_another() {
 fn hit(world: &mut World, meant: Uid, owner: Uid) {
     world.now += Duration::from_secs(1);
     let (at_ns, reason) = (u64::try_from(world.now.as_nanos()).unwrap(), Reused as u32);
-    let service = world.state.tables().services.values().next().copied().unwrap();
+    let service = world
+        .state
+        .tables()
+        .services
+        .values()
+        .next()
+        .copied()
+        .unwrap();
     let (dead_uid, owner_uid) = (meant, owner);
-    world.state.denied(&Event { at_ns, dead_uid, owner_uid, dst: X, reason, service, ..Event::default() });
+    world.state.denied(&Event {
+        at_ns,
+        dead_uid,
+        owner_uid,
+        dst: X,
+        reason,
+        service,
+        ..Event::default()
+    });
 }
 
 #[test]
-fn a_pod_that_was_hit_was_meant_if_a_slice_lists_it_there_unless_a_selector_proves_that_it_was_a_stranger() {
+fn a_pod_that_was_hit_was_meant_if_a_slice_lists_it_there_unless_a_selector_proves_that_it_was_a_stranger()
+ {
     let stranger = pod("other", "b", "b", &[X]);
     let of_the_namespace = pod("shop", "b", "api", &[X]);
     for (sentence, selector, before, after, is_wrong) in [
-        ("the writer of the slices meant it", None, &stranger, stranger.clone(), true),
-        ("it got the label", web().selector, &of_the_namespace, pod("shop", "b", "web", &[X]), false),
+        (
+            "the writer of the slices meant it",
+            None,
+            &stranger,
+            stranger.clone(),
+            true,
+        ),
+        (
+            "it got the label",
+            web().selector,
+            &of_the_namespace,
+            pod("shop", "b", "web", &[X]),
+            false,
+        ),
     ] {
         let (mut world, a) = World::cluster().with_a();
         world.tell(service(Service { selector, ..web() }));
-        world.pod(&dead(&a)).pod(before).denies_as(sentence, &[Reused]);
+        world
+            .pod(&dead(&a))
+            .pod(before)
+            .denies_as(sentence, &[Reused]);
         hit(&mut world, a.uid, before.uid);
         assert_eq!(findings(&mut world), [], "{sentence}");
         let namespaces = [after.name.0.clone()].into();
-        world.pod(&after).tell(shown_slice(Slice { namespaces, ..slice("web", &[(X, Some(after.uid))]) }));
+        world.pod(&after).tell(shown_slice(Slice {
+            namespaces,
+            ..slice("web", &[(X, Some(after.uid))])
+        }));
         let wrong = is_wrong.then_some((Reused, Evidence::Listed(after.uid)));
         assert_eq!(findings(&mut world), Vec::from_iter(wrong), "{sentence}");
     }
 }
 
 #[test]
-fn a_pod_of_the_service_that_shows_the_ip_after_a_stranger_proves_no_denial_of_the_stranger_wrong() {
+fn a_pod_of_the_service_that_shows_the_ip_after_a_stranger_proves_no_denial_of_the_stranger_wrong()
+{
     let (mut world, a) = World::where_a_died();
-    world.pod(&pending("shop", "next", "web")).pod(&b()).denies(&[Reused]);
+    world
+        .pod(&pending("shop", "next", "web"))
+        .pod(&b())
+        .denies(&[Reused]);
     hit(&mut world, a.uid, b().uid);
-    world.deleted(&dead(&b())).pod(&pod("shop", "next", "web", &[X])).denies(&[]);
+    world
+        .deleted(&dead(&b()))
+        .pod(&pod("shop", "next", "web", &[X]))
+        .denies(&[]);
     assert_eq!(findings(&mut world), []);
 }
 
 #[test]
-fn a_wrong_denial_costs_its_service_and_without_one_its_reason_and_nothing_if_no_packet_was_stopped() {
+fn a_wrong_denial_costs_its_service_and_without_one_its_reason_and_nothing_if_no_packet_was_stopped()
+ {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&terminal(&a));
     denied(&mut world, RetiredBackend, a.uid);
@@ -216,12 +315,24 @@ fn a_service_that_pays_for_a_wrong_denial_is_only_observed_and_no_other_is() {
         denials.map(|(_, _, denial)| denial.mode).collect()
     };
     assert_eq!(modes(&world), [Mode::Observe]);
-    let port = ServicePort { node_port: 0, ..web().ports[0] };
+    let port = ServicePort {
+        node_port: 0,
+        ..web().ports[0]
+    };
     let name = ("shop".into(), "api".into());
     let vips = vec![Addr::v4([10, 96, 0, 2])];
-    let api = Service { uid: uid("api"), name, vips, ports: vec![port], ..web() };
+    let api = Service {
+        uid: uid("api"),
+        name,
+        vips,
+        ports: vec![port],
+        ..web()
+    };
     world.tell(service(api.clone()));
-    world.tell(shown_slice(Slice { service: Some(api.name), ..slice("api", &[(X, Some(a.uid))]) }));
+    world.tell(shown_slice(Slice {
+        service: Some(api.name),
+        ..slice("api", &[(X, Some(a.uid))])
+    }));
     assert_eq!(modes(&world), [Mode::Enforce, Mode::Observe]);
     world.state.release_breaker(world.now, Some(&web().name));
     world.later(Duration::ZERO);

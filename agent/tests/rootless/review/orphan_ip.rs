@@ -20,5 +20,8 @@ fn every_pod_of_this_node_that_held_the_orphan_ip_was_denied_wrongly() {
     denied(&mut world, Terminated, a.uid);
     let b = pod("other", "b", "b", &[X]);
     world.pod(&b);
-    assert_eq!(findings(&mut world), [(Terminated, Evidence::HeldUnpublished(b.uid))]);
+    assert_eq!(
+        findings(&mut world),
+        [(Terminated, Evidence::HeldUnpublished(b.uid))]
+    );
 }

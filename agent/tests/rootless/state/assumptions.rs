@@ -5,7 +5,8 @@ use super::*;
 const OUTSIDE: Addr = Addr::v4([10, 99, 0, 1]);
 const INSIDE: Addr = Addr::v4([10, 244, 1, 77]);
 
-/// What shows that the ranges of nodes are not theirs alone: a pod of this node outside of its range, and one of another inside.
+/// What shows that the ranges of nodes are not theirs alone: a pod of this node outside of its
+/// range, and one of another inside.
 fn strays() -> [Pod; 2] {
     let elsewhere = on("node-b", pod("other", "inside", "stray", &[INSIDE]));
     [pod("other", "outside", "stray", &[OUTSIDE]), elsewhere]
@@ -29,7 +30,11 @@ fn no_ip_is_an_orphan_until_an_hour_after_the_last_pod_that_disproved_the_range(
 
 #[test]
 fn whether_nodes_own_their_ranges_is_as_the_operator_says() {
-    for (ipam, is_orphan) in [(Ipam::Auto, false), (Ipam::Node, true), (Ipam::Cluster, false)] {
+    for (ipam, is_orphan) in [
+        (Ipam::Auto, false),
+        (Ipam::Node, true),
+        (Ipam::Cluster, false),
+    ] {
         let mut world = World::with(Settings { ipam, ..settings() });
         let a = pod("other", "a", "a", &[X]);
         world.pod(&a).pod(&dead(&a)).pod(&strays()[0]);
@@ -46,7 +51,10 @@ fn what_disproved_the_range_counts_when_nodes_are_listed_anew_and_when_the_api_g
             world.pod(&stray);
             world.deleted(&stray);
         }
-        world.tell(Fact::Node(Change::Reset(vec![node("node-a", 1), node("node-b", 2)])));
+        world.tell(Fact::Node(Change::Reset(vec![
+            node("node-a", 1),
+            node("node-b", 2),
+        ])));
         assert_eq!(world.is_orphan(X), !is_disproved);
         world.state.start_over(world.now);
         world.list_all_but_pods();
@@ -63,11 +71,16 @@ fn other_ranges_of_this_node_are_compared_with_what_all_pods_show() {
     world.pod(&elsewhere);
     assert!(world.is_orphan(X));
     let wider = Node {
-        pod_cidrs: [1, 2].map(|number| node("node-a", number).pod_cidrs[0]).into(),
+        pod_cidrs: [1, 2]
+            .map(|number| node("node-a", number).pod_cidrs[0])
+            .into(),
         ..node("node-a", 1)
     };
     world.tell(Fact::Node(Change::Applied(wider)));
-    assert!(!world.is_orphan(X), "node-b hands out IPs of the second range, too");
+    assert!(
+        !world.is_orphan(X),
+        "node-b hands out IPs of the second range, too"
+    );
 }
 
 #[test]
@@ -79,7 +92,10 @@ fn a_virtual_kubelet_stays_one_after_changes_of_its_node_object() {
     ];
     for change in changes {
         let mut world = World::cluster();
-        world.tell(Fact::Node(Change::Applied(Node { virtual_kubelet: true, ..node("node-a", 1) })));
+        world.tell(Fact::Node(Change::Applied(Node {
+            virtual_kubelet: true,
+            ..node("node-a", 1)
+        })));
         let (mut world, a) = world.with_a();
         world.pod(&dead(&a)).denies(&[]);
         let told = format!("{change:?}");

@@ -14,7 +14,10 @@ fn the_only_replica_is_denied_at_once_if_its_death_is_an_event() {
     let (mut world, _) = World::where_a_died();
     assert_eq!((world.carried_out(), world.held()), (vec![X], vec![]));
     world.pod(&pod("other", "b", "b", &[X]));
-    assert_eq!((world.carried_out(), world.reasons()), (vec![X], vec![Reused]));
+    assert_eq!(
+        (world.carried_out(), world.reasons()),
+        (vec![X], vec![Reused])
+    );
     assert_eq!(world.state.wanted_lists(), BTreeSet::new());
 }
 
@@ -23,18 +26,36 @@ fn denials_from_a_list_of_failed_pods_wait_for_a_second_list() {
     for change in [terminal, dead] {
         let (mut world, pods) = World::cluster().with_backends(4);
         world.list(&all(&pods, change)).denies_and_holds(0, 4);
-        assert_eq!(world.state.wanted_lists(), BTreeSet::from([PODS, Watched::EndpointSlices]));
+        assert_eq!(
+            world.state.wanted_lists(),
+            BTreeSet::from([PODS, Watched::EndpointSlices])
+        );
         world.list(&all(&pods, change));
-        assert_eq!(world.held().len(), 4, "the slices list them: a second list of those too");
-        assert_eq!(world.state.wanted_lists(), BTreeSet::from([Watched::EndpointSlices]));
+        assert_eq!(
+            world.held().len(),
+            4,
+            "the slices list them: a second list of those too"
+        );
+        assert_eq!(
+            world.state.wanted_lists(),
+            BTreeSet::from([Watched::EndpointSlices])
+        );
         world.list_slices(&endpoints(&pods)).denies_and_holds(4, 0);
         let (mut world, pods) = World::cluster().with_backends(4);
         world.slice(&[]);
         world.list(&all(&pods, change));
-        assert_eq!((world.carried_out().len(), world.held().len()), (0, 4), "not listed");
+        assert_eq!(
+            (world.carried_out().len(), world.held().len()),
+            (0, 4),
+            "not listed"
+        );
         assert_eq!(world.state.wanted_lists(), BTreeSet::from([PODS]));
         world.list(&all(&pods, change));
-        assert_eq!((world.carried_out().len(), world.held().len()), (4, 0), "not listed");
+        assert_eq!(
+            (world.carried_out().len(), world.held().len()),
+            (4, 0),
+            "not listed"
+        );
     }
 }
 
@@ -45,7 +66,10 @@ fn a_second_list_that_disagrees_drops_pending_denials_and_deaths() {
         world.list(&all(&pods, change));
         world.list(&pods).denies(&[]);
         assert_eq!(world.state.wanted_lists(), BTreeSet::new());
-        world.list(&all(&pods, change)).list(&[]).denies_as("a list without the pods", &[]);
+        world
+            .list(&all(&pods, change))
+            .list(&[])
+            .denies_as("a list without the pods", &[]);
         world.list(&pods);
         world.list(&all(&pods, change));
         assert_eq!(world.held().len(), 4, "a third one begins anew");
@@ -63,18 +87,47 @@ fn a_denial_that_one_list_began_is_pending_and_one_from_before_stays_in_force() 
     let elsewhere = shown(pod("shop", "b", "web", &[Y]));
     let withdrawn = [shown(b.clone()), Fact::Pod(Change::Deleted(b.clone()))];
     for (sentence, facts, carried_out, held) in [
-        ("it was in force before", vec![is_dead, is_listed.clone()], 1, 0),
-        ("the pod was retired before", vec![shown(terminal(&a())), is_listed], 0, 1),
+        (
+            "it was in force before",
+            vec![is_dead, is_listed.clone()],
+            1,
+            0,
+        ),
+        (
+            "the pod was retired before",
+            vec![shown(terminal(&a())), is_listed],
+            0,
+            1,
+        ),
         ("the list lacks the live owner", lacks_b.to_vec(), 0, 1),
-        ("the next list shows it", [&lacks_b[..], &[with_b]].concat(), 0, 0),
-        ("a possible holder delayed it", vec![holder.clone(), elsewhere], 0, 1),
+        (
+            "the next list shows it",
+            [&lacks_b[..], &[with_b]].concat(),
+            0,
+            0,
+        ),
+        (
+            "a possible holder delayed it",
+            vec![holder.clone(), elsewhere],
+            0,
+            1,
+        ),
         ("the possible holder may be there", vec![holder], 0, 0),
         ("withdrawn", [&lacks_b[..], &withdrawn[..1]].concat(), 0, 0),
-        ("withdrawn, and proven again", [&lacks_b[..], &withdrawn].concat(), 0, 1),
+        (
+            "withdrawn, and proven again",
+            [&lacks_b[..], &withdrawn].concat(),
+            0,
+            1,
+        ),
     ] {
         let (mut world, _) = World::cluster().with_a();
         world.tell_all(facts);
-        assert_eq!((world.carried_out().len(), world.held().len()), (carried_out, held), "{sentence}");
+        assert_eq!(
+            (world.carried_out().len(), world.held().len()),
+            (carried_out, held),
+            "{sentence}"
+        );
         assert_eq!(world.reasons().len(), carried_out + held, "{sentence}");
     }
 }
@@ -89,7 +142,10 @@ fn denials_of_more_than_half_at_once_wait_even_after_events() {
     let now = world.now;
     let trips = world.state.trips(now);
     let trip = trips.values().next().unwrap();
-    assert_eq!((trip.held, trip.denied, trip.ready_recently, trip.why), (3, 5, 5, Why::Half));
+    assert_eq!(
+        (trip.held, trip.denied, trip.ready_recently, trip.why),
+        (3, 5, 5, Why::Half)
+    );
     assert!(trip.is_a_mass());
     world.list(&all(&pods, terminal));
     world.list_slices(&endpoints(&pods)).denies_and_holds(5, 0);
@@ -135,11 +191,19 @@ fn rolling_update(ends: &[fn(&Pod) -> Fact]) -> World {
 
 #[test]
 fn a_rolling_update_never_trips_the_breaker() {
-    let ends: &[fn(&Pod) -> Fact] =
-        &[|old| shown(terminal(old)), |old| shown(dead(old)), |old| gone(&dead(old))];
+    let ends: &[fn(&Pod) -> Fact] = &[
+        |old| shown(terminal(old)),
+        |old| shown(dead(old)),
+        |old| gone(&dead(old)),
+    ];
     let of_an_old_kubelet: &[fn(&Pod) -> Fact] = &[gone];
     for ends in [ends, of_an_old_kubelet] {
-        assert_eq!(rolling_update(ends).carried_out().len(), 50, "{} facts", ends.len());
+        assert_eq!(
+            rolling_update(ends).carried_out().len(),
+            50,
+            "{} facts",
+            ends.len()
+        );
     }
 }
 
@@ -148,7 +212,10 @@ fn the_first_lists_of_an_agent_count_as_one_list() {
     let (_, a) = World::cluster().with_a();
     let mut world = World::cluster();
     world.state = State::new(settings());
-    world.tell(Fact::Namespace(Change::Reset(vec![namespace("shop", Mode::Enforce)])));
+    world.tell(Fact::Namespace(Change::Reset(vec![namespace(
+        "shop",
+        Mode::Enforce,
+    )])));
     let tell = |world: &mut World| {
         world.list_slices(&[(X, Some(a.uid))]);
         world.list(&[dead(&a)]);
@@ -157,7 +224,10 @@ fn the_first_lists_of_an_agent_count_as_one_list() {
     world.tell(Fact::Service(Change::Reset(vec![web()])));
     world.tell(Fact::Node(Change::Reset(vec![node("node-a", 1)])));
     assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
-    assert_eq!(world.state.wanted_lists(), BTreeSet::from([PODS, Watched::EndpointSlices]));
+    assert_eq!(
+        world.state.wanted_lists(),
+        BTreeSet::from([PODS, Watched::EndpointSlices])
+    );
     tell(&mut world);
     assert_eq!((world.carried_out(), world.held()), (vec![X], vec![]));
 }

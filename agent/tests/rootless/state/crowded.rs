@@ -1,5 +1,5 @@
-//! Small objects that stand for very many endpoints or VIPs: they are left out, or nothing of them is kept, and nothing is denied because
-//! of that.
+//! Small objects that stand for very many endpoints or VIPs: they are left out, or nothing of them
+//! is kept, and nothing is denied because of that.
 
 use super::*;
 use serde_json::json;
@@ -15,7 +15,9 @@ fn wide(endpoints: u16, ports: u16) -> Slice {
     };
     Slice {
         endpoints: (1..=endpoints).map(at).collect(),
-        ports: (1..=ports).map(|port| tcp(&port.to_string(), port)).collect(),
+        ports: (1..=ports)
+            .map(|port| tcp(&port.to_string(), port))
+            .collect(),
         ..slice("web-wide", &[])
     }
 }
@@ -28,7 +30,11 @@ fn too_large() -> Slice {
 /// `crowd/wide`, with this external IP and many more, and so many ports from 80 on.
 fn service(external: Addr, ports: u16) -> Service {
     let more = (0..=255).map(|last| Addr::v4([203, 0, 113, last]));
-    let port = |number: u16| ServicePort { port: 80 + number, node_port: 0, protocol: Protocol::Tcp };
+    let port = |number: u16| ServicePort {
+        port: 80 + number,
+        node_port: 0,
+        protocol: Protocol::Tcp,
+    };
     Service {
         uid: uid("wide"),
         name: ("crowd".into(), "wide".into()),
@@ -47,19 +53,32 @@ fn a_service_of_a_slice_of_which_nothing_is_kept_has_no_denials() {
     let (mut world, _) = World::where_a_died();
     world.denies(&[Reason::DeadBackend]);
     let named = vec!["EndpointSlice shop/web-wide".to_owned()];
-    world.tell(shown_slice(too_large())).denies_as("it may list X for another pod", &[]);
+    world
+        .tell(shown_slice(too_large()))
+        .denies_as("it may list X for another pod", &[]);
     assert_eq!(world.state.partial(), (1, named));
-    world.tell(shown_slice(wide(1, 1))).denies(&[Reason::DeadBackend]);
+    world
+        .tell(shown_slice(wide(1, 1)))
+        .denies(&[Reason::DeadBackend]);
     world.tell(shown_slice(too_large())).denies(&[]);
-    world.tell(Fact::Slice(Change::Deleted(too_large()))).denies(&[Reason::DeadBackend]);
-    assert_eq!((world.state.partial(), world.state.left_out()), ((0, vec![]), BTreeMap::new()));
+    world
+        .tell(Fact::Slice(Change::Deleted(too_large())))
+        .denies(&[Reason::DeadBackend]);
+    assert_eq!(
+        (world.state.partial(), world.state.left_out()),
+        ((0, vec![]), BTreeMap::new())
+    );
 }
 
 #[test]
-fn an_ip_in_a_slice_of_1000_endpoints_and_4_ports_is_no_orphan_and_one_that_only_a_larger_slice_lists_is() {
+fn an_ip_in_a_slice_of_1000_endpoints_and_4_ports_is_no_orphan_and_one_that_only_a_larger_slice_lists_is()
+ {
     let listing = |ports: u16| {
         let ips = (0..1_000_u16).map(|number| format!("10.20.{}.{}", number >> 8, number & 255));
-        let listed = ips.chain([X.ip().to_string()]).skip(1).map(|ip| json!({"addresses": [ip]}));
+        let listed = ips
+            .chain([X.ip().to_string()])
+            .skip(1)
+            .map(|ip| json!({"addresses": [ip]}));
         let slice = json!({
             "metadata": {"namespace": "shop", "name": "wide", "labels": {"kubernetes.io/service-name": "web"}},
             "addressType": "IPv4",
@@ -70,7 +89,10 @@ fn an_ip_in_a_slice_of_1000_endpoints_and_4_ports_is_no_orphan_and_one_that_only
     };
     let (mut world, _) = World::with_an_orphan();
     world.tell(listing(4));
-    assert_eq!((world.is_orphan(X), world.state.left_out()), (false, BTreeMap::new()));
+    assert_eq!(
+        (world.is_orphan(X), world.state.left_out()),
+        (false, BTreeMap::new())
+    );
     world.tell(listing(5));
     assert!(world.is_orphan(X));
 }
@@ -80,7 +102,9 @@ fn a_service_with_too_many_ports_at_one_ip_has_no_denials_until_they_are_forgott
     let (mut world, _) = World::where_a_died();
     let ports = |name: &str, first: u16| Slice {
         name: ("shop".into(), name.into()),
-        ports: (first..first + 1_024).map(|port| tcp(&port.to_string(), port)).collect(),
+        ports: (first..first + 1_024)
+            .map(|port| tcp(&port.to_string(), port))
+            .collect(),
         ..slice("web", &[(Y, None)])
     };
     let names = ["web-0", "web-1", "web-2"];
@@ -93,7 +117,10 @@ fn a_service_with_too_many_ports_at_one_ip_has_no_denials_until_they_are_forgott
         world.tell(Fact::Slice(Change::Deleted(ports(name, 0))));
     }
     world.later(Duration::from_mins(11));
-    assert_eq!((world.reasons(), world.state.left_out()), (vec![Reason::DeadBackend], BTreeMap::new()));
+    assert_eq!(
+        (world.reasons(), world.state.left_out()),
+        (vec![Reason::DeadBackend], BTreeMap::new())
+    );
 }
 
 #[test]
@@ -101,7 +128,14 @@ fn a_service_with_too_many_vips_is_left_out_and_its_possible_vips_are_ambiguous(
     let (mut world, a) = World::cluster().with_a();
     let none = Addr::v4([203, 0, 114, 1]);
     world.pod(&dead(&a));
-    let denies = |world: &World| world.state.tables().services.keys().any(|vip| vip.addr == VIP);
+    let denies = |world: &World| {
+        world
+            .state
+            .tables()
+            .services
+            .keys()
+            .any(|vip| vip.addr == VIP)
+    };
     assert!(denies(&world));
     world.tell(Fact::Service(Change::Applied(service(none, 1_000))));
     assert_eq!(world.state.left_out(), one("crowd"));
@@ -120,16 +154,24 @@ fn a_slice_of_one_more_service_than_a_namespace_may_have_is_left_out_until_anoth
     let (mut world, _) = World::where_a_died();
     let numbered = |namespace: &str, number: usize| {
         let name: Name = (namespace.into(), format!("web-{number}").as_str().into());
-        Slice { name: name.clone(), service: Some(name), ..slice("web", &[(Y, None)]) }
+        Slice {
+            name: name.clone(),
+            service: Some(name),
+            ..slice("web", &[(Y, None)])
+        }
     };
     for number in 0..1_500 {
         world.tell(shown_slice(numbered("crowd", number)));
     }
     assert_eq!(world.state.left_out(), BTreeMap::new());
-    world.tell(shown_slice(numbered("crowd", 1_500))).tell(shown_slice(numbered("other", 0)));
+    world
+        .tell(shown_slice(numbered("crowd", 1_500)))
+        .tell(shown_slice(numbered("other", 0)));
     assert_eq!(world.state.left_out(), one("crowd"));
     world.denies(&[Reason::DeadBackend]);
-    world.tell(Fact::Slice(Change::Deleted(numbered("crowd", 0)))).later(Duration::from_mins(11));
+    world
+        .tell(Fact::Slice(Change::Deleted(numbered("crowd", 0))))
+        .later(Duration::from_mins(11));
     assert_eq!(world.state.left_out(), BTreeMap::new());
 }
 
@@ -139,7 +181,10 @@ fn of_more_vips_than_a_namespace_may_have_the_rest_is_left_out_and_those_of_anot
     let none = Addr::v4([203, 0, 114, 1]);
     let wide = |namespace: &str, number: usize| {
         let name = (namespace.into(), format!("wide-{number}").as_str().into());
-        Fact::Service(Change::Applied(Service { name, ..service(none, 15) }))
+        Fact::Service(Change::Applied(Service {
+            name,
+            ..service(none, 15)
+        }))
     };
     world.tell(wide("crowd", 0));
     assert_eq!(world.state.left_out(), BTreeMap::new());
@@ -153,16 +198,27 @@ fn a_service_beside_more_starting_pods_than_are_looked_at_is_denied_only_what_a_
     for pod in &pods {
         world.pod(&dead(pod));
     }
-    world.pod(&Pod { ips: pods[0].ips.clone(), ..b() });
+    world.pod(&Pod {
+        ips: pods[0].ips.clone(),
+        ..b()
+    });
     let starting = |number: usize| pending("shop", &format!("starts-{number}"), "another");
     let bounded = |bound| Fact::Service(Change::Applied(Service { bound, ..web() }));
     for number in 1..=4_096 {
         world.pod(&starting(number));
     }
-    world.tell(bounded(Mode::Observe)).denies(&[Reused, DeadBackend]);
-    world.pod(&starting(0)).tell(bounded(Mode::Enforce)).denies(&[Reused]);
+    world
+        .tell(bounded(Mode::Observe))
+        .denies(&[Reused, DeadBackend]);
+    world
+        .pod(&starting(0))
+        .tell(bounded(Mode::Enforce))
+        .denies(&[Reused]);
     let view = world.state.view(pods[1].ips[0]);
-    assert_eq!(view.services[0].endpoints[0].not_proven, Some(NotProven::TooLarge));
+    assert_eq!(
+        view.services[0].endpoints[0].not_proven,
+        Some(NotProven::TooLarge)
+    );
 }
 
 #[test]
@@ -171,16 +227,27 @@ fn the_history_keeps_a_part_of_what_a_namespace_lists_at_an_ip_and_all_of_anothe
     for number in 0..40 {
         let name: Name = ("other".into(), format!("crowd-{number:02}").as_str().into());
         let ports = (1..=100).map(|port| tcp(&port.to_string(), port)).collect();
-        let listing =
-            Slice { name: name.clone(), service: Some(name), ports, ..slice("crowd", &[(X, None)]) };
+        let listing = Slice {
+            name: name.clone(),
+            service: Some(name),
+            ports,
+            ..slice("crowd", &[(X, None)])
+        };
         world.tell(shown_slice(listing));
     }
     for number in 0..100 {
         let name = format!("claims-{number}");
-        world.pod(&Pod { deleting: true, ..pod("other", &name, &name, &[X]) });
+        world.pod(&Pod {
+            deleting: true,
+            ..pod("other", &name, &name, &[X])
+        });
     }
     let (kept, work) = world.state.kept_view(X);
-    let names: Vec<&str> = kept.services.iter().map(|service| service.name.as_str()).collect();
+    let names: Vec<&str> = kept
+        .services
+        .iter()
+        .map(|service| service.name.as_str())
+        .collect();
     assert_eq!(
         names,
         [
@@ -192,20 +259,37 @@ fn the_history_keeps_a_part_of_what_a_namespace_lists_at_an_ip_and_all_of_anothe
             "shop/web"
         ]
     );
-    assert!(kept.partial && kept.pods.len() < 70 && work < 1_024, "{work}");
+    assert!(
+        kept.partial && kept.pods.len() < 70 && work < 1_024,
+        "{work}"
+    );
     let whole = world.state.view(X);
-    assert_eq!((whole.services.len(), whole.pods.len(), whole.partial), (41, 101, false));
+    assert_eq!(
+        (whole.services.len(), whole.pods.len(), whole.partial),
+        (41, 101, false)
+    );
 }
 
 #[test]
 fn what_the_history_does_not_keep_of_a_namespace_takes_no_room_of_another() {
     let (mut world, _) = World::where_a_died();
     let name: Name = ("other".into(), "crowd".into());
-    let ports = (1..=1_024).map(|port| tcp(&port.to_string(), port)).collect();
-    let listing = Slice { name: name.clone(), service: Some(name), ports, ..slice("crowd", &[(X, None)]) };
+    let ports = (1..=1_024)
+        .map(|port| tcp(&port.to_string(), port))
+        .collect();
+    let listing = Slice {
+        name: name.clone(),
+        service: Some(name),
+        ports,
+        ..slice("crowd", &[(X, None)])
+    };
     world.tell(shown_slice(listing));
     let (kept, _) = world.state.kept_view(X);
-    let names: Vec<&str> = kept.services.iter().map(|service| service.name.as_str()).collect();
+    let names: Vec<&str> = kept
+        .services
+        .iter()
+        .map(|service| service.name.as_str())
+        .collect();
     assert_eq!((names, kept.partial), (vec!["shop/web"], true));
 }
 
@@ -213,11 +297,19 @@ fn what_the_history_does_not_keep_of_a_namespace_takes_no_room_of_another() {
 fn a_service_that_is_read_in_part_has_no_denials_and_is_named_and_a_pod_is_named_too() {
     let (mut world, _) = World::where_a_died();
     for (partial, reasons) in [(true, &[][..]), (false, &[Reason::DeadBackend])] {
-        world.tell(Fact::Service(Change::Applied(Service { partial, ..web() }))).denies(reasons);
+        world
+            .tell(Fact::Service(Change::Applied(Service { partial, ..web() })))
+            .denies(reasons);
         let (count, first) = world.state.partial();
-        assert_eq!((count, first.concat().contains("Service shop/web")), (usize::from(partial), partial));
+        assert_eq!(
+            (count, first.concat().contains("Service shop/web")),
+            (usize::from(partial), partial)
+        );
     }
-    world.pod(&Pod { partial: true, ..pod("shop", "c", "web", &[Y]) });
+    world.pod(&Pod {
+        partial: true,
+        ..pod("shop", "c", "web", &[Y])
+    });
     assert_eq!(world.state.partial(), (1, vec!["Pod shop/c".to_owned()]));
 }
 
@@ -237,6 +329,9 @@ fn every_endpoint_of_a_service_is_restored_once_a_large_slice_is_gone() {
     world.tell(shown_slice(too_large()));
     world.slice(&endpoints(&pods));
     world.pod(&dead(&pods[0])).denies(&[]);
-    world.tell(Fact::Slice(Change::Reset(vec![slice("web", &endpoints(&pods))])));
+    world.tell(Fact::Slice(Change::Reset(vec![slice(
+        "web",
+        &endpoints(&pods),
+    )])));
     assert_eq!(world.reasons(), [Reason::DeadBackend]);
 }

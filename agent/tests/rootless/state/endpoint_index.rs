@@ -33,9 +33,12 @@ impl Naive {
             Step::Wait(_) => {}
         }
         let current: BTreeSet<Listed> = self.slices.values().flat_map(listed).collect();
-        self.last.extend(before.into_iter().map(|listed| (listed, now)));
-        self.last.retain(|listed, last| now <= *last + MEMORY && !current.contains(listed));
-        self.last.extend(current.into_iter().map(|listed| (listed, now)));
+        self.last
+            .extend(before.into_iter().map(|listed| (listed, now)));
+        self.last
+            .retain(|listed, last| now <= *last + MEMORY && !current.contains(listed));
+        self.last
+            .extend(current.into_iter().map(|listed| (listed, now)));
     }
 }
 
@@ -43,7 +46,11 @@ fn listed(slice: &Slice) -> impl Iterator<Item = Listed> {
     slice.service.iter().flat_map(move |service| {
         slice.endpoints.iter().flat_map(move |shown| {
             slice.ports.iter().map(move |port| {
-                let endpoint = Endpoint { ip: shown.ip, port: port.port, protocol: port.protocol };
+                let endpoint = Endpoint {
+                    ip: shown.ip,
+                    port: port.port,
+                    protocol: port.protocol,
+                };
                 (service.clone(), endpoint, shown.target)
             })
         })
@@ -60,7 +67,10 @@ fn pod(number: u8) -> Uid {
 
 fn any_endpoint() -> impl Strategy<Value = SliceEndpoint> {
     let parts = (0..NUMBERS, prop::option::of(0..NUMBERS), any::<bool>());
-    parts.prop_map(|(at, target, ready)| SliceEndpoint { ready, ..endpoint(ip(at), target.map(pod)) })
+    parts.prop_map(|(at, target, ready)| SliceEndpoint {
+        ready,
+        ..endpoint(ip(at), target.map(pod))
+    })
 }
 
 fn any_slice() -> impl Strategy<Value = Slice> {

@@ -1,4 +1,5 @@
-//! What a list shows after a gap (410, reconnect, restart): mark and sweep, and nothing is proven by what is missing.
+//! What a list shows after a gap (410, reconnect, restart): mark and sweep, and nothing is proven
+//! by what is missing.
 
 use super::*;
 
@@ -22,7 +23,15 @@ fn when_the_api_went_back_in_time_nothing_is_denied_and_a_restored_pod_may_live_
 fn node_ports_are_denied_again_after_a_start_over() {
     let (mut world, a) = World::where_a_died();
     world.tell(Fact::LocalAddresses(node("node-a", 1).addresses));
-    let vips = |world: &World| world.state.tables().services.keys().copied().collect::<Vec<_>>();
+    let vips = |world: &World| {
+        world
+            .state
+            .tables()
+            .services
+            .keys()
+            .copied()
+            .collect::<Vec<_>>()
+    };
     let before = vips(&world);
     let (node_ports, cluster_ip) = (3, 1);
     assert_eq!(before.len(), node_ports + cluster_ip, "{before:?}");
@@ -53,7 +62,11 @@ fn an_event_of_a_dead_pod_alive_means_that_the_api_went_back_in_time() {
     list_everything(&mut world, &[a.clone(), other.clone()]);
     world.slice(&[(X, Some(a.uid)), (Y, Some(other.uid))]);
     assert!(world.state.is_synced());
-    assert_eq!(world.reasons(), [], "the other death happened after the backup too");
+    assert_eq!(
+        world.reasons(),
+        [],
+        "the other death happened after the backup too"
+    );
 }
 
 /// A is dead and its object is gone; a dead pod of another namespace was shown alive.
@@ -73,7 +86,11 @@ fn after_a_revival_elsewhere() -> (World, Pod, Pod) {
 fn a_death_stays_proven_through_a_start_over_if_the_new_lists_lack_the_pod() {
     let (mut world, a, c) = after_a_revival_elsewhere();
     list_everything(&mut world, &[c]);
-    assert_eq!(world.reasons(), [DeadBackend], "the Service listed it not long ago");
+    assert_eq!(
+        world.reasons(),
+        [DeadBackend],
+        "the Service listed it not long ago"
+    );
     assert!(world.state.tables().terminated.contains_key(&X));
     world.slice(&[(X, Some(a.uid))]).denies(&[DeadBackend]);
 }
@@ -82,12 +99,16 @@ fn a_death_stays_proven_through_a_start_over_if_the_new_lists_lack_the_pod() {
 fn a_death_is_void_if_the_pod_was_shown_at_any_time_since_the_start_over() {
     let (mut world, a, c) = after_a_revival_elsewhere();
     list_everything(&mut world, &[c.clone(), a.clone()]);
-    world.slice(&[(X, Some(a.uid))]).denies_as("the new lists show it", &[]);
+    world
+        .slice(&[(X, Some(a.uid))])
+        .denies_as("the new lists show it", &[]);
     let (mut world, a, c) = after_a_revival_elsewhere();
     world.pod(&a);
     world.tell(Fact::Pod(Change::Deleted(a.clone())));
     list_everything(&mut world, &[c]);
-    world.slice(&[(X, Some(a.uid))]).denies_as("an event has shown it", &[]);
+    world
+        .slice(&[(X, Some(a.uid))])
+        .denies_as("an event has shown it", &[]);
 }
 
 #[test]
@@ -105,7 +126,11 @@ fn repeated_revivals_in_one_namespace_cause_one_start_over() {
         assert_eq!(world.reasons().len(), 2);
         world.pod(&a);
         assert_eq!(world.state.take_revived(), None);
-        assert_eq!(world.carried_out(), [Y], "the revived pod is spared, the others are protected");
+        assert_eq!(
+            world.carried_out(),
+            [Y],
+            "the revived pod is spared, the others are protected"
+        );
     }
 }
 
@@ -126,7 +151,11 @@ fn revivals_cause_as_many_start_overs_as_there_are_namespaces_with_one() {
         );
         list_everything(&mut world, std::slice::from_ref(&a));
         world.pod(&dead(&a)).pod(&a);
-        assert_eq!(world.state.take_revived(), None, "its namespace has caused one");
+        assert_eq!(
+            world.state.take_revived(),
+            None,
+            "its namespace has caused one"
+        );
     }
 }
 
@@ -152,7 +181,10 @@ fn a_pod_that_comes_back_during_the_pause_may_hold_the_ip_of_another_dead_one() 
 fn a_dead_pod_that_a_list_shows_alive_on_another_ip_is_not_denied_there() {
     let (mut world, a) = World::where_a_died();
     world.deleted(&dead(&a));
-    let again = Pod { ips: [Y].into(), ..a.clone() };
+    let again = Pod {
+        ips: [Y].into(),
+        ..a.clone()
+    };
     world.list_slices(&[(Y, Some(a.uid))]);
     world.list(std::slice::from_ref(&again));
     assert_eq!(world.state.take_revived(), Some(a.name.clone()));
@@ -206,7 +238,12 @@ fn a_denial_that_was_not_judged_while_everything_was_listed_anew_rests_on_one_li
     let mut world = World::cluster();
     let pods = (0..2_000_u16).map(|number| {
         let [high, low] = number.to_be_bytes();
-        pod("shop", &format!("pod-{number}"), "web", &[Addr::v4([10, 245, high, low])])
+        pod(
+            "shop",
+            &format!("pod-{number}"),
+            "web",
+            &[Addr::v4([10, 245, high, low])],
+        )
     });
     let pods: Vec<Pod> = pods.collect();
     world.list(&pods);
@@ -236,5 +273,9 @@ fn a_denial_that_was_not_judged_while_everything_was_listed_anew_rests_on_one_li
     }
     while world.state.run_step(world.now, 512) {}
     assert_eq!((world.carried_out().len(), world.held().len()), (0, 900));
-    assert_eq!(world.state.trips(world.now).len(), 1, "they wait for a second list");
+    assert_eq!(
+        world.state.trips(world.now).len(),
+        1,
+        "they wait for a second list"
+    );
 }

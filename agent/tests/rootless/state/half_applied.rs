@@ -1,4 +1,5 @@
-//! Lists that are applied in parts: between two parts, denials that a part concerns are not in force, and all others stay.
+//! Lists that are applied in parts: between two parts, denials that a part concerns are not in
+//! force, and all others stay.
 
 use super::*;
 
@@ -31,20 +32,28 @@ impl World {
 #[test]
 fn an_annotation_that_allows_more_does_so_once_the_whole_list_is_applied() {
     let (mut world, a) = World::cluster().with_a();
-    world.tell(service(Service { bound: Mode::Observe, ..web() }));
+    world.tell(service(Service {
+        bound: Mode::Observe,
+        ..web()
+    }));
     world.pod(&dead(&a));
     assert_eq!(world.modes(), [Mode::Observe]);
     world.begin(Fact::Service(Change::Reset(vec![web()])), 1);
     assert_eq!(world.in_force(), []);
     world.end();
-    assert_eq!((world.in_force(), world.modes()), (vec![DeadBackend], vec![Mode::Enforce]));
+    assert_eq!(
+        (world.in_force(), world.modes()),
+        (vec![DeadBackend], vec![Mode::Enforce])
+    );
 }
 
 #[test]
 fn a_list_that_shows_what_is_known_changes_no_denial() {
     let (mut world, pods) = World::cluster().with_backends(4);
     world.pod(&dead(&pods[0]));
-    let listed: Vec<Pod> = std::iter::once(dead(&pods[0])).chain(pods[1..].iter().cloned()).collect();
+    let listed: Vec<Pod> = std::iter::once(dead(&pods[0]))
+        .chain(pods[1..].iter().cloned())
+        .collect();
     let before = world.state.tables().clone();
     world.begin(list_of(&listed), 0);
     while world.state.run_step(world.now, 1) {
@@ -94,12 +103,18 @@ fn a_denial_gains_vips_once_the_whole_list_of_services_is_applied() {
     let (mut world, _) = World::where_a_died();
     let before = world.state.tables().services.clone();
     let vips = [1, 2].map(|last| Addr::v4([10, 96, 0, last]));
-    let more = Service { vips: vips.into(), ..web() };
+    let more = Service {
+        vips: vips.into(),
+        ..web()
+    };
     let api = Service {
         uid: uid("api"),
         name: ("shop".into(), "api".into()),
         vips: vec![vips[1]],
-        ports: vec![ServicePort { node_port: 0, ..web().ports[0] }],
+        ports: vec![ServicePort {
+            node_port: 0,
+            ..web().ports[0]
+        }],
         ..web()
     };
     for services in [vec![more.clone(), api], vec![more]] {
@@ -136,7 +151,10 @@ fn a_new_process_is_synced_once_its_first_lists_are_judged() {
     let (mut earlier, a) = World::cluster().with_a();
     earlier.pod(&dead(&a));
     let tables = earlier.state.tables().clone();
-    let mut world = World { state: State::new(settings()), now: earlier.now };
+    let mut world = World {
+        state: State::new(settings()),
+        now: earlier.now,
+    };
     world.state.restore(tables.clone());
     world.tell(routes_to(&[]));
     world.list_all_but_pods();

@@ -31,19 +31,33 @@ fn slice(name: &str, managed_by: Option<&str>, pods: &[&Pod]) -> ListedSlice {
 }
 
 fn cluster(service: Service, pods: Vec<Pod>, slices: Vec<ListedSlice>) -> Listed {
-    Listed { slices, services: vec![service], pods, nodes: vec![node("node-a", 1), node("node-b", 2)] }
+    Listed {
+        slices,
+        services: vec![service],
+        pods,
+        nodes: vec![node("node-a", 1), node("node-b", 2)],
+    }
 }
 
 fn selector_less() -> Service {
-    Service { selector: None, ..web() }
+    Service {
+        selector: None,
+        ..web()
+    }
 }
 
 /// Each finding in one line, without the fix, which is never empty.
 fn found(listed: &Listed) -> Vec<String> {
     let line = |finding: epguard::commands::lint::Finding| {
-        assert!(!finding.fix.is_empty() && !finding.controller.is_empty(), "{finding:?}");
+        assert!(
+            !finding.fix.is_empty() && !finding.controller.is_empty(),
+            "{finding:?}"
+        );
         let address = finding.address.map_or("-".to_owned(), |ip| ip.to_string());
-        format!("{} {} {address}: {}", finding.object, finding.problem, finding.what)
+        format!(
+            "{} {} {address}: {}",
+            finding.object, finding.problem, finding.what
+        )
     };
     findings(listed, None).into_iter().map(line).collect()
 }
@@ -55,24 +69,39 @@ fn each_error_is_found_once_and_what_is_right_is_not() {
     let (a, b, c) = (backend("a", 10), backend("b", 11), backend("c", 12));
     let (same, moved) = (backend("b", 10), backend("a", 11));
     let finished = super::dead(&backend("c", 10));
-    let stray = Pod { ips: [Addr::v4([10, 244, 2, 10])].into(), ..backend("stray", 10) };
-    let machine = |name: &str| Pod { static_ip: true, ..backend(name, 10) };
+    let stray = Pod {
+        ips: [Addr::v4([10, 244, 2, 10])].into(),
+        ..backend("stray", 10)
+    };
+    let machine = |name: &str| Pod {
+        static_ip: true,
+        ..backend(name, 10)
+    };
     let (source, target) = (machine("vm-1"), machine("vm-2"));
     let (ended, next) = (super::dead(&source), target.clone());
     let mut of_others = by(Some(MIRRORING), &a);
     of_others[0].facts.endpoints = vec![endpoint(Addr::v4([192, 0, 2, 7]), None)];
     of_others[0].targets = vec![None];
-    let two_controllers = vec![slice("web-1", Some("one.example"), &[&a]), slice("web-2", None, &[&b])];
-    let of_two =
-        "foreign-controller -: Service shop/web has slices of 2 controllers, which do not coordinate";
-    let with_vip = Service { vips: vec![addr(10)], ..web() };
+    let two_controllers = vec![
+        slice("web-1", Some("one.example"), &[&a]),
+        slice("web-2", None, &[&b]),
+    ];
+    let of_two = "foreign-controller -: Service shop/web has slices of 2 controllers, which do not coordinate";
+    let with_vip = Service {
+        vips: vec![addr(10)],
+        ..web()
+    };
     let mut at_node = cluster(web(), vec![b.clone()], vec![]);
     at_node.nodes[1].addresses = vec![addr(11)];
     let foreign = "EndpointSlice shop/web-1 foreign-controller -: Service shop/web has a selector, so \
          endpointslice-controller.k8s.io keeps its slices; this one lists endpoints beside them, and is not updated \
          when pods come and go";
     for (name, listed, expected) in [
-        ("a correct cluster", cluster(web(), vec![a.clone(), b.clone()], by_controller(&[&a, &b])), &[][..]),
+        (
+            "a correct cluster",
+            cluster(web(), vec![a.clone(), b.clone()], by_controller(&[&a, &b])),
+            &[][..],
+        ),
         (
             "a finished pod does not count",
             cluster(web(), vec![same.clone(), a.clone(), finished], vec![]),
@@ -80,13 +109,21 @@ fn each_error_is_found_once_and_what_is_right_is_not() {
         ),
         (
             "an address outside of its node's range",
-            cluster(web(), vec![stray.clone(), b.clone(), c], by_controller(&[&stray])),
+            cluster(
+                web(),
+                vec![stray.clone(), b.clone(), c],
+                by_controller(&[&stray]),
+            ),
             &[
                 "EndpointSlice shop/web-1 outside-pod-cidr 10.244.2.10: pod shop/stray has it, outside of 10.244.1.0/24 of \
                its node node-a",
             ],
         ),
-        ("ranges that are not used", cluster(web(), vec![stray.clone()], by_controller(&[&stray])), &[]),
+        (
+            "ranges that are not used",
+            cluster(web(), vec![stray.clone()], by_controller(&[&stray])),
+            &[],
+        ),
         (
             "the address of no pod",
             cluster(web(), vec![moved.clone()], by_controller(&[&a])),
@@ -103,9 +140,21 @@ fn each_error_is_found_once_and_what_is_right_is_not() {
                10.244.1.11",
             ],
         ),
-        ("a slice without a controller", cluster(web(), vec![a.clone()], by(None, &a)), &[foreign]),
-        ("another controller", cluster(web(), vec![a.clone()], by(Some("me.example"), &a)), &[foreign]),
-        ("without a selector and a controller", cluster(selector_less(), vec![a.clone()], by(None, &a)), &[]),
+        (
+            "a slice without a controller",
+            cluster(web(), vec![a.clone()], by(None, &a)),
+            &[foreign],
+        ),
+        (
+            "another controller",
+            cluster(web(), vec![a.clone()], by(Some("me.example"), &a)),
+            &[foreign],
+        ),
+        (
+            "without a selector and a controller",
+            cluster(selector_less(), vec![a.clone()], by(None, &a)),
+            &[],
+        ),
         (
             "without a selector, another controller",
             cluster(selector_less(), vec![a.clone()], by(Some("me.example"), &a)),
@@ -114,8 +163,10 @@ fn each_error_is_found_once_and_what_is_right_is_not() {
         (
             "the controller of selectors",
             cluster(selector_less(), vec![a.clone()], by_controller(&[&a])),
-            &["EndpointSlice shop/web-1 foreign-controller -: Service shop/web has no selector, so \
-               endpointslice-controller.k8s.io does not update this slice any more"],
+            &[
+                "EndpointSlice shop/web-1 foreign-controller -: Service shop/web has no selector, so \
+               endpointslice-controller.k8s.io does not update this slice any more",
+            ],
         ),
         (
             "a mirrored slice that lists pods",
@@ -125,18 +176,33 @@ fn each_error_is_found_once_and_what_is_right_is_not() {
                to keep correct by hand",
             ],
         ),
-        ("one that lists others", cluster(selector_less(), vec![a.clone()], of_others), &[]),
+        (
+            "one that lists others",
+            cluster(selector_less(), vec![a.clone()], of_others),
+            &[],
+        ),
         (
             "two controllers",
             cluster(selector_less(), vec![a.clone(), b], two_controllers),
-            &[&format!("EndpointSlice shop/web-1 {of_two}"), &format!("EndpointSlice shop/web-2 {of_two}")],
+            &[
+                &format!("EndpointSlice shop/web-1 {of_two}"),
+                &format!("EndpointSlice shop/web-2 {of_two}"),
+            ],
         ),
         (
             "an IP that outlives its pod",
-            cluster(web(), vec![source.clone(), target], by_controller(&[&source])),
+            cluster(
+                web(),
+                vec![source.clone(), target],
+                by_controller(&[&source]),
+            ),
             &[],
         ),
-        ("one whose pod has ended", cluster(web(), vec![ended, next], by_controller(&[&source])), &[]),
+        (
+            "one whose pod has ended",
+            cluster(web(), vec![ended, next], by_controller(&[&source])),
+            &[],
+        ),
         (
             "the address of a Service",
             cluster(with_vip, vec![a], vec![]),
@@ -161,20 +227,34 @@ fn with_a_namespace_shared_addresses_elsewhere_are_not_reported() {
 
 #[test]
 fn traffic_that_reaches_the_services_own_is_no_error() {
-    let (old, next, stranger) =
-        (backend("pg-0", 10), backend("pg-0", 10), pod("other", "b", "b", &[addr(10)]));
+    let (old, next, stranger) = (
+        backend("pg-0", 10),
+        backend("pg-0", 10),
+        pod("other", "b", "b", &[addr(10)]),
+    );
     let by_hand = || vec![slice("web-1", Some("patroni"), &[&old])];
     let severities = |service: Service, pods: Vec<Pod>| {
         let found = findings(&cluster(service, pods, by_hand()), None).into_iter();
         let found = found.filter(|finding| finding.address.is_some());
-        found.map(|finding| (finding.problem, finding.severity)).collect::<Vec<_>>()
+        found
+            .map(|finding| (finding.problem, finding.severity))
+            .collect::<Vec<_>>()
     };
     let mut next = next;
     next.uid = super::uid("next");
     // A writer re-used the targetRef: the pod of that name has the address.
-    assert_eq!(severities(selector_less(), vec![next]), [(Problem::ForeignUid, Severity::Warning)]);
+    assert_eq!(
+        severities(selector_less(), vec![next]),
+        [(Problem::ForeignUid, Severity::Warning)]
+    );
     // The Service selects the pod that has the address now.
     let selected = backend("pg-1", 10);
-    assert_eq!(severities(web(), vec![selected]), [(Problem::GonePod, Severity::Warning)]);
-    assert_eq!(severities(web(), vec![stranger]), [(Problem::GonePod, Severity::Error)]);
+    assert_eq!(
+        severities(web(), vec![selected]),
+        [(Problem::GonePod, Severity::Warning)]
+    );
+    assert_eq!(
+        severities(web(), vec![stranger]),
+        [(Problem::GonePod, Severity::Error)]
+    );
 }

@@ -1,4 +1,5 @@
-//! Nodes that the agent has not seen yet, or that are gone, and addresses that are no pod's: absence proves nothing.
+//! Nodes that the agent has not seen yet, or that are gone, and addresses that are no pod's:
+//! absence proves nothing.
 
 use super::*;
 
@@ -20,14 +21,21 @@ fn with_c() -> Vec<Node> {
 /// A pod of the Service ran and is dead.
 fn died(world: &mut World, node: &str, ip: Addr) -> Pod {
     let pod = on(node, pod("shop", "gone", "web", &[ip]));
-    world.pod(&pod).slice(&[(ip, Some(pod.uid))]).pod(&dead(&pod));
+    world
+        .pod(&pod)
+        .slice(&[(ip, Some(pod.uid))])
+        .pod(&dead(&pod));
     pod
 }
 
 #[test]
-fn a_pod_of_the_service_that_comes_up_on_any_node_may_hold_any_ip_of_the_service_where_ips_are_of_one_pool() {
+fn a_pod_of_the_service_that_comes_up_on_any_node_may_hold_any_ip_of_the_service_where_ips_are_of_one_pool()
+ {
     for node in ["node-a", "node-b", "node-c"] {
-        let mut world = World::with(Settings { ipam: Ipam::Cluster, ..settings() });
+        let mut world = World::with(Settings {
+            ipam: Ipam::Cluster,
+            ..settings()
+        });
         died(&mut world, "node-a", X);
         assert_eq!(world.reasons(), [DeadBackend]);
         let next = on(node, pending("shop", "next", "web"));
@@ -42,7 +50,10 @@ fn a_pod_of_the_service_that_comes_up_on_any_node_may_hold_any_ip_of_the_service
 
 #[test]
 fn the_end_of_a_pod_proves_nothing_while_its_node_may_be_a_virtual_kubelet() {
-    let virtual_c = Node { virtual_kubelet: true, ..node("node-c", 3) };
+    let virtual_c = Node {
+        virtual_kubelet: true,
+        ..node("node-c", 3)
+    };
     for (c, reasons) in [(node("node-c", 3), &[DeadBackend][..]), (virtual_c, &[])] {
         let mut world = World::cluster();
         died(&mut world, "node-c", ON_C);
@@ -65,10 +76,15 @@ fn what_was_proven_with_a_death_stays_however_long_the_node_is_gone() {
 #[test]
 fn the_address_of_a_node_may_be_a_pods_ten_minutes_after_the_node_is_gone() {
     let mut world = World::cluster();
-    let c = Node { addresses: vec![X], ..node("node-c", 3) };
+    let c = Node {
+        addresses: vec![X],
+        ..node("node-c", 3)
+    };
     list(&mut world, &[nodes(), vec![c]].concat());
     died(&mut world, "node-a", X);
-    world.pod(&pod("bank", "ledger", "ledger", &[X])).denies(&[]);
+    world
+        .pod(&pod("bank", "ledger", "ledger", &[X]))
+        .denies(&[]);
     list(&mut world, &nodes());
     assert_eq!(world.state.view(X).spared, Some(NotProven::NodeAddress));
     world.later(TEN_MINUTES).denies(&[Reused]);
@@ -80,7 +96,10 @@ fn an_address_that_a_pod_of_a_nodes_network_shows_is_the_nodes() {
     let mut world = World::cluster();
     died(&mut world, "node-a", X);
     assert_eq!(world.reasons(), [DeadBackend]);
-    let proxy = Pod { host_network: true, ..on("node-c", pod("kube-system", "proxy", "proxy", &[X])) };
+    let proxy = Pod {
+        host_network: true,
+        ..on("node-c", pod("kube-system", "proxy", "proxy", &[X]))
+    };
     world.pod(&proxy).denies(&[]);
     assert_eq!(world.state.view(X).spared, Some(NotProven::NodeAddress));
     world.deleted(&proxy).denies(&[DeadBackend]);
@@ -89,16 +108,27 @@ fn an_address_that_a_pod_of_a_nodes_network_shows_is_the_nodes() {
 #[test]
 fn an_address_of_a_service_is_no_orphan() {
     let (mut world, _) = World::with_an_orphan();
-    let dns = Service { uid: uid("dns"), name: ("other".into(), "dns".into()), vips: vec![X], ..web() };
+    let dns = Service {
+        uid: uid("dns"),
+        name: ("other".into(), "dns".into()),
+        vips: vec![X],
+        ..web()
+    };
     world.tell(Fact::Service(Change::Applied(dns.clone())));
     assert!(!world.is_orphan(X), "at once");
-    let annotated = Pod { network_ips: [X].into(), ..pod("other", "b", "b", &[Y]) };
+    let annotated = Pod {
+        network_ips: [X].into(),
+        ..pod("other", "b", "b", &[Y])
+    };
     world.pod(&annotated);
     let (owners, _) = world.state.take_owners(usize::MAX);
     assert!(owners.get(&X).is_none(), "and it has no owner");
     world.deleted(&annotated);
     world.tell(Fact::Service(Change::Deleted(dns)));
-    assert!(!world.is_orphan(X), "packets to the address go on for a while");
+    assert!(
+        !world.is_orphan(X),
+        "packets to the address go on for a while"
+    );
     world.later(TEN_MINUTES);
     assert!(world.is_orphan(X));
 }

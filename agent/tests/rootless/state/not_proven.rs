@@ -6,7 +6,10 @@ use super::*;
 fn why(world: &World) -> Option<NotProven> {
     let view = world.state.view(X);
     let endpoint = &view.services[0].endpoints[0];
-    endpoint.not_proven.clone().filter(|_| endpoint.denial.is_none())
+    endpoint
+        .not_proven
+        .clone()
+        .filter(|_| endpoint.denial.is_none())
 }
 
 fn target(why: NotStale, listed: bool) -> NotProven {
@@ -16,7 +19,10 @@ fn target(why: NotStale, listed: bool) -> NotProven {
 #[test]
 fn the_first_step_that_fails_is_named_with_its_pods() {
     let unknown = |listed| target(NotStale::Unknown(uid("b").to_string()), listed);
-    let deleting = shown(Pod { deleting: true, ..a() });
+    let deleting = shown(Pod {
+        deleting: true,
+        ..a()
+    });
     let (listed_b, is_dead) = (sliced(&[(X, Some(uid("b")))]), shown(dead(&a())));
     let web = |change: fn(&mut Service)| {
         let mut web = web();
@@ -25,31 +31,74 @@ fn the_first_step_that_fails_is_named_with_its_pods() {
     };
     let no_vip = web(|web| (web.vips, web.ports) = (vec![], vec![]));
     let by_hand = web(|web| web.selector = None);
-    let opted_out = shown(Pod { bound: Mode::Off, ..b() });
+    let opted_out = shown(Pod {
+        bound: Mode::Off,
+        ..b()
+    });
     let own = shown(pod("shop", "d", "web", &[X]));
     let at_once = list_of(&[terminal(&a()), b()]);
     for (sentence, facts, expected) in [
-        ("the pod lives", vec![], target(NotStale::Live("shop/a".into()), true)),
-        ("it is terminating", vec![deleting], target(NotStale::Terminating("shop/a".into()), true)),
-        ("no pod is listed", vec![sliced(&[(X, None)])], target(NotStale::NoPod, true)),
-        ("an unknown one is", vec![gone(&a()), listed_b.clone()], unknown(true)),
-        ("an unknown one was", vec![gone(&a()), listed_b, sliced(&[])], unknown(false)),
+        (
+            "the pod lives",
+            vec![],
+            target(NotStale::Live("shop/a".into()), true),
+        ),
+        (
+            "it is terminating",
+            vec![deleting],
+            target(NotStale::Terminating("shop/a".into()), true),
+        ),
+        (
+            "no pod is listed",
+            vec![sliced(&[(X, None)])],
+            target(NotStale::NoPod, true),
+        ),
+        (
+            "an unknown one is",
+            vec![gone(&a()), listed_b.clone()],
+            unknown(true),
+        ),
+        (
+            "an unknown one was",
+            vec![gone(&a()), listed_b, sliced(&[])],
+            unknown(false),
+        ),
         ("no VIP", vec![is_dead.clone(), no_vip], NotProven::NoVip),
         (
             "another proxy serves it",
             vec![is_dead.clone(), web(|web| web.other_proxy = true)],
             NotProven::NoVip,
         ),
-        ("opted out", vec![is_dead.clone(), web(|web| web.bound = Mode::Off)], NotProven::ServiceOptedOut),
-        ("not listed by hand", vec![is_dead.clone(), by_hand, sliced(&[])], NotProven::NotListed),
-        ("its owner opted out", vec![is_dead.clone(), opted_out], NotProven::OwnerOptedOut("other/b".into())),
+        (
+            "opted out",
+            vec![is_dead.clone(), web(|web| web.bound = Mode::Off)],
+            NotProven::ServiceOptedOut,
+        ),
+        (
+            "not listed by hand",
+            vec![is_dead.clone(), by_hand, sliced(&[])],
+            NotProven::NotListed,
+        ),
+        (
+            "its owner opted out",
+            vec![is_dead.clone(), opted_out],
+            NotProven::OwnerOptedOut("other/b".into()),
+        ),
         (
             "a possible holder",
             vec![is_dead.clone(), shown(pending("shop", "d", "web"))],
             NotProven::PossibleHolder("shop/d".into()),
         ),
-        ("a pod of the Service", vec![is_dead, own], NotProven::OwnPod("shop/d".into())),
-        ("not provably later", vec![at_once], NotProven::NotLater("other/b".into())),
+        (
+            "a pod of the Service",
+            vec![is_dead, own],
+            NotProven::OwnPod("shop/d".into()),
+        ),
+        (
+            "not provably later",
+            vec![at_once],
+            NotProven::NotLater("other/b".into()),
+        ),
     ] {
         let (mut world, _) = World::cluster().with_a();
         world.tell_all(facts);
@@ -60,13 +109,24 @@ fn the_first_step_that_fails_is_named_with_its_pods() {
 #[test]
 fn several_owners_a_nodes_address_and_a_missing_sync_are_named() {
     let (mut world, _) = World::where_a_died();
-    assert_eq!(world.state.view(X).services[0].endpoints[0].not_proven, None);
+    assert_eq!(
+        world.state.view(X).services[0].endpoints[0].not_proven,
+        None
+    );
     world.pod(&b()).pod(&pod("other", "c", "c", &[X]));
-    let Some(NotProven::SeveralOwners(one, other)) = why(&world) else { panic!("{:?}", why(&world)) };
-    assert_eq!([one, other].map(|name| name.starts_with("other/")), [true; 2]);
+    let Some(NotProven::SeveralOwners(one, other)) = why(&world) else {
+        panic!("{:?}", why(&world))
+    };
+    assert_eq!(
+        [one, other].map(|name| name.starts_with("other/")),
+        [true; 2]
+    );
     world.slice(&[(NODE, None)]);
     let view = world.state.view(NODE);
-    assert_eq!(view.services[0].endpoints[0].not_proven, Some(NotProven::NodeAddress));
+    assert_eq!(
+        view.services[0].endpoints[0].not_proven,
+        Some(NotProven::NodeAddress)
+    );
     world.state.start_over(world.now);
     world.slice(&[(X, None)]);
     assert_eq!(why(&world), Some(NotProven::NotSynced));
@@ -76,8 +136,20 @@ fn several_owners_a_nodes_address_and_a_missing_sync_are_named() {
 fn a_pod_whose_end_proves_nothing_is_named_with_the_cause() {
     let (mut world, a) = World::cluster().with_a();
     for (change, exemption) in [
-        (Pod { bound: Mode::Off, ..a.clone() }, Exemption::OptedOut),
-        (Pod { static_ip: true, ..a }, Exemption::StaticIp),
+        (
+            Pod {
+                bound: Mode::Off,
+                ..a.clone()
+            },
+            Exemption::OptedOut,
+        ),
+        (
+            Pod {
+                static_ip: true,
+                ..a
+            },
+            Exemption::StaticIp,
+        ),
     ] {
         world.pod(&dead(&change));
         let expected = target(NotStale::Exempt("shop/a".into(), exemption), true);

@@ -15,7 +15,10 @@ pub fn shown(pod: Pod) -> Fact {
 
 /// The pod's object is deleted after it was terminating.
 pub fn gone(pod: &Pod) -> Fact {
-    Fact::Pod(Change::Deleted(Pod { deleting: true, ..pod.clone() }))
+    Fact::Pod(Change::Deleted(Pod {
+        deleting: true,
+        ..pod.clone()
+    }))
 }
 
 pub fn list_of(pods: &[Pod]) -> Fact {
@@ -28,7 +31,12 @@ pub fn sliced(endpoints: &[(Addr, Option<Uid>)]) -> Fact {
 
 /// What a narrow list shows.
 pub fn part<T>(selection: Selection, objects: Vec<T>) -> Part<T> {
-    Part { selection, sent: Duration::MAX, objects, later: BTreeSet::new() }
+    Part {
+        selection,
+        sent: Duration::MAX,
+        objects,
+        later: BTreeSet::new(),
+    }
 }
 
 pub fn shown_slice(slice: Slice) -> Fact {
@@ -76,7 +84,10 @@ pub fn b() -> Pod {
 
 /// The pod on a node.
 pub fn on(node: &str, pod: Pod) -> Pod {
-    Pod { node: Some(node.into()), ..pod }
+    Pod {
+        node: Some(node.into()),
+        ..pod
+    }
 }
 
 /// A pod of the Service on node-b.
@@ -100,24 +111,42 @@ pub fn endpoints(pods: &[Pod]) -> Vec<(Addr, Option<Uid>)> {
 }
 
 pub fn dead(pod: &Pod) -> Pod {
-    Pod { uid_state: UidState::Dead, sandbox: Sandbox::Unsettled, ..pod.clone() }
+    Pod {
+        uid_state: UidState::Dead,
+        sandbox: Sandbox::Unsettled,
+        ..pod.clone()
+    }
 }
 
 pub fn terminal(pod: &Pod) -> Pod {
-    Pod { uid_state: UidState::Retired, ..pod.clone() }
+    Pod {
+        uid_state: UidState::Retired,
+        ..pod.clone()
+    }
 }
 
 /// Bound, no IP yet.
 pub fn pending(namespace: &str, name: &str, app: &str) -> Pod {
-    Pod { sandbox: Sandbox::Unsettled, ..pod(namespace, name, app, &[]) }
+    Pod {
+        sandbox: Sandbox::Unsettled,
+        ..pod(namespace, name, app, &[])
+    }
 }
 
 pub fn endpoint(ip: Addr, target: Option<Uid>) -> SliceEndpoint {
-    SliceEndpoint { ip, target, ready: true }
+    SliceEndpoint {
+        ip,
+        target,
+        ready: true,
+    }
 }
 
 pub fn tcp(name: &str, port: u16) -> SlicePort {
-    SlicePort { name: PortName::new(name), port, protocol: Protocol::Tcp }
+    SlicePort {
+        name: PortName::new(name),
+        port,
+        protocol: Protocol::Tcp,
+    }
 }
 
 /// Of Service `shop/web`, with port 8080. Its pods are of the same namespace.
@@ -127,7 +156,10 @@ pub fn slice(name: &str, endpoints: &[(Addr, Option<Uid>)]) -> Slice {
         namespaces: names_pods.then(|| "shop".into()).into_iter().collect(),
         name: ("shop".into(), name.into()),
         service: Some(("shop".into(), "web".into())),
-        endpoints: endpoints.iter().map(|(ip, target)| endpoint(*ip, *target)).collect(),
+        endpoints: endpoints
+            .iter()
+            .map(|(ip, target)| endpoint(*ip, *target))
+            .collect(),
         ports: vec![tcp("http", 8080)],
         partial: false,
         foreign: false,
@@ -144,7 +176,11 @@ pub fn web() -> Service {
         proxied: vec![],
         other_proxy: false,
         partial: false,
-        ports: vec![ServicePort { port: 80, node_port: 30080, protocol: Protocol::Tcp }],
+        ports: vec![ServicePort {
+            port: 80,
+            node_port: 30080,
+            protocol: Protocol::Tcp,
+        }],
         bound: Mode::Enforce,
         on_denial: OnDenial::default(),
     }
@@ -152,7 +188,10 @@ pub fn web() -> Service {
 
 /// The node has a route to each of these addresses, and to no other part of its ranges.
 pub fn routes_to(ips: &[Addr]) -> Fact {
-    Fact::Presence(Presence::Routes(Routes::new(&Cidr::ALL, ips.iter().copied().map(Cidr::of))))
+    Fact::Presence(Presence::Routes(Routes::new(
+        &Cidr::ALL,
+        ips.iter().copied().map(Cidr::of),
+    )))
 }
 
 pub fn node(name: &str, number: u8) -> Node {

@@ -8,12 +8,18 @@ use std::collections::BTreeSet;
 fn requested(world: &mut World, after: Duration) -> Vec<Selection> {
     world.now += after;
     let opinions = world.state.take_opinions(world.now).into_iter();
-    opinions.filter_map(|Opinion { selection, .. }| selection).collect()
+    opinions
+        .filter_map(|Opinion { selection, .. }| selection)
+        .collect()
 }
 
 /// The first opinions for what just happened.
 fn first(world: &mut World) -> Vec<Selection> {
-    assert_eq!(requested(world, Duration::ZERO), [], "a slice may settle it yet");
+    assert_eq!(
+        requested(world, Duration::ZERO),
+        [],
+        "a slice may settle it yet"
+    );
     requested(world, Duration::from_secs(1))
 }
 
@@ -34,7 +40,11 @@ fn on_node_a() -> Selection {
 }
 
 fn all_of(namespace: &str) -> Selection {
-    Selection::Labelled { namespace: namespace.into(), selector: Selector::default(), node: None }
+    Selection::Labelled {
+        namespace: namespace.into(),
+        selector: Selector::default(),
+        node: None,
+    }
 }
 
 fn all_of_shop() -> Selection {
@@ -50,7 +60,10 @@ fn show(world: &mut World, selection: Selection, pods: &[Pod]) {
 }
 
 fn slices_again(endpoints: &[(Addr, Option<Uid>)]) -> Fact {
-    Fact::Slice(Change::Part(part(slices_of_web(), vec![slice("web", endpoints)])))
+    Fact::Slice(Change::Part(part(
+        slices_of_web(),
+        vec![slice("web", endpoints)],
+    )))
 }
 
 fn show_slices(world: &mut World, endpoints: &[(Addr, Option<Uid>)]) {
@@ -71,7 +84,10 @@ fn three_of_four_ended() -> (World, Vec<Pod>) {
 #[test]
 fn a_mass_takes_one_list_of_the_services_pods_and_one_of_its_slices() {
     let (mut world, pods) = three_of_four_ended();
-    assert_eq!(first(&mut world), [labelled("shop", "web"), slices_of_web()]);
+    assert_eq!(
+        first(&mut world),
+        [labelled("shop", "web"), slices_of_web()]
+    );
     show(&mut world, labelled("shop", "web"), &pods);
     assert_eq!(world.held().len(), 1, "the slices are to agree too");
     show_slices(&mut world, &endpoints(&pods));
@@ -96,7 +112,9 @@ fn two_lists_agree_only_if_none_between_them_shows_the_pods_alive() {
     let (mut world, pods) = World::cluster().with_backends(4);
     world.slice(&[]);
     for shown_by_events in [false, true, false] {
-        world.list(&pods.iter().map(dead).collect::<Vec<Pod>>()).denies_and_holds(0, 4);
+        world
+            .list(&pods.iter().map(dead).collect::<Vec<Pod>>())
+            .denies_and_holds(0, 4);
         for pod in pods.iter().filter(|_| shown_by_events) {
             world.pod(pod);
         }
@@ -111,28 +129,59 @@ fn only_narrow_lists_of_the_needed_objects_that_are_sent_and_shown_in_time_settl
     let of = |selection, pods: &[Pod]| part(selection, pods.to_vec());
     let of_web = |pods: &[Pod]| of(labelled("shop", "web"), pods);
     let (listed, slices) = (list_of(&[dead(&a())]), slices_again(&[(X, Some(a().uid))]));
-    let lacks_b = of_pods(Part { later: BTreeSet::from([b.name.clone()]), ..of_web(&[dead(&a())]) });
+    let lacks_b = of_pods(Part {
+        later: BTreeSet::from([b.name.clone()]),
+        ..of_web(&[dead(&a())])
+    });
     let other = |selection| vec![listed.clone(), of_pods(of(selection, &[])), slices.clone()];
     let agreed = [listed.clone(), listed.clone()];
     let lacking = [shown(dead(&a())), shown(b.clone()), listed.clone()];
     let shows_b = of_pods(of_web(&[dead(&a()), b.clone()]));
     for (sentence, facts, carried_out, held) in [
         ("of another label", other(labelled("shop", "api")), 0, 1),
-        ("of another namespace", other(labelled("other", "web")), 0, 1),
         (
-            "of more pods",
-            vec![listed.clone(), of_pods(of(all_of_shop(), &[dead(&a())])), slices.clone()],
+            "of another namespace",
+            other(labelled("other", "web")),
             0,
             1,
         ),
-        ("the whole lists agree", [&agreed[..], &[listed.clone(), slices.clone()]].concat(), 1, 0),
+        (
+            "of more pods",
+            vec![
+                listed.clone(),
+                of_pods(of(all_of_shop(), &[dead(&a())])),
+                slices.clone(),
+            ],
+            0,
+            1,
+        ),
+        (
+            "the whole lists agree",
+            [&agreed[..], &[listed.clone(), slices.clone()]].concat(),
+            1,
+            0,
+        ),
         ("the first list lacks an owner", lacking.to_vec(), 0, 1),
-        ("the narrow one shows it", [&lacking[..], &[shows_b]].concat(), 0, 0),
-        ("the watch shows an owner later", vec![listed.clone(), shown(b), lacks_b, slices.clone()], 0, 0),
+        (
+            "the narrow one shows it",
+            [&lacking[..], &[shows_b]].concat(),
+            0,
+            0,
+        ),
+        (
+            "the watch shows an owner later",
+            vec![listed.clone(), shown(b), lacks_b, slices.clone()],
+            0,
+            0,
+        ),
     ] {
         let (mut world, _) = World::cluster().with_a();
         world.tell_all(facts);
-        assert_eq!((world.carried_out().len(), world.held().len()), (carried_out, held), "{sentence}");
+        assert_eq!(
+            (world.carried_out().len(), world.held().len()),
+            (carried_out, held),
+            "{sentence}"
+        );
     }
 }
 
@@ -140,10 +189,21 @@ fn only_narrow_lists_of_the_needed_objects_that_are_sent_and_shown_in_time_settl
 fn a_narrow_list_that_was_sent_before_the_denial_was_pending_is_no_second_list() {
     let (mut world, a) = World::cluster().with_a();
     let earlier = world.now;
-    world.tell(list_of(&[dead(&a)])).tell(slices_again(&[(X, Some(a.uid))]));
-    for (sent, carried_out) in [(earlier, 0), (earlier + Duration::from_millis(10), 0), (world.now, 1)] {
-        let shown = Part { sent, ..part(labelled("shop", "web"), vec![dead(&a)]) };
-        world.tell(of_pods(shown)).denies_and_holds(carried_out, 1 - carried_out);
+    world
+        .tell(list_of(&[dead(&a)]))
+        .tell(slices_again(&[(X, Some(a.uid))]));
+    for (sent, carried_out) in [
+        (earlier, 0),
+        (earlier + Duration::from_millis(10), 0),
+        (world.now, 1),
+    ] {
+        let shown = Part {
+            sent,
+            ..part(labelled("shop", "web"), vec![dead(&a)])
+        };
+        world
+            .tell(of_pods(shown))
+            .denies_and_holds(carried_out, 1 - carried_out);
     }
 }
 
@@ -156,29 +216,49 @@ fn a_list_that_does_not_come_is_requested_again_after_longer_and_longer() {
         let lists = requested(&mut world, Duration::from_secs(1)).len();
         at.extend((lists > 0).then_some((second, lists)));
     }
-    assert_eq!(at, [(32, 2), (94, 2), (216, 2), (458, 2), (940, 2), (1422, 2)]);
+    assert_eq!(
+        at,
+        [(32, 2), (94, 2), (216, 2), (458, 2), (940, 2), (1422, 2)]
+    );
 }
 
-/// A pod of the n-th Service of a namespace has ended: the Service, which selects it by this label, its slice, and the pod.
+/// A pod of the n-th Service of a namespace has ended: the Service, which selects it by this label,
+/// its slice, and the pod.
 fn ended_behind(namespace: &str, number: u8, app: &str) -> (Service, Slice, Pod) {
     let net = if namespace == "shop" { 1 } else { 2 };
     let name: Name = (namespace.into(), format!("{namespace}-{number}").into());
     let vips = vec![Addr::v4([10, 96, net, number])];
     let selector = Some([("app", app)].into_iter().collect());
-    let ended = dead(&pod(namespace, &name.1, app, &[Addr::v4([10, 244, net, 100 + number])]));
+    let ended = dead(&pod(
+        namespace,
+        &name.1,
+        app,
+        &[Addr::v4([10, 244, net, 100 + number])],
+    ));
     let slice = Slice {
         name: name.clone(),
         service: Some(name.clone()),
         ..slice(&name.1, &endpoints(std::slice::from_ref(&ended)))
     };
-    (Service { name, vips, selector, ..web() }, slice, ended)
+    (
+        Service {
+            name,
+            vips,
+            selector,
+            ..web()
+        },
+        slice,
+        ended,
+    )
 }
 
 /// A cluster of these, whose pods one list shows.
 fn with_all(ended: &[(Service, Slice, Pod)]) -> World {
     let mut world = World::cluster();
     for (of, slice, _) in ended {
-        world.tell(service(of.clone())).tell(shown_slice(slice.clone()));
+        world
+            .tell(service(of.clone()))
+            .tell(shown_slice(slice.clone()));
     }
     let pods: Vec<Pod> = ended.iter().map(|(.., pod)| pod.clone()).collect();
     world.list(&pods);
@@ -188,31 +268,42 @@ fn with_all(ended: &[(Service, Slice, Pod)]) -> World {
 
 #[test]
 fn a_namespace_requests_a_few_lists_and_others_are_not_hindered() {
-    let mut ended: Vec<(Service, Slice, Pod)> =
-        (0..8).map(|number| ended_behind("shop", number, &format!("app-{number}"))).collect();
+    let mut ended: Vec<(Service, Slice, Pod)> = (0..8)
+        .map(|number| ended_behind("shop", number, &format!("app-{number}")))
+        .collect();
     ended.push(ended_behind("other", 0, "web"));
     let mut world = with_all(&ended);
     let lists = first(&mut world);
     let is_others = |selection: &&Selection| match selection {
-        Selection::Labelled { namespace, .. } | Selection::SlicesOf { namespace, .. } => namespace == "other",
+        Selection::Labelled { namespace, .. } | Selection::SlicesOf { namespace, .. } => {
+            namespace == "other"
+        }
         Selection::OnNode(_) => false,
     };
     assert_eq!(lists.iter().filter(is_others).count(), 2);
     assert_eq!(lists.len(), 2 + 8 + 1, "and one of this node's pods");
     let later = requested(&mut world, Duration::from_mins(1));
-    assert_eq!(later.len(), 2 + 2 + 1, "those that did not come, and one each 30 s");
+    assert_eq!(
+        later.len(),
+        2 + 2 + 1,
+        "those that did not come, and one each 30 s"
+    );
 }
 
 #[test]
 fn the_slices_of_many_services_of_a_namespace_are_one_list() {
-    let ended: Vec<(Service, Slice, Pod)> =
-        (0..20).map(|number| ended_behind("shop", number, "web")).collect();
+    let ended: Vec<(Service, Slice, Pod)> = (0..20)
+        .map(|number| ended_behind("shop", number, "web"))
+        .collect();
     let mut world = with_all(&ended);
     let mut all = Selection::slices_of(&ended[0].0.name);
     for (service, ..) in &ended {
         assert!(all.join(&Selection::slices_of(&service.name)));
     }
-    assert_eq!(first(&mut world), [labelled("shop", "web"), on_node_a(), all.clone()]);
+    assert_eq!(
+        first(&mut world),
+        [labelled("shop", "web"), on_node_a(), all.clone()]
+    );
     let pods: Vec<Pod> = ended.iter().map(|(.., pod)| pod.clone()).collect();
     show(&mut world, labelled("shop", "web"), &pods);
     assert_eq!(world.carried_out(), []);

@@ -1,4 +1,5 @@
-//! Pods whose containers do not start, such as in `ImagePullBackOff`: for how long they may hold an IP that they do not show.
+//! Pods whose containers do not start, such as in `ImagePullBackOff`: for how long they may hold an
+//! IP that they do not show.
 
 use super::*;
 use std::num::NonZeroU32;
@@ -25,7 +26,8 @@ fn world() -> World {
     world
 }
 
-/// Shows the pod with a sandbox of these seconds and these IPs, one after the other: whether it then may hold X.
+/// Shows the pod with a sandbox of these seconds and these IPs, one after the other: whether it
+/// then may hold X.
 #[track_caller]
 fn story(rows: &[(&str, u32, &[Addr], bool)]) -> World {
     let mut world = world();
@@ -45,17 +47,37 @@ fn a_pod_that_showed_its_sandbox_before_its_first_ip_holds_no_other_ip() {
         ("the next try to pull changes nothing", 7, &[Y], false),
     ]);
     world.list(&[stuck(7, &[Y])]);
-    assert!(world.state.possible_holders(world.now + Duration::from_hours(1)).is_empty());
+    assert!(
+        world
+            .state
+            .possible_holders(world.now + Duration::from_hours(1))
+            .is_empty()
+    );
     story(&[
         ("it may hold X", 7, &[], true),
         ("it shows another IP", 7, &[Y], false),
-        ("a new sandbox may have another IP than the reported one", 9, &[Y], true),
-        ("of two IPs, it is unknown which is the later sandbox's", 9, &[Z], true),
+        (
+            "a new sandbox may have another IP than the reported one",
+            9,
+            &[Y],
+            true,
+        ),
+        (
+            "of two IPs, it is unknown which is the later sandbox's",
+            9,
+            &[Z],
+            true,
+        ),
     ]);
     story(&[
         ("it may hold X", 7, &[], true),
         ("it shows another IP", 7, &[Y], false),
-        ("a second IP is of a sandbox that was not shown yet", 7, &[Z], true),
+        (
+            "a second IP is of a sandbox that was not shown yet",
+            7,
+            &[Z],
+            true,
+        ),
     ]);
 }
 
@@ -64,7 +86,9 @@ fn a_pods_first_ip_or_one_from_a_list_may_belong_to_an_earlier_sandbox() {
     story(&[("no sandbox without an IP was shown", 7, &[Y], true)]);
     let mut world = story(&[("it may hold X", 7, &[], true)]);
     let a = dead(&pod("shop", "a", "web", &[X]));
-    world.list(&[a, stuck(7, &[Y])]).denies_as("the watch had a gap", &[]);
+    world
+        .list(&[a, stuck(7, &[Y])])
+        .denies_as("the watch had a gap", &[]);
     assert!(!world.is_orphan(X));
 }
 
@@ -74,7 +98,11 @@ fn the_order_in_which_the_watch_shows_sandbox_and_containers_counts_before_the_k
     type Status = (u32, u32, Sandbox);
     let stories: [(&str, &[Status], bool); 9] = [
         ("clock right", &[(7, 1, Published)], true),
-        ("set back between sandbox and container", &[(7, 0, Unsettled), (7, 1, Unsettled)], true),
+        (
+            "set back between sandbox and container",
+            &[(7, 0, Unsettled), (7, 1, Unsettled)],
+            true,
+        ),
         ("the same, shown at once", &[(7, 1, FirstStarts)], true),
         (
             "a new sandbox, shown with all else of the one before",
@@ -91,15 +119,27 @@ fn the_order_in_which_the_watch_shows_sandbox_and_containers_counts_before_the_k
             &[(7, 1, Published), (5, 1, Published), (5, 1, Published)],
             false,
         ),
-        ("its container, too", &[(7, 1, Published), (5, 1, Published), (5, 2, Published)], true),
-        ("a restart and a new sandbox, shown at once", &[(7, 1, Published), (9, 2, Unsettled)], false),
+        (
+            "its container, too",
+            &[(7, 1, Published), (5, 1, Published), (5, 2, Published)],
+            true,
+        ),
+        (
+            "a restart and a new sandbox, shown at once",
+            &[(7, 1, Published), (9, 2, Unsettled)],
+            false,
+        ),
         ("no sandbox", &[(7, 1, Published), (0, 1, Unsettled)], false),
     ];
     for (story, statuses, settled) in stories {
         let mut world = world();
         for (since, starts, sandbox) in statuses {
             let (starts, sandbox) = (*starts, *sandbox);
-            world.pod(&Pod { starts, sandbox, ..stuck(*since, &[Y]) });
+            world.pod(&Pod {
+                starts,
+                sandbox,
+                ..stuck(*since, &[Y])
+            });
         }
         let expected: &[_] = if settled { &[DeadBackend] } else { &[] };
         assert_eq!(world.reasons(), expected, "{story}");
@@ -112,7 +152,11 @@ fn a_list_does_not_show_whether_a_container_that_seems_older_than_its_sandbox_is
         let mut world = world();
         let shown = |since| Pod {
             starts: since,
-            sandbox: if since == 7 { Sandbox::Published } else { Sandbox::FirstStarts },
+            sandbox: if since == 7 {
+                Sandbox::Published
+            } else {
+                Sandbox::FirstStarts
+            },
             ..stuck(since, &[Y])
         };
         if let Some(since) = seen {
@@ -133,6 +177,9 @@ fn a_lasting_possible_holder_is_named_with_what_it_blocks() {
     let holder = &holders[0];
     assert_eq!(holders.len(), 1);
     assert_eq!(holder.pod, "shop/stuck");
-    assert_eq!((holder.since_ms / 1000, holder.blocks_terminated), (90, true));
+    assert_eq!(
+        (holder.since_ms / 1000, holder.blocks_terminated),
+        (90, true)
+    );
     assert_eq!(holder.blocks_services, ["shop/web"]);
 }

@@ -10,11 +10,26 @@ fn suspects(world: &World) -> Vec<Addr> {
 #[test]
 fn a_draining_pod_is_counted_on_its_node_at_the_ip_that_it_has_now() {
     let (mut world, a) = World::cluster().with_a();
-    let draining = Pod { deleting: true, ..a };
+    let draining = Pod {
+        deleting: true,
+        ..a
+    };
     for (pod, expected) in [
         (draining.clone(), &[X][..]),
-        (Pod { ips: [Y].into(), ..draining.clone() }, &[Y]),
-        (Pod { node: Some("node-b".into()), ..draining }, &[]),
+        (
+            Pod {
+                ips: [Y].into(),
+                ..draining.clone()
+            },
+            &[Y],
+        ),
+        (
+            Pod {
+                node: Some("node-b".into()),
+                ..draining
+            },
+            &[],
+        ),
     ] {
         world.pod(&pod);
         assert_eq!(suspects(&world), expected, "{pod:?}");
@@ -25,14 +40,22 @@ fn a_draining_pod_is_counted_on_its_node_at_the_ip_that_it_has_now() {
 fn an_address_that_a_node_shows_is_judged_no_more() {
     let (mut world, _) = World::where_a_died();
     world.denies(&[DeadBackend]);
-    world.tell(shown_node(Node { addresses: vec![X], ..node("node-b", 2) })).denies(&[]);
+    world
+        .tell(shown_node(Node {
+            addresses: vec![X],
+            ..node("node-b", 2)
+        }))
+        .denies(&[]);
 }
 
 #[test]
 fn an_endpoint_that_left_the_index_is_neither_counted_nor_kept() {
     let (mut world, pods) = World::cluster().with_backends(2);
     let [a, b] = pods.try_into().unwrap();
-    world.pod(&Pod { deleting: true, ..a.clone() });
+    world.pod(&Pod {
+        deleting: true,
+        ..a.clone()
+    });
     world.deleted(&b);
     world.slice(&[]);
     assert!(suspects(&world).contains(&X));
@@ -56,7 +79,11 @@ fn a_packet_does_not_change_the_pod_that_was_meant() {
         }
         world.slice(&[]);
         let target = *world.state.tables().denied.keys().next().unwrap();
-        let socket = Endpoint { ip: X, port: target.port, protocol: Protocol::Tcp };
+        let socket = Endpoint {
+            ip: X,
+            port: target.port,
+            protocol: Protocol::Tcp,
+        };
         world.state.hit(world.now, target.service, &socket);
         world.pod(&pod("other", "c", "c", &[X]));
         assert_eq!(world.denials()[0].3, b.uid);
@@ -71,7 +98,9 @@ fn a_namespace_that_opts_out_ends_denials_of_orphan_ips_whose_pods_are_deleted()
     world.tell(shown_namespace("other", Mode::Off));
     assert!(!world.is_orphan(X));
     let (mut world, a) = World::cluster().with_a();
-    world.tell(shown_namespace("shop", Mode::Off)).pod(&dead(&a));
+    world
+        .tell(shown_namespace("shop", Mode::Off))
+        .pod(&dead(&a));
     assert!(!world.is_orphan(X));
     world.tell(shown_namespace("shop", Mode::Enforce));
     assert!(world.is_orphan(X), "it opted in again");
@@ -81,7 +110,8 @@ fn a_namespace_that_opts_out_ends_denials_of_orphan_ips_whose_pods_are_deleted()
 fn the_history_records_a_change_of_many_ips_in_parts_and_leaves_none_out() {
     let (mut world, _) = World::cluster().with_a();
     let mut history = History::default();
-    let note = |history: &mut History, world: &mut World| history.note(world.now, 1, &mut world.state);
+    let note =
+        |history: &mut History, world: &mut World| history.note(world.now, 1, &mut world.state);
     while history.lacks(&world.state) {
         note(&mut history, &mut world);
     }
@@ -90,7 +120,10 @@ fn the_history_records_a_change_of_many_ips_in_parts_and_leaves_none_out() {
         world.pod(&pod("shop", &format!("new-{number}"), "web", &[*ip]));
     }
     note(&mut history, &mut world);
-    assert!(history.lacks(&world.state), "200 IPs are more than one turn records");
+    assert!(
+        history.lacks(&world.state),
+        "200 IPs are more than one turn records"
+    );
     while history.lacks(&world.state) {
         note(&mut history, &mut world);
     }
@@ -108,7 +141,10 @@ fn a_live_pod_that_the_watch_shows_as_it_was_touches_nothing() {
     };
     let as_it_was = a.clone();
     assert!(!touched(&mut world, &as_it_was));
-    let draining = Pod { deleting: true, ..a };
+    let draining = Pod {
+        deleting: true,
+        ..a
+    };
     assert!(touched(&mut world, &draining));
     assert!(!touched(&mut world, &draining));
     assert!(touched(&mut world, &dead(&draining)));
@@ -120,7 +156,10 @@ fn a_narrow_list_of_what_is_known_touches_nothing() {
     world.pod(&dead(&pods[0]));
     world.state.take_touched(usize::MAX, usize::MAX);
     let shown = [&[dead(&pods[0])], &pods[1..]].concat();
-    world.tell(Fact::Pod(Change::Part(part(Selection::OnNode("node-a".into()), shown))));
+    world.tell(Fact::Pod(Change::Part(part(
+        Selection::OnNode("node-a".into()),
+        shown,
+    ))));
     assert!(!world.state.has_touched());
 }
 
@@ -132,7 +171,10 @@ fn a_narrow_list_of_a_death_that_only_lists_have_shown_touches_nothing_the_secon
     let touched = |world: &mut World| {
         world.state.take_touched(usize::MAX, usize::MAX);
         let shown = vec![ended.clone()];
-        world.tell(Fact::Pod(Change::Part(part(Selection::OnNode("node-a".into()), shown))));
+        world.tell(Fact::Pod(Change::Part(part(
+            Selection::OnNode("node-a".into()),
+            shown,
+        ))));
         world.state.has_touched()
     };
     assert_eq!([touched(&mut world), touched(&mut world)], [true, false]);
@@ -141,17 +183,32 @@ fn a_narrow_list_of_a_death_that_only_lists_have_shown_touches_nothing_the_secon
 #[test]
 fn an_object_whose_end_cannot_be_read_is_gone_and_that_proves_nothing() {
     let (mut world, a) = World::cluster().with_a();
-    let nothing = |pod: &Pod| Pod { uid: pod.uid, name: pod.name.clone(), ..Pod::default() };
+    let nothing = |pod: &Pod| Pod {
+        uid: pod.uid,
+        name: pod.name.clone(),
+        ..Pod::default()
+    };
     world.pod(&terminal(&a)).denies(&[RetiredBackend]);
-    world.tell(Fact::Pod(Change::Gone(nothing(&a)))).denies_as("its phase may be taken back", &[]);
+    world
+        .tell(Fact::Pod(Change::Gone(nothing(&a))))
+        .denies_as("its phase may be taken back", &[]);
     world
         .pod(&dead(&a))
         .tell(Fact::Pod(Change::Gone(nothing(&a))))
         .denies_as("a death stays", &[DeadBackend]);
     assert_eq!(world.state.take_revived(), None);
     world.pod(&b()).denies(&[Reused]);
-    world.tell(Fact::Pod(Change::Gone(nothing(&b())))).denies_as("its claim is gone", &[DeadBackend]);
+    world
+        .tell(Fact::Pod(Change::Gone(nothing(&b()))))
+        .denies_as("its claim is gone", &[DeadBackend]);
     world.tell(Fact::Slice(Change::Gone(slice("web", &[]))));
-    assert!(world.state.view(X).services[0].endpoints[0].targets.iter().all(|target| !target.listed));
-    world.tell(Fact::Service(Change::Gone(web()))).denies_as("without a Service", &[]);
+    assert!(
+        world.state.view(X).services[0].endpoints[0]
+            .targets
+            .iter()
+            .all(|target| !target.listed)
+    );
+    world
+        .tell(Fact::Service(Change::Gone(web())))
+        .denies_as("without a Service", &[]);
 }

@@ -1,5 +1,5 @@
-//! Services that wait to be judged, a small piece at a time: what a fact may contradict is not in force meanwhile, and neither a list nor
-//! another namespace makes it wait for longer than a piece.
+//! Services that wait to be judged, a small piece at a time: what a fact may contradict is not in
+//! force meanwhile, and neither a list nor another namespace makes it wait for longer than a piece.
 
 use super::*;
 
@@ -20,7 +20,8 @@ impl World {
     /// The same for a list that was requested some time ago.
     fn begin_requested(&mut self, ago: Duration, list: Fact) {
         self.now += Duration::from_millis(10);
-        self.state.begin_list(self.now.saturating_sub(ago), self.now, list);
+        self.state
+            .begin_list(self.now.saturating_sub(ago), self.now, list);
     }
 
     fn judge_rest(&mut self) {
@@ -42,7 +43,10 @@ fn a_denial_that_a_fact_may_contradict_is_not_in_force_until_its_service_is_judg
     world.in_pieces();
     // A change of all of its endpoints, and the new holder of the dead one's IP.
     world.begin_only(sliced(&[]));
-    world.begin_only(shown(Pod { ips: pods[0].ips.clone(), ..pod("shop", "new", "web", &[]) }));
+    world.begin_only(shown(Pod {
+        ips: pods[0].ips.clone(),
+        ..pod("shop", "new", "web", &[])
+    }));
     let mut pieces = 0;
     loop {
         assert_eq!(world.in_force(), [], "after {pieces} pieces");
@@ -60,7 +64,10 @@ fn a_denial_that_stays_proven_is_in_force_again_once_its_service_is_judged() {
     let (mut world, pods) = World::cluster().with_backends(8);
     world.pod(&dead(&pods[0]));
     world.in_pieces();
-    world.begin_only(shown(Pod { labels: [("app", "api")].into_iter().collect(), ..pods[1].clone() }));
+    world.begin_only(shown(Pod {
+        labels: [("app", "api")].into_iter().collect(),
+        ..pods[1].clone()
+    }));
     assert_eq!(world.in_force(), []);
     world.judge_rest();
     assert_eq!(world.in_force(), [DeadBackend]);
@@ -70,9 +77,16 @@ fn a_denial_that_stays_proven_is_in_force_again_once_its_service_is_judged() {
 #[test]
 fn a_change_of_a_namespace_suspends_only_what_it_may_bound() {
     let (mut world, _) = World::where_a_died();
-    world.tell(shown_namespace("third", Mode::Enforce)).pod(&pod("third", "c", "c", &[X]));
+    world
+        .tell(shown_namespace("third", Mode::Enforce))
+        .pod(&pod("third", "c", "c", &[X]));
     world.in_pieces();
-    for (name, in_force) in [("new", &[Reused][..]), ("shop", &[]), ("third", &[]), ("other", &[Reused])] {
+    for (name, in_force) in [
+        ("new", &[Reused][..]),
+        ("shop", &[]),
+        ("third", &[]),
+        ("other", &[Reused]),
+    ] {
         world.begin_only(shown_namespace(name, Mode::Observe));
         assert_eq!(world.in_force(), in_force, "{name}");
         world.judge_rest();
@@ -88,7 +102,12 @@ fn a_service_waits_for_one_piece_however_many_services_of_another_namespace_wait
     world.pod(&crowded);
     for number in 0..100 {
         let name = ("other".into(), format!("crowd-{number}").as_str().into());
-        world.tell(service(Service { uid: uid(&format!("crowd-{number}")), name, vips: vec![], ..web() }));
+        world.tell(service(Service {
+            uid: uid(&format!("crowd-{number}")),
+            name,
+            vips: vec![],
+            ..web()
+        }));
         world.tell(shown_slice(Slice {
             name: ("other".into(), format!("crowd-{number}").as_str().into()),
             service: Some(("other".into(), format!("crowd-{number}").as_str().into())),
@@ -100,10 +119,16 @@ fn a_service_waits_for_one_piece_however_many_services_of_another_namespace_wait
     world.begin_only(sliced(&[(X, Some(a.uid)), (Y, None)]));
     let mut pieces = 0;
     while world.in_force() != [DeadBackend] {
-        assert!(world.state.run_step(world.now, usize::MAX), "denied in the end");
+        assert!(
+            world.state.run_step(world.now, usize::MAX),
+            "denied in the end"
+        );
         pieces += 1;
     }
-    assert!(pieces <= 6, "{pieces} pieces: two of its own, and one of the other namespace before each");
+    assert!(
+        pieces <= 6,
+        "{pieces} pieces: two of its own, and one of the other namespace before each"
+    );
 }
 
 #[test]
@@ -130,7 +155,10 @@ fn what_a_list_of_everything_confirms_is_a_denial_that_began_before_it_was_reque
         let pods: Vec<Pod> = pods.iter().map(dead).collect();
         world.list(&pods).denies_and_holds(0, 4);
         world.later(Duration::from_secs(1));
-        for list in [list_of(&pods), Fact::Slice(Change::Reset(vec![slice("web", &endpoints(&pods))]))] {
+        for list in [
+            list_of(&pods),
+            Fact::Slice(Change::Reset(vec![slice("web", &endpoints(&pods))])),
+        ] {
             world.begin_requested(ago, list);
             world.judge_rest();
         }
@@ -138,7 +166,8 @@ fn what_a_list_of_everything_confirms_is_a_denial_that_began_before_it_was_reque
     }
 }
 
-/// The breaker holds the denials of A and B: that is half. Both lists come before their Service is judged.
+/// The breaker holds the denials of A and B: that is half. Both lists come before their Service is
+/// judged.
 #[test]
 fn a_list_confirms_no_denial_of_a_service_that_a_later_fact_has_changed() {
     for changes in [true, false] {
@@ -148,24 +177,38 @@ fn a_list_confirms_no_denial_of_a_service_that_a_later_fact_has_changed() {
         }
         let held = world.held().len();
         assert!(held > 0);
-        let listed: Vec<Pod> = pods[..3].iter().map(dead).chain(pods[3..].iter().cloned()).collect();
+        let listed: Vec<Pod> = pods[..3]
+            .iter()
+            .map(dead)
+            .chain(pods[3..].iter().cloned())
+            .collect();
         world.in_pieces();
         world.begin_only(list_of(&listed));
-        world.begin_only(Fact::Slice(Change::Reset(vec![slice("web", &endpoints(&pods))])));
+        world.begin_only(Fact::Slice(Change::Reset(vec![slice(
+            "web",
+            &endpoints(&pods),
+        )])));
         world.apply_lists();
         if changes {
             world.begin_only(sliced(&endpoints(&pods[..3])));
         }
         world.judge_rest();
-        assert_eq!(world.held().len(), if changes { held } else { 0 }, "changes: {changes}");
+        assert_eq!(
+            world.held().len(),
+            if changes { held } else { 0 },
+            "changes: {changes}"
+        );
     }
 }
 
 #[test]
 fn a_narrow_list_is_applied_in_parts_and_confirms_denials_at_its_end() {
     let (mut world, pods) = World::cluster().with_backends(4);
-    let pods: Vec<Pod> =
-        pods.iter().enumerate().map(|(n, pod)| if n < 3 { dead(pod) } else { pod.clone() }).collect();
+    let pods: Vec<Pod> = pods
+        .iter()
+        .enumerate()
+        .map(|(n, pod)| if n < 3 { dead(pod) } else { pod.clone() })
+        .collect();
     for pod in &pods[..3] {
         world.pod(pod);
     }
@@ -184,19 +227,26 @@ fn a_narrow_list_is_applied_in_parts_and_confirms_denials_at_its_end() {
     }
     assert_eq!(parts, pods.len() + 1, "a pod each, and its end");
     let slices = Selection::slices_of(&web().name);
-    world.begin_only(Fact::Slice(Change::Part(part(slices, vec![slice("web", &endpoints(&pods))]))));
+    world.begin_only(Fact::Slice(Change::Part(part(
+        slices,
+        vec![slice("web", &endpoints(&pods))],
+    ))));
     assert!(world.state.is_applying(Watched::EndpointSlices));
     world.judge_rest();
     world.denies_and_holds(3, 0);
 }
 
 #[test]
-fn a_narrow_list_that_is_half_applied_when_the_last_list_ends_does_not_keep_the_agent_from_being_synced() {
+fn a_narrow_list_that_is_half_applied_when_the_last_list_ends_does_not_keep_the_agent_from_being_synced()
+ {
     let (mut world, a) = World::where_a_died();
     world.state.start_over(world.now);
     world.list_all_but_pods();
     let slices = Selection::slices_of(&web().name);
-    world.begin_only(Fact::Slice(Change::Part(part(slices, vec![slice("web", &[(X, Some(a.uid))])]))));
+    world.begin_only(Fact::Slice(Change::Part(part(
+        slices,
+        vec![slice("web", &[(X, Some(a.uid))])],
+    ))));
     world.begin_only(list_of(&[dead(&a)]));
     while world.state.is_applying(Watched::Pods) {
         world.state.run_step(world.now, 1);
@@ -218,7 +268,10 @@ fn the_more_pods_start_the_fewer_ips_are_judged_at_once() {
             world.pod(&pending("shop", &format!("starts-{number}"), "another"));
         }
         world.state = std::mem::take(&mut world.state).with_piece(20);
-        world.begin_only(service(Service { bound: Mode::Observe, ..web() }));
+        world.begin_only(service(Service {
+            bound: Mode::Observe,
+            ..web()
+        }));
         let mut pieces = 1;
         while world.state.run_step(world.now, usize::MAX) {
             pieces += 1;
@@ -236,7 +289,10 @@ fn where_strangers_have(ips: std::ops::Range<usize>) -> World {
         world.pod(&dead(backend));
         if ips.contains(&number) {
             let name = format!("stranger-{number}");
-            world.pod(&Pod { ips: backend.ips.clone(), ..pod("other", &name, &name, &[]) });
+            world.pod(&Pod {
+                ips: backend.ips.clone(),
+                ..pod("other", &name, &name, &[])
+            });
         }
     }
     world.in_pieces();
@@ -259,7 +315,11 @@ fn a_service_is_suspended_until_its_endpoints_were_judged_once_however_often_its
     let mut world = where_strangers_have(3..4);
     for number in 0..20 {
         world.begin_only(shown(pending("shop", &format!("starts-{number}"), "web")));
-        assert_eq!(world.in_force().len(), usize::from(number > 7), "after {number} pieces");
+        assert_eq!(
+            world.in_force().len(),
+            usize::from(number > 7),
+            "after {number} pieces"
+        );
         world.state.run_step(world.now, usize::MAX);
     }
     assert_eq!(world.in_force(), [Reused]);

@@ -1,4 +1,5 @@
-//! A small world for tests of the state machine: one Service `shop/web` on 10.96.0.1:80 -> 8080, two nodes.
+//! A small world for tests of the state machine: one Service `shop/web` on 10.96.0.1:80 -> 8080,
+//! two nodes.
 
 use super::*;
 
@@ -21,7 +22,10 @@ impl World {
 
     /// The same before the node's routes and neighbours were listed.
     pub fn blind(settings: Settings) -> Self {
-        let mut world = Self { state: State::new(settings), now: Duration::from_secs(1) };
+        let mut world = Self {
+            state: State::new(settings),
+            now: Duration::from_secs(1),
+        };
         world.list_all_but_pods();
         world.tell(Fact::Pod(Change::Reset(vec![])));
         world
@@ -62,7 +66,13 @@ impl World {
     /// The API server shows the Nodes that are asked for, as they are known.
     pub fn answer(&mut self) -> &mut Self {
         while let Some((name, _)) = self.state.take_node_check(self.now) {
-            let uid = self.state.cluster().nodes.get(&name).map(|node| node.uid).unwrap_or_default();
+            let uid = self
+                .state
+                .cluster()
+                .nodes
+                .get(&name)
+                .map(|node| node.uid)
+                .unwrap_or_default();
             let at = self.now + Duration::from_millis(1);
             self.tell(Fact::NodeSeen(NodeSeen { name, uid, at }));
         }
@@ -96,7 +106,10 @@ impl World {
     /// Checks how many denials stop packets when enforcing, and how many are only reported.
     #[track_caller]
     pub fn denies_and_holds(&mut self, carried_out: usize, held: usize) -> &mut Self {
-        assert_eq!((self.carried_out().len(), self.held().len()), (carried_out, held));
+        assert_eq!(
+            (self.carried_out().len(), self.held().len()),
+            (carried_out, held)
+        );
         self
     }
 
@@ -127,7 +140,8 @@ impl World {
     pub fn denials(&self) -> Vec<(Addr, Reason, UidState, Uid, Option<Uid>)> {
         let owner = |uid| (uid != Uid::NONE).then_some(uid);
         let all = self.state.denials();
-        all.map(|(_, s, d)| (s.ip, d.reason, d.uid_state, d.dead_uid, owner(d.owner_uid))).collect()
+        all.map(|(_, s, d)| (s.ip, d.reason, d.uid_state, d.dead_uid, owner(d.owner_uid)))
+            .collect()
     }
 
     pub fn is_orphan(&self, ip: Addr) -> bool {
@@ -146,7 +160,10 @@ impl World {
 
     fn with_hold(&self, held: bool) -> Vec<Addr> {
         let denied = self.state.tables().denied.iter();
-        denied.filter(|(_, denial)| (denial.held != 0) == held).map(|(target, _)| target.addr).collect()
+        denied
+            .filter(|(_, denial)| (denial.held != 0) == held)
+            .map(|(target, _)| target.addr)
+            .collect()
     }
 
     pub fn list(&mut self, pods: &[Pod]) -> &mut Self {
@@ -175,8 +192,12 @@ impl World {
     pub fn in_force(&self) -> Vec<Reason> {
         let tables = self.state.tables();
         let denied = tables.denied.iter();
-        let in_force =
-            denied.filter(|(key, _)| tables.services.values().any(|number| *number == key.service));
+        let in_force = denied.filter(|(key, _)| {
+            tables
+                .services
+                .values()
+                .any(|number| *number == key.service)
+        });
         in_force.map(|(_, denial)| denial.reason).collect()
     }
 }
@@ -194,5 +215,9 @@ pub fn judge<const N: usize>(before: &[Fact], rows: [(&str, Vec<Fact>); N], reas
 
 /// Of an agent on node-a that watches all pods.
 pub fn settings() -> Settings {
-    Settings { node: "node-a".into(), ipam: Ipam::Auto, ranges: Ranges::default() }
+    Settings {
+        node: "node-a".into(),
+        ipam: Ipam::Auto,
+        ranges: Ranges::default(),
+    }
 }

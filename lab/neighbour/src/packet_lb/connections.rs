@@ -1,4 +1,5 @@
-//! The connections that the programs track. Types and layouts are Cilium's, and so are the names of the pins.
+//! The connections that the programs track. Types and layouts are Cilium's, and so are the names of
+//! the pins.
 
 use super::Packet;
 use crate::flow::is_mapped;
@@ -33,8 +34,8 @@ struct Tuple4 {
     flags: u8,
 }
 
-/// `struct ipv6_ct_tuple`, and a tuple of either family. "These field names are correct for reply direction traffic", of addresses; those
-/// of ports "for original direction traffic".
+/// `struct ipv6_ct_tuple`, and a tuple of either family. "These field names are correct for reply
+/// direction traffic", of addresses; those of ports "for original direction traffic".
 #[repr(C, packed)]
 #[derive(Clone, Copy)]
 struct Tuple {
@@ -78,7 +79,8 @@ static CT_TCP6: LruHashMap<Tuple, Entry, 4096> = LruHashMap::new();
 static CT_ANY6: LruHashMap<Tuple, Entry, 4096> = LruHashMap::new();
 
 impl Tuple {
-    /// As `lb4_extract_tuple()` and `ct_extract_ports4()` read a packet: addresses in their order, ports reversed.
+    /// As `lb4_extract_tuple()` and `ct_extract_ports4()` read a packet: addresses in their order,
+    /// ports reversed.
     #[inline(always)]
     fn of(packet: &Packet, flags: u8) -> Self {
         Self {
@@ -125,8 +127,8 @@ impl Tuple {
             (false, true) => CT_TCP6.get_ptr_mut(self),
             (false, false) => CT_ANY6.get_ptr_mut(self),
         };
-        // SAFETY: an entry that stays readable and writable for the run of the program; every bit pattern is an Entry. Other
-        // processors may write it as well, whole words.
+        // SAFETY: an entry that stays readable and writable for the run of the program; every bit
+        // pattern is an Entry. Other processors may write it as well, whole words.
         let entry = unsafe { &mut *entry? };
         entry.lifetime = now() + LIFETIME;
         Some(entry)
@@ -162,9 +164,9 @@ impl Tuple {
     }
 }
 
-/// Tracks a packet with its number of a Service, or 0. Returns that of the connection if the packet is a reply. Model
-/// `ct_lookup4()` with `SCOPE_BIDIR`, and how `handle_ipv4_from_lxc()` and `ipv4_policy()` go on; the first also writes an entry
-/// anew that is another Service's.
+/// Tracks a packet with its number of a Service, or 0. Returns that of the connection if the packet
+/// is a reply. Model `ct_lookup4()` with `SCOPE_BIDIR`, and how `handle_ipv4_from_lxc()` and
+/// `ipv4_policy()` go on; the first also writes an entry anew that is another Service's.
 #[inline(always)]
 pub fn track(packet: &Packet, direction: u8, rev_nat_index: u16) -> Option<u16> {
     let tuple = Tuple::of(packet, direction ^ INGRESS);
@@ -172,19 +174,24 @@ pub fn track(packet: &Packet, direction: u8, rev_nat_index: u16) -> Option<u16> 
         return Some(entry.rev_nat_index);
     }
     let tuple = tuple.reversed();
-    if tuple.find().is_none_or(|entry| entry.rev_nat_index != rev_nat_index) {
+    if tuple
+        .find()
+        .is_none_or(|entry| entry.rev_nat_index != rev_nat_index)
+    {
         tuple.create(rev_nat_index, 0);
     }
     None
 }
 
-/// Whether the packet is a reply of a tracked connection: model the result `CT_REPLY` of `ct_lookup4()`.
+/// Whether the packet is a reply of a tracked connection: model the result `CT_REPLY` of
+/// `ct_lookup4()`.
 #[inline(always)]
 pub fn is_reply(packet: &Packet, direction: u8) -> bool {
     Tuple::of(packet, direction ^ INGRESS).find().is_some()
 }
 
-/// The number of the backend that was chosen for this client's endpoint: model the lookup in `lb4_local()`.
+/// The number of the backend that was chosen for this client's endpoint: model the lookup in
+/// `lb4_local()`.
 #[inline(always)]
 pub fn chosen(packet: &Packet, rev_nat_index: u16) -> Option<u32> {
     let entry = Tuple::of(packet, SERVICE).find()?;

@@ -45,13 +45,16 @@ pub fn service(packet: &Packet) -> Option<*mut Service> {
     })
 }
 
-/// The backend for a packet. A connection keeps its own as long as the Service has it: model `lb4_local()`.
+/// The backend for a packet. A connection keeps its own as long as the Service has it: model
+/// `lb4_local()`.
 #[inline(always)]
 pub fn backend(packet: &Packet, entry: *mut Service) -> Option<Endpoint> {
-    // SAFETY: an entry that stays readable for the run of the program; the lab replaces whole entries.
+    // SAFETY: an entry that stays readable for the run of the program; the lab replaces whole
+    // entries.
     let service = unsafe { *entry };
     let kept = connections::chosen(packet, service.rev_nat_index());
-    // The lab gives a backend another number in each Service and never twice, so a number that is there is a member.
+    // The lab gives a backend another number in each Service and never twice, so a number that is
+    // there is a member.
     if let Some(backend) = kept.and_then(|number| SOCKET_BACKENDS.get_ptr(number)) {
         // SAFETY: as above.
         return Some(unsafe { *backend });
@@ -76,7 +79,11 @@ pub fn reverse(packet: &Packet, rev_nat_index: u16) -> Option<Endpoint> {
         let nat = unsafe { *NAT6.get_ptr(rev_nat_index)? };
         (nat.address, nat.port)
     };
-    Some(Endpoint { ip, port, reserved: 0 })
+    Some(Endpoint {
+        ip,
+        port,
+        reserved: 0,
+    })
 }
 
 /// Model `lb4_dnat_request()`.
@@ -93,7 +100,8 @@ pub fn set_source(ctx: &TcContext, packet: &Packet, to: &Endpoint) -> Result<(),
     write(ctx, packet, &packet.src, to, ETHERNET + address_at, 0)
 }
 
-/// Writes address and port with the checksums of their headers: model `lb4_xlate()`, `lb_l4_xlate()` and `l4_modify_port()`.
+/// Writes address and port with the checksums of their headers: model `lb4_xlate()`,
+/// `lb_l4_xlate()` and `l4_modify_port()`.
 #[inline(always)]
 fn write(
     ctx: &TcContext,

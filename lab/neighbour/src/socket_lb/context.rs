@@ -29,7 +29,11 @@ pub fn peer6(ctx: &SockAddrContext) -> Endpoint {
 fn endpoint(ip: [u32; 4], ctx: &SockAddrContext) -> Endpoint {
     // SAFETY: as in `peer4`. The port is in network order in the low 16 bits.
     let port = unsafe { read_volatile(&raw const (*ctx.sock_addr).user_port) } as u16;
-    Endpoint { ip, port, reserved: 0 }
+    Endpoint {
+        ip,
+        port,
+        reserved: 0,
+    }
 }
 
 /// Writes the address of an IPv4 hook.
@@ -42,7 +46,8 @@ pub fn set_peer4(ctx: &SockAddrContext, peer: &Endpoint) {
     }
 }
 
-/// Writes the address of an IPv6 hook; the backend of an IPv4 Service is v4-mapped: model `build_v4_in_v6()`.
+/// Writes the address of an IPv6 hook; the backend of an IPv4 Service is v4-mapped: model
+/// `build_v4_in_v6()`.
 #[inline(always)]
 pub fn set_peer6(ctx: &SockAddrContext, peer: &Endpoint) {
     for (word, part) in peer.ip.iter().enumerate() {
@@ -74,7 +79,8 @@ pub fn namespace(ctx: &SockAddrContext) -> u64 {
     unsafe { bpf_get_netns_cookie(ctx.as_ptr()) }
 }
 
-/// The errno that the system call returns when the program refuses it. Linux 5.18; model `try_set_retval()`.
+/// The errno that the system call returns when the program refuses it. Linux 5.18; model
+/// `try_set_retval()`.
 #[inline(always)]
 pub fn set_error(errno: i32) {
     // SAFETY: takes a number only.

@@ -15,7 +15,9 @@ pub(super) fn answer(path: &str) -> Result<Response<Body>, ApiError> {
         // An empty document without any schema: clients then have nothing to validate against.
         "/openapi/v2" => return Ok(reply::bytes(StatusCode::OK, OPENAPI_PROTOBUF, "".into())),
         "/version" => json!({"major": "1", "minor": "36", "gitVersion": "v1.36.0+epguard-lab"}),
-        "/api" => json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
+        "/api" => {
+            json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})
+        }
         "/apis" => {
             let groups: Value = VERSIONS.into_iter().filter_map(api_group).collect();
             json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
@@ -29,11 +31,20 @@ pub(super) fn answer(path: &str) -> Result<Response<Body>, ApiError> {
 }
 
 /// Each `apiVersion` that is served, in the order in which clients see it.
-const VERSIONS: [&str; 4] = ["v1", "discovery.k8s.io/v1", "apps/v1", "rbac.authorization.k8s.io/v1"];
+const VERSIONS: [&str; 4] = [
+    "v1",
+    "discovery.k8s.io/v1",
+    "apps/v1",
+    "rbac.authorization.k8s.io/v1",
+];
 
 /// The path of a version.
 fn root(version: &str) -> String {
-    if version == "v1" { "/api/v1".to_owned() } else { format!("/apis/{version}") }
+    if version == "v1" {
+        "/api/v1".to_owned()
+    } else {
+        format!("/apis/{version}")
+    }
 }
 
 /// The group of a version; none for core's.
@@ -44,7 +55,9 @@ fn api_group(version: &str) -> Option<Value> {
 }
 
 fn resources(version: &str) -> Value {
-    let kinds = Kind::ALL.iter().filter(|kind| kind.api_version() == version);
+    let kinds = Kind::ALL
+        .iter()
+        .filter(|kind| kind.api_version() == version);
     let resources = kinds.map(|kind| {
         json!({
             "name": kind.plural(), "singularName": kind.to_string().to_lowercase(), "kind": kind.to_string(),

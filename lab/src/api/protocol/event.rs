@@ -1,12 +1,18 @@
-//! Rules for Events of `events.k8s.io/v1`, which have an `eventTime` (pkg/apis/core/validation/events.go).
+//! Rules for Events of `events.k8s.io/v1`, which have an `eventTime`
+//! (pkg/apis/core/validation/events.go).
 
 use serde_json::Value;
 
 use crate::api::{ApiError, Kind};
 
 /// Required fields of an Event, with the most bytes that each may have.
-const REQUIRED: [(&str, usize); 5] =
-    [("reportingController", 63), ("reportingInstance", 128), ("action", 128), ("reason", 128), ("type", 7)];
+const REQUIRED: [(&str, usize); 5] = [
+    ("reportingController", 63),
+    ("reportingInstance", 128),
+    ("action", 128),
+    ("reason", 128),
+    ("type", 7),
+];
 
 /// Fields that never change, like all that are required. Of an Event only its series may change.
 const FIXED: [&str; 3] = ["eventTime", "regarding", "note"];
@@ -26,7 +32,10 @@ pub(super) fn check(kind: Kind, old: Option<&Value>, new: &Value) -> Result<(), 
     if new["note"].as_str().unwrap_or_default().len() > 1024 {
         return refuse("note", "can have at most 1024 characters");
     }
-    if new["metadata"]["generateName"].as_str().is_some_and(|prefix| prefix.ends_with('.')) {
+    if new["metadata"]["generateName"]
+        .as_str()
+        .is_some_and(|prefix| prefix.ends_with('.'))
+    {
         return refuse("metadata.generateName", "no prefix of a DNS subdomain");
     }
     let name = new["metadata"]["name"].as_str().unwrap_or_default();
@@ -37,7 +46,10 @@ pub(super) fn check(kind: Kind, old: Option<&Value>, new: &Value) -> Result<(), 
     let series = &new["series"];
     let goes_on = series["count"].as_i64() >= Some(2) && series["lastObservedTime"].is_string();
     if !series.is_null() && !goes_on {
-        return refuse("series", "count should be at least 2, lastObservedTime is required");
+        return refuse(
+            "series",
+            "count should be at least 2, lastObservedTime is required",
+        );
     }
     let mut fixed = FIXED.into_iter().chain(REQUIRED.map(|(field, _)| field));
     match old.and_then(|old| fixed.find(|field| old[*field] != new[*field])) {
@@ -70,7 +82,12 @@ mod tests {
             (true, "action", Value::Null, Some(422)),
             (true, "reportingInstance", "n".repeat(129).into(), Some(422)),
             (true, "note", "n".repeat(1025).into(), Some(422)),
-            (true, "series", json!({"count": 1, "lastObservedTime": "t"}), Some(422)),
+            (
+                true,
+                "series",
+                json!({"count": 1, "lastObservedTime": "t"}),
+                Some(422),
+            ),
             (true, "series", json!({"count": 2}), Some(422)),
             (true, "metadata", json!({"generateName": "web."}), Some(422)),
             (true, "metadata", json!({"name": "web-.1"}), Some(422)),
@@ -79,9 +96,10 @@ mod tests {
             let checked = check(Kind::Event, Some(&old).filter(|_| !is_new), &new);
             assert_eq!(checked.err().map(|error| error.code), code, "{new}");
         }
-        for (kind, new) in
-            [(Kind::Event, json!({"message": "an older event"})), (Kind::Pod, with("action", Value::Null))]
-        {
+        for (kind, new) in [
+            (Kind::Event, json!({"message": "an older event"})),
+            (Kind::Pod, with("action", Value::Null)),
+        ] {
             assert_eq!(check(kind, None, &new), Ok(()));
         }
     }

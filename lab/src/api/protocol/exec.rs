@@ -1,5 +1,5 @@
-//! Commands in pods: a test decides, in place of a kubelet. `pods/exec` goes over a websocket: subprotocols v5 and
-//! v4, which send binary messages with the channel in the first octet.
+//! Commands in pods: a test decides, in place of a kubelet. `pods/exec` goes over a websocket:
+//! subprotocols v5 and v4, which send binary messages with the channel in the first octet.
 
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,22 +29,35 @@ const STDERR: u8 = 2;
 const STATUS: u8 = 3;
 
 /// The end of a session. kubectl takes one without a code for an error.
-const END: CloseFrame = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::from_static("") };
+const END: CloseFrame = CloseFrame {
+    code: CloseCode::Normal,
+    reason: Utf8Bytes::from_static(""),
+};
 
 /// Most octets of output in a message.
 const CHUNK: usize = 32 * 1024;
 
 impl Api {
-    /// Switches to the websocket and runs the command there. As Kubernetes from 1.35 on, it requires the right to
-    /// create beside the one of the method, which is GET.
+    /// Switches to the websocket and runs the command there. As Kubernetes from 1.35 on, it
+    /// requires the right to create beside the one of the method, which is GET.
     pub(super) fn exec(&self, parts: &Parts, route: &Route) -> Result<Response<Body>, ApiError> {
         self.access.check("create", route)?;
         let target = route.target(Kind::Pod, None)?;
         self.store.get(&target).ok_or_else(|| target.missing())?;
-        let ObjectRef { namespace, name: pod, .. } = target;
+        let ObjectRef {
+            namespace,
+            name: pod,
+            ..
+        } = target;
         let words = parameters(parts.uri.query().unwrap_or_default());
-        let words = words.filter(|(key, _)| key == "command").map(|(_, word)| word);
-        let exec = Exec { namespace, pod, command: words.collect() };
+        let words = words
+            .filter(|(key, _)| key == "command")
+            .map(|(_, word)| word);
+        let exec = Exec {
+            namespace,
+            pod,
+            command: words.collect(),
+        };
         let upgrade = parts.extensions.get::<OnUpgrade>().cloned();
         let (upgrade, response) = upgrade
             .zip(switch(parts))
@@ -68,17 +81,23 @@ impl Api {
     }
 }
 
-/// The answer that begins the websocket; none if the request does not ask for one that this server speaks.
+/// The answer that begins the websocket; none if the request does not ask for one that this server
+/// speaks.
 fn switch(parts: &Parts) -> Option<Response<Body>> {
     let offered = header(&parts.headers, SEC_WEBSOCKET_PROTOCOL);
-    let chosen = PROTOCOLS.into_iter().find(|known| offered.split(',').any(|one| one.trim() == *known))?;
+    let chosen = PROTOCOLS
+        .into_iter()
+        .find(|known| offered.split(',').any(|one| one.trim() == *known))?;
     let request = Request::from_parts(parts.clone(), ());
     let mut response = create_response_with_body(&request, || Empty::new().boxed_unsync()).ok()?;
-    response.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(chosen));
+    response
+        .headers_mut()
+        .insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(chosen));
     Some(response)
 }
 
-/// Sends the output and the status of a command when it has ended. Ends, and kills its process, when the client leaves.
+/// Sends the output and the status of a command when it has ended. Ends, and kills its process,
+/// when the client leaves.
 async fn serve(upgraded: Upgraded, run: Run) {
     let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, None).await;
     let (mut to, mut from) = socket.split();
@@ -101,10 +120,18 @@ async fn messages(run: Run) -> Vec<Message> {
     let ended = match run {
         Run::Hangs => std::future::pending().await,
         Run::Fails(error) => Err(error),
-        Run::Prints { stdout, stderr, code } => Ok((stdout, stderr.into_bytes(), code)),
+        Run::Prints {
+            stdout,
+            stderr,
+            code,
+        } => Ok((stdout, stderr.into_bytes(), code)),
         Run::Process(command) => {
             let mut command = tokio::process::Command::from(command);
-            let output = command.stdin(Stdio::null()).kill_on_drop(true).output().await;
+            let output = command
+                .stdin(Stdio::null())
+                .kill_on_drop(true)
+                .output()
+                .await;
             let ended = output.map(|it| (it.stdout, it.stderr, it.status.code().unwrap_or(137)));
             ended.map_err(|error| ApiError::new(500, "InternalError", error.to_string()))
         }
@@ -113,7 +140,11 @@ async fn messages(run: Run) -> Vec<Message> {
         Ok((stdout, stderr, code)) => (stdout, stderr, exit(code)),
         Err(error) => (Vec::new(), Vec::new(), error.status()),
     };
-    let channels = [(STDOUT, stdout), (STDERR, stderr), (STATUS, status.to_string().into_bytes())];
+    let channels = [
+        (STDOUT, stdout),
+        (STDERR, stderr),
+        (STATUS, status.to_string().into_bytes()),
+    ];
     let of = |(channel, content): &(u8, Vec<u8>)| {
         let message = |chunk: &[u8]| Message::Binary([&[*channel], chunk].concat().into());
         content.chunks(CHUNK).map(message).collect::<Vec<_>>()
@@ -175,9 +206,19 @@ impl Execs {
     }
 
     fn ask(&self, exec: &Exec) -> Run {
-        let handler = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let handler = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         handler.map_or_else(
-            || Run::Fails(ApiError::new(500, "InternalError", "no kubelet runs this pod")),
+            || {
+                Run::Fails(ApiError::new(
+                    500,
+                    "InternalError",
+                    "no kubelet runs this pod",
+                ))
+            },
             |run| run(exec),
         )
     }

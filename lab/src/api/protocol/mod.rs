@@ -53,7 +53,8 @@ struct Call {
 }
 
 impl Api {
-    /// Answers one request; errors become Status objects. The octets of the answer are counted as they are sent.
+    /// Answers one request; errors become Status objects. The octets of the answer are counted as
+    /// they are sent.
     pub(crate) async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         let (parts, body) = request.into_parts();
         let route = Route::parse(parts.uri.path());
@@ -61,7 +62,10 @@ impl Api {
         let verb = verb(&parts.method, route.as_ref(), query.flag("watch"));
         let logged = Logged {
             verb: verb.clone(),
-            resource: route.as_ref().and_then(Route::kind).map_or("", Kind::plural),
+            resource: route
+                .as_ref()
+                .and_then(Route::kind)
+                .map_or("", Kind::plural),
             path: parts.uri.path().into(),
             query: parts.uri.query().unwrap_or_default().into(),
             user_agent: header(&parts.headers, USER_AGENT).into(),
@@ -72,7 +76,8 @@ impl Api {
         self.audit.log(logged);
         let answer = self.answer(&parts, body, &verb, route, query).await;
         let answer = answer.unwrap_or_else(|error| {
-            let code = StatusCode::from_u16(error.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            let code =
+                StatusCode::from_u16(error.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             reply::json(code, &error.status())
         });
         answer.map(|body| {
@@ -99,11 +104,16 @@ impl Api {
             return Err(ApiError::new(401, "Unauthorized", "Unauthorized"));
         }
         // Discovery is for every user.
-        let Some(route) = route else { return discovery::answer(parts.uri.path()) };
+        let Some(route) = route else {
+            return discovery::answer(parts.uri.path());
+        };
         self.access.check(verb, &route)?;
         let kind = route.kind().ok_or_else(ApiError::unknown_path)?;
         if self.faults.borrow().forbidden.contains(&kind) {
-            let message = format!("{} is forbidden: User \"lab\" cannot access it", kind.plural());
+            let message = format!(
+                "{} is forbidden: User \"lab\" cannot access it",
+                kind.plural()
+            );
             return Err(ApiError::new(403, "Forbidden", message));
         }
         match route.subresource.as_deref() {
@@ -114,9 +124,17 @@ impl Api {
         if query.text("dryRun").is_some() {
             return Err(ApiError::bad_request("dryRun is not served here"));
         }
-        let body =
-            body.collect().await.map_err(|e| ApiError::bad_request(format!("cannot read the body: {e}")))?;
-        let call = Call { kind, route, query, headers: parts.headers.clone(), body: body.to_bytes() };
+        let body = body
+            .collect()
+            .await
+            .map_err(|e| ApiError::bad_request(format!("cannot read the body: {e}")))?;
+        let call = Call {
+            kind,
+            route,
+            query,
+            headers: parts.headers.clone(),
+            body: body.to_bytes(),
+        };
         match (verb, call.route.name.is_some()) {
             ("watch", _) => self.watch(&call).await,
             ("get", _) => self.get(&call),
@@ -136,8 +154,9 @@ impl Api {
     fn log(&self, pod: &ObjectRef) -> Result<Response<Body>, ApiError> {
         self.store.get(pod).ok_or_else(|| pod.missing())?;
         let log = self.log.get().and_then(|path| fs::read(path).ok());
-        let log =
-            log.ok_or_else(|| ApiError::new(500, "InternalError", "no kubelet has the log of this pod"))?;
+        let log = log.ok_or_else(|| {
+            ApiError::new(500, "InternalError", "no kubelet has the log of this pod")
+        })?;
         Ok(reply::bytes(StatusCode::OK, "text/plain", log.into()))
     }
 }
@@ -156,5 +175,8 @@ impl Call {
 
 /// A header that is text; empty without one.
 fn header(headers: &HeaderMap, name: HeaderName) -> &str {
-    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    headers
+        .get(name)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
 }

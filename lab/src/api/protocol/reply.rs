@@ -23,14 +23,21 @@ pub(super) fn json(code: StatusCode, object: &Value) -> Response<Body> {
 pub(super) fn bytes(code: StatusCode, content_type: &'static str, bytes: Bytes) -> Response<Body> {
     let mut response = Response::new(Full::new(bytes).boxed_unsync());
     *response.status_mut() = code;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
 }
 
-/// A response with JSON in parts, which are copied together only as they are sent: a list of 600 MB needs no second 600 MB.
+/// A response with JSON in parts, which are copied together only as they are sent: a list of 600 MB
+/// needs no second 600 MB.
 pub(super) fn parts(parts: Vec<Bytes>) -> Response<Body> {
     const TOGETHER: usize = 64;
-    send(stream::iter(parts).chunks(TOGETHER).map(|parts| parts.concat().into()))
+    send(
+        stream::iter(parts)
+            .chunks(TOGETHER)
+            .map(|parts| parts.concat().into()),
+    )
 }
 
 /// A response with a stream of JSON.

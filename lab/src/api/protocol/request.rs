@@ -6,7 +6,8 @@ use hyper::Method;
 
 use crate::api::{ApiError, Kind, ObjectRef};
 
-/// What a path names, whether or not this server serves it: a collection, an object, or a subresource of one.
+/// What a path names, whether or not this server serves it: a collection, an object, or a
+/// subresource of one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::api) struct Route {
     pub(in crate::api) group: String,
@@ -32,7 +33,9 @@ impl Route {
             ["namespaces", namespace, _, ..] => (Some(*namespace), &rest[2..]),
             rest => (None, rest),
         };
-        let [plural, named @ ..] = rest else { return None };
+        let [plural, named @ ..] = rest else {
+            return None;
+        };
         let owned = |part: Option<&&str>| part.map(|part| (*part).to_owned());
         (named.len() < 3).then(|| Self {
             group: group.into(),
@@ -57,35 +60,64 @@ impl Route {
 
     /// The resource as roles name it, with its subresource: `pods/exec`.
     pub(in crate::api) fn resource(&self) -> String {
-        let Self { plural, subresource, .. } = self;
-        subresource.as_ref().map_or_else(|| plural.clone(), |subresource| format!("{plural}/{subresource}"))
+        let Self {
+            plural,
+            subresource,
+            ..
+        } = self;
+        subresource.as_ref().map_or_else(
+            || plural.clone(),
+            |subresource| format!("{plural}/{subresource}"),
+        )
     }
 
     /// The object of this kind that is named, or that of a body to be created here.
-    pub(super) fn target(&self, kind: Kind, name_in_body: Option<&str>) -> Result<ObjectRef, ApiError> {
-        let name = self.name.as_deref().or(name_in_body).filter(|name| !name.is_empty());
+    pub(super) fn target(
+        &self,
+        kind: Kind,
+        name_in_body: Option<&str>,
+    ) -> Result<ObjectRef, ApiError> {
+        let name = self
+            .name
+            .as_deref()
+            .or(name_in_body)
+            .filter(|name| !name.is_empty());
         let name = name.ok_or_else(|| kind.unnamed())?;
-        Ok(ObjectRef::new(kind, self.namespace.as_deref().unwrap_or_default(), name))
+        Ok(ObjectRef::new(
+            kind,
+            self.namespace.as_deref().unwrap_or_default(),
+            name,
+        ))
     }
 }
 
-/// The parameters of a request (`ListOptions`, `DeleteOptions` and the like in one). An empty one is as none.
+/// The parameters of a request (`ListOptions`, `DeleteOptions` and the like in one). An empty one
+/// is as none.
 #[derive(Clone, Debug)]
 pub(super) struct Query(Vec<(String, String)>);
 
 impl Query {
     pub(super) fn parse(query: &str) -> Self {
-        Self(parameters(query).filter(|(_, value)| !value.is_empty()).collect())
+        Self(
+            parameters(query)
+                .filter(|(_, value)| !value.is_empty())
+                .collect(),
+        )
     }
 
     /// The value of a parameter.
     pub(super) fn text(&self, key: &str) -> Option<&str> {
-        self.0.iter().find(|(own, _)| own == key).map(|(_, value)| &**value)
+        self.0
+            .iter()
+            .find(|(own, _)| own == key)
+            .map(|(_, value)| &**value)
     }
 
     /// The same as a number.
     pub(super) fn number<T: FromStr>(&self, key: &str) -> Result<Option<T>, ApiError> {
-        self.text(key).map(|value| value.parse().map_err(|_| unsupported(key, value))).transpose()
+        self.text(key)
+            .map(|value| value.parse().map_err(|_| unsupported(key, value)))
+            .transpose()
     }
 
     /// Whether a parameter is true.
@@ -108,7 +140,8 @@ fn unsupported(key: &str, value: &str) -> ApiError {
     ApiError::bad_request(format!("{key}: Invalid value: {value:?}"))
 }
 
-/// The verb of a request, as roles and Kubernetes' own audit log call it; of a path without a resource the HTTP method.
+/// The verb of a request, as roles and Kubernetes' own audit log call it; of a path without a
+/// resource the HTTP method.
 pub(super) fn verb(method: &Method, route: Option<&Route>, is_watch: bool) -> String {
     let is_named = route.map(|route| route.name.is_some());
     let verb = match (method.as_str(), is_named) {
@@ -137,7 +170,10 @@ fn decoded(text: &str) -> String {
     let mut parts = text.split('%');
     let mut octets = Vec::from(parts.next().unwrap_or_default());
     for part in parts {
-        match part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+        match part
+            .get(..2)
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok())
+        {
             Some(octet) => octets.extend([&[octet], &part.as_bytes()[2..]].concat()),
             None => octets.extend(format!("%{part}").bytes()),
         }
@@ -157,19 +193,58 @@ mod tests {
             let Some(route) = route else { return verb };
             let kind = route.kind().map_or("-".into(), |kind| kind.to_string());
             let resource = route.resource();
-            let [namespace, name] = [route.namespace, route.name].map(|part| part.unwrap_or("-".into()));
-            format!("{verb} {kind} {}/{resource} {namespace} {name}", route.group)
+            let [namespace, name] =
+                [route.namespace, route.name].map(|part| part.unwrap_or("-".into()));
+            format!(
+                "{verb} {kind} {}/{resource} {namespace} {name}",
+                route.group
+            )
         };
         for (method, path, is_watch, expected) in [
             (Method::GET, "/api/v1/pods", false, "list Pod /pods - -"),
             (Method::GET, "/api/v1/pods", true, "watch Pod /pods - -"),
-            (Method::GET, "/api/v1/namespaces/a/pods", false, "list Pod /pods a -"),
-            (Method::GET, "/api/v1/namespaces/a/pods/p", false, "get Pod /pods a p"),
-            (Method::PATCH, "/api/v1/namespaces/a/pods/p", false, "patch Pod /pods a p"),
-            (Method::PUT, "/api/v1/namespaces/a/pods/p/status", false, "update - /pods/status a p"),
-            (Method::GET, "/api/v1/namespaces/a/pods/p/log", false, "get Pod /pods/log a p"),
-            (Method::DELETE, "/api/v1/namespaces/a", false, "delete Namespace /namespaces - a"),
-            (Method::DELETE, "/api/v1/namespaces/a/pods", false, "deletecollection Pod /pods a -"),
+            (
+                Method::GET,
+                "/api/v1/namespaces/a/pods",
+                false,
+                "list Pod /pods a -",
+            ),
+            (
+                Method::GET,
+                "/api/v1/namespaces/a/pods/p",
+                false,
+                "get Pod /pods a p",
+            ),
+            (
+                Method::PATCH,
+                "/api/v1/namespaces/a/pods/p",
+                false,
+                "patch Pod /pods a p",
+            ),
+            (
+                Method::PUT,
+                "/api/v1/namespaces/a/pods/p/status",
+                false,
+                "update - /pods/status a p",
+            ),
+            (
+                Method::GET,
+                "/api/v1/namespaces/a/pods/p/log",
+                false,
+                "get Pod /pods/log a p",
+            ),
+            (
+                Method::DELETE,
+                "/api/v1/namespaces/a",
+                false,
+                "delete Namespace /namespaces - a",
+            ),
+            (
+                Method::DELETE,
+                "/api/v1/namespaces/a/pods",
+                false,
+                "deletecollection Pod /pods a -",
+            ),
             (
                 Method::GET,
                 "/apis/discovery.k8s.io/v1/endpointslices",
@@ -183,8 +258,18 @@ mod tests {
                 "create Event events.k8s.io/events a -",
             ),
             (Method::GET, "/api/v1/pods/p", false, "get - /pods - p"),
-            (Method::GET, "/api/v1/namespaces/a/nodes", false, "list - /nodes a -"),
-            (Method::GET, "/api/v1/endpointslices", false, "list - /endpointslices - -"),
+            (
+                Method::GET,
+                "/api/v1/namespaces/a/nodes",
+                false,
+                "list - /nodes a -",
+            ),
+            (
+                Method::GET,
+                "/api/v1/endpointslices",
+                false,
+                "list - /endpointslices - -",
+            ),
             (Method::GET, "/api/v1/secrets", false, "list - /secrets - -"),
             (Method::GET, "/api/v1", false, "get"),
             (Method::GET, "/apis/discovery.k8s.io/v1", false, "get"),
@@ -198,7 +283,11 @@ mod tests {
     #[test]
     fn the_parameters_of_a_query_are_decoded_and_a_wrong_code_is_text() {
         for (query, name, value) in [
-            ("command=cat+%2Fproc%2F1%2Fstat", "command", "cat /proc/1/stat"),
+            (
+                "command=cat+%2Fproc%2F1%2Fstat",
+                "command",
+                "cat /proc/1/stat",
+            ),
             ("label%53elector=a%3D%c3%bc,b", "labelSelector", "a=ü,b"),
             ("watch", "watch", ""),
             ("a=b=c", "a", "b=c"),
@@ -206,7 +295,10 @@ mod tests {
             ("a=%zz%2", "a", "%zz%2"),
             ("a=%ü", "a", "%ü"),
         ] {
-            assert_eq!(parameters(query).collect::<Vec<_>>(), [(name.into(), value.into())]);
+            assert_eq!(
+                parameters(query).collect::<Vec<_>>(),
+                [(name.into(), value.into())]
+            );
         }
         assert_eq!(parameters("a=1&b=2").count(), 2);
     }

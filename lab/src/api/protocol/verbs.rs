@@ -27,14 +27,18 @@ impl Api {
         Ok(reply::json(StatusCode::OK, &object))
     }
 
-    /// A list of the state now, or of that of the first page; an asked resourceVersion is the oldest that it may show.
+    /// A list of the state now, or of that of the first page; an asked resourceVersion is the
+    /// oldest that it may show.
     pub(super) async fn list(&self, call: &Call) -> Result<Response<Body>, ApiError> {
         let (kind, query) = (call.kind, &call.query);
         let selector = call.selector()?;
         let (first, after) = query.text("continue").map(read_token).transpose()?.unzip();
         self.store.wait_for(query.version()?.0, PATIENCE).await?;
         let at = self.faults.borrow().cached.or(first);
-        let limit = query.number("limit")?.filter(|limit| *limit > 0).unwrap_or(usize::MAX);
+        let limit = query
+            .number("limit")?
+            .filter(|limit| *limit > 0)
+            .unwrap_or(usize::MAX);
         let mut page = self.store.page(kind, &selector, at, after, limit)?;
         // A confirmation of the view stays true.
         if limit > CONFIRMATION {
@@ -53,17 +57,24 @@ impl Api {
         call.check(None, &object)?;
         let meta = &object["metadata"];
         if non_empty(&meta["resourceVersion"]).is_some() {
-            return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
+            return Err(ApiError::bad_request(
+                "resourceVersion should not be set on objects to be created",
+            ));
         }
         let target = call.route.target(call.kind, non_empty(&meta["name"]))?;
         let stored = self.store.write(&target, |old| match old {
-            Some(_) => Err(ApiError::new(409, "AlreadyExists", format!("{target} already exists"))),
+            Some(_) => Err(ApiError::new(
+                409,
+                "AlreadyExists",
+                format!("{target} already exists"),
+            )),
             None => Ok(object),
         })?;
         Ok(reply::json(StatusCode::CREATED, &stored))
     }
 
-    /// Replaces the object that the path names by the body, or by what the patch in the body makes of the object.
+    /// Replaces the object that the path names by the body, or by what the patch in the body makes
+    /// of the object.
     pub(super) fn update(&self, call: &Call, verb: &str) -> Result<Response<Body>, ApiError> {
         let (target, body) = (call.target()?, call.object()?);
         let stored = self.store.write(&target, |old| {
@@ -79,8 +90,14 @@ impl Api {
     }
 
     pub(super) fn delete(&self, call: &Call) -> Result<Response<Body>, ApiError> {
-        let body = if call.body.is_empty() { Value::Null } else { call.object()? };
-        let grace = body["gracePeriodSeconds"].as_u64().and_then(|grace| grace.try_into().ok());
+        let body = if call.body.is_empty() {
+            Value::Null
+        } else {
+            call.object()?
+        };
+        let grace = body["gracePeriodSeconds"]
+            .as_u64()
+            .and_then(|grace| grace.try_into().ok());
         let last = self.store.delete(&call.target()?, grace)?;
         Ok(reply::json(StatusCode::OK, &last))
     }
@@ -89,23 +106,33 @@ impl Api {
 impl Call {
     /// The namespace, labels and fields that the request selects; a name in the path counts.
     pub(super) fn selector(&self) -> Result<Selector, ApiError> {
-        let Self { kind, route, query, .. } = self;
+        let Self {
+            kind, route, query, ..
+        } = self;
         let of_path = [("namespace", &route.namespace), ("name", &route.name)].into_iter();
-        let of_path =
-            of_path.filter_map(|(field, value)| Some(format!("metadata.{field}={}", value.as_ref()?)));
+        let of_path = of_path
+            .filter_map(|(field, value)| Some(format!("metadata.{field}={}", value.as_ref()?)));
         let own = |key| query.text(key).unwrap_or_default();
         let fields: Vec<String> = of_path.chain([own("fieldSelector").to_owned()]).collect();
         Selector::parse(*kind, own("labelSelector"), &fields.join(","))
     }
 
-    /// An error unless an object, which replaces the `old` one, is of the kind, namespace and name in the path, and valid. Only a
-    /// name in the path must be in the object, too.
+    /// An error unless an object, which replaces the `old` one, is of the kind, namespace and name
+    /// in the path, and valid. Only a name in the path must be in the object, too.
     fn check(&self, old: Option<&Value>, object: &Value) -> Result<(), ApiError> {
         let (kind, meta) = (self.kind, &object["metadata"]);
         for (field, given, expected) in [
             ("kind", &object["kind"], Some(&*kind.to_string())),
-            ("apiVersion", &object["apiVersion"], Some(kind.api_version())),
-            ("metadata.namespace", &meta["namespace"], self.route.namespace.as_deref()),
+            (
+                "apiVersion",
+                &object["apiVersion"],
+                Some(kind.api_version()),
+            ),
+            (
+                "metadata.namespace",
+                &meta["namespace"],
+                self.route.namespace.as_deref(),
+            ),
             ("metadata.name", &meta["name"], self.route.name.as_deref()),
         ] {
             let given = given.as_str().unwrap_or_default();
@@ -114,7 +141,8 @@ impl Call {
             }
             let may_lack = given.is_empty() && field != "metadata.name";
             if let Some(expected) = expected.filter(|expected| !may_lack && given != *expected) {
-                let message = format!("{field} {given:?} in the body does not match {expected:?} in the URL");
+                let message =
+                    format!("{field} {given:?} in the body does not match {expected:?} in the URL");
                 return Err(ApiError::bad_request(message));
             }
         }
@@ -137,6 +165,8 @@ fn list(head: &Value, items: &[Arc<Object>]) -> Vec<Bytes> {
 
 /// The resourceVersion and the last key of the page before.
 fn read_token(token: &str) -> Result<(u64, &str), ApiError> {
-    let read = token.split_once(':').and_then(|(rv, last)| Some((rv.parse().ok()?, last)));
+    let read = token
+        .split_once(':')
+        .and_then(|(rv, last)| Some((rv.parse().ok()?, last)));
     read.ok_or_else(|| ApiError::bad_request("continue key is not valid"))
 }

@@ -21,7 +21,8 @@ use crate::api::{ApiError, Faults, Kind, Store};
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
 /// Time between bookmarks, as in the real server.
 const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
-/// How long before a stream's end its last bookmark is sent, as in the real server (`cache_watcher.go:nextBookmarkTime`).
+/// How long before a stream's end its last bookmark is sent, as in the real server
+/// (`cache_watcher.go:nextBookmarkTime`).
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 /// Stands for "no timer".
 const NEVER: Duration = Duration::from_hours(365 * 24);
@@ -48,7 +49,8 @@ struct Watch {
 impl Api {
     pub(super) async fn watch(&self, call: &Call) -> Result<Response<Body>, ApiError> {
         let query = &call.query;
-        let ((asked, may_be_newer), initial_events) = (query.version()?, query.flag("sendInitialEvents"));
+        let ((asked, may_be_newer), initial_events) =
+            (query.version()?, query.flag("sendInitialEvents"));
         if initial_events != may_be_newer {
             return Err(ApiError::invalid(
                 "sendInitialEvents requires resourceVersionMatch=NotOlderThan, and the reverse",
@@ -60,8 +62,12 @@ impl Api {
             ));
         }
         let with_state = asked == 0 || initial_events;
-        let timeout = query.number("timeoutSeconds")?.filter(|seconds| *seconds > 0);
-        let timeout = timeout.map_or(DEFAULT_TIMEOUT, Duration::from_secs).min(NEVER);
+        let timeout = query
+            .number("timeoutSeconds")?
+            .filter(|seconds| *seconds > 0);
+        let timeout = timeout
+            .map_or(DEFAULT_TIMEOUT, Duration::from_secs)
+            .min(NEVER);
         if with_state {
             self.store.wait_for(asked, PATIENCE).await?;
         }
@@ -99,11 +105,16 @@ impl Watch {
         let cached = self.faults.borrow().cached;
         let mut page = store.page(self.kind, &self.selector, cached, None, usize::MAX)?;
         self.faults.borrow().poison(self.kind, &mut page.items);
-        self.pending = page.items.iter().map(|object| ("ADDED", object.json.clone())).collect();
+        self.pending = page
+            .items
+            .iter()
+            .map(|object| ("ADDED", object.json.clone()))
+            .collect();
         self.rv = page.rv;
         if streaming && self.bookmarks {
             let end = json!({"k8s.io/initial-events-end": "true"});
-            self.pending.push_back(bookmark(self.kind, self.rv, Some(end)));
+            self.pending
+                .push_back(bookmark(self.kind, self.rv, Some(end)));
         }
         Ok(())
     }
@@ -117,7 +128,10 @@ impl Watch {
             if let Some(event) = self.pending.pop_front() {
                 return Some(event);
             }
-            self.faults.wait_for(|faults| faults.cached.is_none()).await.ok()?;
+            self.faults
+                .wait_for(|faults| faults.cached.is_none())
+                .await
+                .ok()?;
             if self.over {
                 return None;
             }
@@ -127,7 +141,11 @@ impl Watch {
             };
             match changes {
                 Ok(changes) => {
-                    self.pending.extend(changes.iter().filter_map(|change| select(&self.selector, change)));
+                    self.pending.extend(
+                        changes
+                            .iter()
+                            .filter_map(|change| select(&self.selector, change)),
+                    );
                     // A stream from a later version begins there.
                     self.rv = self.rv.max(rv);
                 }
@@ -141,8 +159,16 @@ impl Watch {
 
     /// Waits for a change, a bookmark's time, or the end.
     async fn wait(&mut self) {
-        let period = self.faults.borrow_and_update().bookmark_period.unwrap_or(BOOKMARK_PERIOD);
-        let period = if self.bookmarks { period.min(NEVER) } else { NEVER };
+        let period = self
+            .faults
+            .borrow_and_update()
+            .bookmark_period
+            .unwrap_or(BOOKMARK_PERIOD);
+        let period = if self.bookmarks {
+            period.min(NEVER)
+        } else {
+            NEVER
+        };
         let last = self.deadline.checked_sub(LAST_BOOKMARK);
         let last = last.filter(|last| period < NEVER && *last > self.last_bookmark);
         let regular = self.last_bookmark + period;
@@ -166,9 +192,13 @@ impl Watch {
     }
 }
 
-/// A change as seen through a selector: objects that enter it are ADDED, objects that leave it DELETED.
+/// A change as seen through a selector: objects that enter it are ADDED, objects that leave it
+/// DELETED.
 fn select(selector: &Selector, change: &Change) -> Option<Event> {
-    let before = change.previous.as_ref().filter(|previous| selector.matches(previous));
+    let before = change
+        .previous
+        .as_ref()
+        .filter(|previous| selector.matches(previous));
     let event = |name| Some((name, change.object.json.clone()));
     match (before, selector.matches(&change.object)) {
         (Some(_), _) if change.deleted => event("DELETED"),

@@ -46,7 +46,13 @@ impl Collection {
             self.objects.insert(key.clone(), Arc::clone(&object))
         };
         self.last = rv;
-        self.history.push_back(Arc::new(Change { rv, key, object, previous, deleted }));
+        self.history.push_back(Arc::new(Change {
+            rv,
+            key,
+            object,
+            previous,
+            deleted,
+        }));
         if self.history.len() > KEPT_CHANGES {
             self.dropped = self.history.pop_front().map_or(0, |change| change.rv);
             self.floor = self.floor.max(self.dropped);
@@ -56,7 +62,10 @@ impl Collection {
     /// 410 unless lists and watches can begin at `rv`.
     pub(crate) fn check(&self, rv: u64) -> Result<(), ApiError> {
         if rv < self.floor {
-            return Err(ApiError::expired(format!("too old resource version: {rv} ({})", self.floor)));
+            return Err(ApiError::expired(format!(
+                "too old resource version: {rv} ({})",
+                self.floor
+            )));
         }
         Ok(())
     }
@@ -72,7 +81,8 @@ impl Collection {
     }
 
     fn after(&self, rv: u64) -> impl DoubleEndedIterator<Item = &Arc<Change>> {
-        self.history.range(self.history.partition_point(|change| change.rv <= rv)..)
+        self.history
+            .range(self.history.partition_point(|change| change.rv <= rv)..)
     }
 
     /// The objects as they were at `rv`: the current ones, but for those that have changed since.
@@ -81,7 +91,9 @@ impl Collection {
         let mut objects = Cow::Borrowed(&self.objects);
         for change in self.after(rv).rev() {
             match &change.previous {
-                Some(previous) => objects.to_mut().insert(change.key.clone(), Arc::clone(previous)),
+                Some(previous) => objects
+                    .to_mut()
+                    .insert(change.key.clone(), Arc::clone(previous)),
                 None => objects.to_mut().remove(&change.key),
             };
         }
@@ -95,9 +107,17 @@ mod tests {
     use crate::api::Kind;
     use serde_json::json;
 
-    fn record(all: &mut Collection, changes: impl IntoIterator<Item = (u64, &'static str, u64, bool)>) {
+    fn record(
+        all: &mut Collection,
+        changes: impl IntoIterator<Item = (u64, &'static str, u64, bool)>,
+    ) {
         for (rv, key, value, deleted) in changes {
-            all.record(rv, key.into(), Arc::new(Object::new(Kind::Pod, &json!(value))), deleted);
+            all.record(
+                rv,
+                key.into(),
+                Arc::new(Object::new(Kind::Pod, &json!(value))),
+                deleted,
+            );
         }
     }
 
@@ -106,9 +126,20 @@ mod tests {
         let mut all = Collection::default();
         record(
             &mut all,
-            [(301, "a", 1, false), (302, "b", 2, false), (303, "a", 3, false), (304, "b", 2, true)],
+            [
+                (301, "a", 1, false),
+                (302, "b", 2, false),
+                (303, "a", 3, false),
+                (304, "b", 2, true),
+            ],
         );
-        for (rv, expected) in [(300, ""), (301, "a=1"), (302, "a=1 b=2"), (303, "a=3 b=2"), (304, "a=3")] {
+        for (rv, expected) in [
+            (300, ""),
+            (301, "a=1"),
+            (302, "a=1 b=2"),
+            (303, "a=3 b=2"),
+            (304, "a=3"),
+        ] {
             let objects = all.at(rv).unwrap().into_owned().into_iter();
             let shown = objects.map(|(key, object)| format!("{key}={}", object.value()));
             assert_eq!(shown.collect::<Vec<_>>().join(" "), expected, "{rv}");
@@ -125,6 +156,9 @@ mod tests {
         assert_eq!([300, 301].map(|rv| all.check(rv).is_ok()), [false, true]);
         assert_eq!(all.at(300).err().unwrap().code, 410);
         assert_eq!(all.since(300).unwrap_err().code, 410);
-        assert_eq!([301, last + 1].map(|rv| all.since(rv).unwrap().len()), [KEPT_CHANGES, 0]);
+        assert_eq!(
+            [301, last + 1].map(|rv| all.since(rv).unwrap().len()),
+            [KEPT_CHANGES, 0]
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The objects, their history and the one increasing resourceVersion. Cheap to clone; every clone sees the same objects.
+//! The objects, their history and the one increasing resourceVersion. Cheap to clone; every clone
+//! sees the same objects.
 
 mod collection;
 mod write;
@@ -21,7 +22,8 @@ const FIRST_REVISION: u64 = 300;
 /// Changes kept per kind; watches and lists from before them are expired (410).
 const KEPT_CHANGES: usize = 20_000;
 
-/// A handle on the cluster's objects. It records no field managers: who needs `managedFields` sends them.
+/// A handle on the cluster's objects. It records no field managers: who needs `managedFields` sends
+/// them.
 #[derive(Clone, Debug)]
 pub struct Store(Arc<watch::Sender<State>>);
 
@@ -47,7 +49,10 @@ pub(crate) struct Page {
 impl Default for Store {
     fn default() -> Self {
         let collections = Kind::ALL.iter().map(|_| Collection::default()).collect();
-        Self(Arc::new(watch::Sender::new(State { collections, revision: FIRST_REVISION })))
+        Self(Arc::new(watch::Sender::new(State {
+            collections,
+            revision: FIRST_REVISION,
+        })))
     }
 }
 
@@ -59,10 +64,17 @@ impl Store {
 
     /// Reads every object of a kind, ordered by namespace and name.
     pub fn list(&self, kind: Kind) -> Vec<Value> {
-        self.0.borrow().of(kind).objects.values().map(|object| object.value()).collect()
+        self.0
+            .borrow()
+            .of(kind)
+            .objects
+            .values()
+            .map(|object| object.value())
+            .collect()
     }
 
-    /// Objects after key `after`, in the current state or as of resourceVersion `at`; expired if the history is too short.
+    /// Objects after key `after`, in the current state or as of resourceVersion `at`; expired if
+    /// the history is too short.
     pub(crate) fn page(
         &self,
         kind: Kind,
@@ -77,14 +89,23 @@ impl Store {
             return Err(ApiError::too_large(rv, state.revision));
         }
         let objects = state.of(kind).at(rv)?;
-        let rest =
-            objects.range::<str, _>((after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded));
+        let rest = objects.range::<str, _>((
+            after.map_or(Bound::Unbounded, Bound::Excluded),
+            Bound::Unbounded,
+        ));
         let mut matching = rest.filter(|(_, object)| selector.matches(object));
         let page: Vec<_> = matching.by_ref().take(limit).collect();
         let more = matching.next().is_some();
         let more_after = page.last().filter(|_| more).map(|(key, _)| (*key).clone());
-        let items = page.into_iter().map(|(_, object)| Arc::clone(object)).collect();
-        Ok(Page { rv, items, more_after })
+        let items = page
+            .into_iter()
+            .map(|(_, object)| Arc::clone(object))
+            .collect();
+        Ok(Page {
+            rv,
+            items,
+            more_after,
+        })
     }
 
     /// resourceVersion of the last change of a kind.
@@ -97,18 +118,25 @@ impl Store {
         self.0.borrow().revision
     }
 
-    /// Raises the resourceVersion without touching an object, as lease renewals do all the time in a real cluster.
+    /// Raises the resourceVersion without touching an object, as lease renewals do all the time in
+    /// a real cluster.
     pub fn advance(&self) {
         self.0.send_modify(|state| state.revision += 1);
     }
 
-    /// Drops the history: lists and watches from an older resourceVersion get 410, open streams go on.
+    /// Drops the history: lists and watches from an older resourceVersion get 410, open streams go
+    /// on.
     pub fn forget_history(&self) {
-        self.0.send_modify(|State { collections, revision }| {
-            for collection in collections {
-                collection.floor = *revision;
-            }
-        });
+        self.0.send_modify(
+            |State {
+                 collections,
+                 revision,
+             }| {
+                for collection in collections {
+                    collection.floor = *revision;
+                }
+            },
+        );
     }
 
     /// The state, and news of its changes.
@@ -119,13 +147,21 @@ impl Store {
     /// Waits for a resourceVersion, as the real server does for lists "not older than".
     pub(crate) async fn wait_for(&self, revision: u64, patience: Duration) -> Result<(), ApiError> {
         let mut changes = self.subscribe();
-        let reached =
-            tokio::time::timeout(patience, changes.wait_for(|state| state.revision >= revision)).await;
-        reached.map(drop).map_err(|_| ApiError::too_large(revision, self.revision()))
+        let reached = tokio::time::timeout(
+            patience,
+            changes.wait_for(|state| state.revision >= revision),
+        )
+        .await;
+        reached
+            .map(drop)
+            .map_err(|_| ApiError::too_large(revision, self.revision()))
     }
 
     /// Changes the state; open watches look for what is new.
-    fn change(&self, change: impl FnOnce(&mut State) -> Result<Value, ApiError>) -> Result<Value, ApiError> {
+    fn change(
+        &self,
+        change: impl FnOnce(&mut State) -> Result<Value, ApiError>,
+    ) -> Result<Value, ApiError> {
         let mut changed = Ok(Value::Null);
         self.0.send_modify(|state| changed = change(state));
         changed

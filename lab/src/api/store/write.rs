@@ -10,23 +10,29 @@ use crate::api::{ApiError, Kind, ObjectRef};
 use crate::object::{merged, non_empty};
 
 impl Store {
-    /// Creates an object or merges into the stored one (JSON merge: lists are replaced, null removes), status included.
+    /// Creates an object or merges into the stored one (JSON merge: lists are replaced, null
+    /// removes), status included.
     ///
     /// A given uid, creationTimestamp or deletionTimestamp is kept; a given resourceVersion is not.
     /// Errors: no kind or name, or another uid than the stored object's (remove that first).
     pub fn apply(&self, mut object: Value) -> Result<Value, ApiError> {
         let target = ObjectRef::of(&object)?;
         metadata(&mut object)?.remove("resourceVersion");
-        self.write(&target, |old| Ok(old.map_or(object.clone(), |old| merged(old, &object))))
+        self.write(&target, |old| {
+            Ok(old.map_or(object.clone(), |old| merged(old, &object)))
+        })
     }
 
-    /// Merges a JSON merge patch into a stored object, status included. A resourceVersion in it is a precondition.
+    /// Merges a JSON merge patch into a stored object, status included. A resourceVersion in it is
+    /// a precondition.
     pub fn patch(&self, target: &ObjectRef, patch: &Value) -> Result<Value, ApiError> {
-        self.write(target, |old| Ok(merged(old.ok_or_else(|| target.missing())?, patch)))
+        self.write(target, |old| {
+            Ok(merged(old.ok_or_else(|| target.missing())?, patch))
+        })
     }
 
-    /// Creates a Namespace unless there is one. A real API server refuses objects without one; here the
-    /// test must create it.
+    /// Creates a Namespace unless there is one. A real API server refuses objects without one; here
+    /// the test must create it.
     ///
     /// Errors: no name.
     pub fn ensure_namespace(&self, name: &str) -> Result<(), ApiError> {
@@ -35,11 +41,12 @@ impl Store {
             "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"},
         });
         let target = ObjectRef::of(&new)?;
-        self.write(&target, |old| Ok(old.cloned().unwrap_or(new))).map(drop)
+        self.write(&target, |old| Ok(old.cloned().unwrap_or(new)))
+            .map(drop)
     }
 
-    /// Replaces `target` by the result of `change` on the stored object (none: create), with the server's own metadata.
-    /// Without a difference nothing is written.
+    /// Replaces `target` by the result of `change` on the stored object (none: create), with the
+    /// server's own metadata. Without a difference nothing is written.
     pub(crate) fn write(
         &self,
         target: &ObjectRef,
@@ -61,8 +68,9 @@ impl Store {
         })
     }
 
-    /// Deletes as a user would. A bound Pod that has not finished gets its grace (seconds; none: the Pod's own) and is
-    /// removed when deleted again with grace 0; all others go at once. Returns the last state.
+    /// Deletes as a user would. A bound Pod that has not finished gets its grace (seconds; none:
+    /// the Pod's own) and is removed when deleted again with grace 0; all others go at once.
+    /// Returns the last state.
     pub fn delete(&self, target: &ObjectRef, grace: Option<u32>) -> Result<Value, ApiError> {
         self.change(|state| {
             let mut object = state.get(target).ok_or_else(|| target.missing())?.value();
@@ -90,7 +98,10 @@ impl Store {
 
 /// A random UID.
 pub(crate) fn random_uid() -> String {
-    Uid { octets: fastrand::u128(..).to_ne_bytes() }.to_string()
+    Uid {
+        octets: fastrand::u128(..).to_ne_bytes(),
+    }
+    .to_string()
 }
 
 /// A time as Kubernetes writes it: RFC 3339 in seconds.
@@ -100,16 +111,21 @@ pub(crate) fn timestamp(at: Timestamp) -> String {
 
 /// The metadata of an object, made if it is missing.
 fn metadata(object: &mut Value) -> Result<&mut Map<String, Value>, ApiError> {
-    let object =
-        object.as_object_mut().ok_or_else(|| ApiError::bad_request("an object must be a JSON object"))?;
+    let object = object
+        .as_object_mut()
+        .ok_or_else(|| ApiError::bad_request("an object must be a JSON object"))?;
     let meta = object.entry("metadata").or_insert_with(|| json!({}));
-    meta.as_object_mut().ok_or_else(|| ApiError::bad_request("metadata must be a JSON object"))
+    meta.as_object_mut()
+        .ok_or_else(|| ApiError::bad_request("metadata must be a JSON object"))
 }
 
 /// An error if the new state is of another object than the old one, or of an older version of it.
 fn check_preconditions(target: &ObjectRef, old: &Value, new: &Value) -> Result<(), ApiError> {
     for (field, problem) in [
-        ("uid", "the object has another uid: it is not the one that was read"),
+        (
+            "uid",
+            "the object has another uid: it is not the one that was read",
+        ),
         (
             "resourceVersion",
             "the object has been modified; please apply your changes to the latest version and try again",
@@ -135,11 +151,16 @@ fn stamp(target: &ObjectRef, old: Option<&Value>, new: &mut Value) -> Result<(),
     if let Some(old) = old {
         for field in ["uid", "resourceVersion", "creationTimestamp", "generation"] {
             meta.remove(field);
-            meta.extend(old["metadata"].get(field).map(|value| (field.to_owned(), value.clone())));
+            meta.extend(
+                old["metadata"]
+                    .get(field)
+                    .map(|value| (field.to_owned(), value.clone())),
+            );
         }
     }
     meta.entry("uid").or_insert_with(|| random_uid().into());
-    meta.entry("creationTimestamp").or_insert_with(|| timestamp(Timestamp::now()).into());
+    meta.entry("creationTimestamp")
+        .or_insert_with(|| timestamp(Timestamp::now()).into());
     new["kind"] = target.kind.to_string().into();
     new["apiVersion"] = target.kind.api_version().into();
     Ok(())
@@ -149,7 +170,9 @@ fn stamp(target: &ObjectRef, old: Option<&Value>, new: &mut Value) -> Result<(),
 fn stamp_generation(old: Option<&Value>, new: &mut Value) {
     let desired = |object: &Value| {
         let mut object = object.clone();
-        object.as_object_mut().map(|fields| (fields.remove("metadata"), fields.remove("status")));
+        object
+            .as_object_mut()
+            .map(|fields| (fields.remove("metadata"), fields.remove("status")));
         object
     };
     let before = new["metadata"]["generation"].as_i64().unwrap_or(1);
@@ -160,9 +183,13 @@ fn stamp_generation(old: Option<&Value>, new: &mut Value) {
 /// Sets or shortens a Pod's deletionTimestamp. False if nothing changes.
 fn mark(pod: &mut Value, grace: i64) -> Result<bool, ApiError> {
     let meta = &mut pod["metadata"];
-    let marked = meta["deletionTimestamp"].as_str().and_then(|at| at.parse::<Timestamp>().ok());
+    let marked = meta["deletionTimestamp"]
+        .as_str()
+        .and_then(|at| at.parse::<Timestamp>().ok());
     let due = match (marked, meta["deletionGracePeriodSeconds"].as_i64()) {
-        (Some(at), Some(had)) if grace < had => at.saturating_add(SignedDuration::from_secs(grace - had)),
+        (Some(at), Some(had)) if grace < had => {
+            at.saturating_add(SignedDuration::from_secs(grace - had))
+        }
         (Some(_), _) => return Ok(false),
         (None, _) => Timestamp::now().saturating_add(SignedDuration::from_secs(grace)),
     };
@@ -178,9 +205,15 @@ fn mark(pod: &mut Value, grace: i64) -> Result<bool, ApiError> {
 /// pkg/registry/core/pod/strategy.go: no grace for Pods that are unbound or have finished.
 fn grace_period(pod: &Value, asked: Option<u32>) -> i64 {
     let spec = &pod["spec"];
-    let finished = matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+    let finished = matches!(
+        pod["status"]["phase"].as_str(),
+        Some("Succeeded" | "Failed")
+    );
     if non_empty(&spec["nodeName"]).is_none() || finished {
         return 0;
     }
-    asked.map_or_else(|| spec["terminationGracePeriodSeconds"].as_i64().unwrap_or(30), i64::from)
+    asked.map_or_else(
+        || spec["terminationGracePeriodSeconds"].as_i64().unwrap_or(30),
+        i64::from,
+    )
 }

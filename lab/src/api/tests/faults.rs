@@ -37,7 +37,12 @@ async fn each_fault_has_its_effect_on_streams_and_requests_until_it_ends() {
         } else if code == "403" {
             assert_eq!(lab.get("/api/v1/nodes").await.0, 200);
         }
-        lab.server.faults(|faults| *faults = Faults { quiet: true, ..Faults::default() });
+        lab.server.faults(|faults| {
+            *faults = Faults {
+                quiet: true,
+                ..Faults::default()
+            }
+        });
         if line == "silent" {
             stream.expect(&["ADDED a 301"]).await;
         }
@@ -71,16 +76,25 @@ async fn the_audit_log_has_each_request_with_the_octets_of_its_answer() {
     let mut stream = lab.watch(PODS, "timeoutSeconds=9").await;
     stream.expect(&["ADDED a 301"]).await;
     let audit = &lab.server.api.audit;
-    assert_eq!(["list", "get", "watch", "delete"].map(|verb| audit.count(verb, "pods")), [1, 1, 1, 0]);
+    assert_eq!(
+        ["list", "get", "watch", "delete"].map(|verb| audit.count(verb, "pods")),
+        [1, 1, 1, 0]
+    );
     let requests = audit.requests();
     assert_eq!(requests[3].query, "watch=1&timeoutSeconds=9");
     let event = json!({"type": "ADDED", "object": list["items"][0]});
-    for (request, verb, resource, answer) in
-        [(0, "list", "pods", &list), (1, "list", "nodes", &nodes), (3, "watch", "pods", &event)]
-    {
+    for (request, verb, resource, answer) in [
+        (0, "list", "pods", &list),
+        (1, "list", "nodes", &nodes),
+        (3, "watch", "pods", &event),
+    ] {
         let request = &requests[request];
         assert_eq!((&*request.verb, request.resource), (verb, resource));
-        assert_eq!(request.octets(), answer.to_string().len() as u64 + 1, "{verb} {resource}");
+        assert_eq!(
+            request.octets(),
+            answer.to_string().len() as u64 + 1,
+            "{verb} {resource}"
+        );
     }
     audit.clear();
     assert!(audit.requests().is_empty());

@@ -1,4 +1,5 @@
-//! The server as clients see it, through the kube client. The quick start (`lab/tests/cluster/quickstart`) drives it with kubectl.
+//! The server as clients see it, through the kube client. The quick start
+//! (`lab/tests/cluster/quickstart`) drives it with kubectl.
 
 mod exec;
 mod faults;
@@ -37,10 +38,15 @@ impl Lab {
         for name in pods {
             store.apply(pod(name)).unwrap();
         }
-        let server = ApiServer::start(TcpListener::bind("127.0.0.1:0").unwrap(), store.clone()).unwrap();
+        let server =
+            ApiServer::start(TcpListener::bind("127.0.0.1:0").unwrap(), store.clone()).unwrap();
         server.faults(|faults| faults.quiet = true);
         let client = connect(&server.kubeconfig()).await;
-        Self { store, server, client }
+        Self {
+            store,
+            server,
+            client,
+        }
     }
 
     fn remove(&self, name: &str) {
@@ -55,32 +61,60 @@ impl Lab {
         self.send(method, path, body).await.unwrap()
     }
 
-    /// Sends a request; a patch is a merge. An error if the transport fails or the response takes more than 20 s.
+    /// Sends a request; a patch is a merge. An error if the transport fails or the response takes
+    /// more than 20 s.
     async fn send(&self, method: &str, path: &str, body: &Value) -> Result<Answer, String> {
-        let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
-        let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string().into_bytes()) };
-        let request = hyper::Request::builder().method(method).uri(path).header("content-type", kind);
+        let kind = if method == "PATCH" {
+            "application/merge-patch+json"
+        } else {
+            "application/json"
+        };
+        let body = if body.is_null() {
+            Body::empty()
+        } else {
+            Body::from(body.to_string().into_bytes())
+        };
+        let request = hyper::Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", kind);
         let exchange = async {
-            let response = self.client.send(request.body(body).unwrap()).await.map_err(|e| e.to_string())?;
+            let response = self
+                .client
+                .send(request.body(body).unwrap())
+                .await
+                .map_err(|e| e.to_string())?;
             let code = response.status().as_u16();
-            let bytes = response.into_body().collect().await.map_err(|e| e.to_string())?.to_bytes();
+            let bytes = response
+                .into_body()
+                .collect()
+                .await
+                .map_err(|e| e.to_string())?
+                .to_bytes();
             Ok((code, serde_json::from_slice(&bytes).unwrap_or_default()))
         };
-        tokio::time::timeout(Duration::from_secs(20), exchange).await.map_err(|_| "no answer".to_string())?
+        tokio::time::timeout(Duration::from_secs(20), exchange)
+            .await
+            .map_err(|_| "no answer".to_string())?
     }
 
     /// Opens a stream; `query` is what follows `watch=1&`.
     async fn watch(&self, path: &str, query: &str) -> Stream {
-        let request = hyper::Request::get(format!("{path}?watch=1&{query}")).body(Vec::new()).unwrap();
-        Stream(Box::pin(self.client.request_stream(request).await.unwrap().lines()))
+        let request = hyper::Request::get(format!("{path}?watch=1&{query}"))
+            .body(Vec::new())
+            .unwrap();
+        Stream(Box::pin(
+            self.client.request_stream(request).await.unwrap().lines(),
+        ))
     }
 }
 
 /// A client by kubeconfig, as the agent makes one.
 async fn connect(kubeconfig: &str) -> kube::Client {
     let config = Kubeconfig::from_yaml(kubeconfig).unwrap();
-    let mut config =
-        kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.unwrap();
+    let mut config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default())
+        .await
+        .unwrap();
     // Retries of 504 would outlast the time limit of these tests.
     config.default_retry = false;
     kube::Client::try_from(config).unwrap()
@@ -105,7 +139,8 @@ impl Stream {
         match self.next().await {
             Ok(event) => {
                 let meta = &event["object"]["metadata"];
-                let [name, rv] = ["name", "resourceVersion"].map(|field| meta[field].as_str().unwrap_or("-"));
+                let [name, rv] =
+                    ["name", "resourceVersion"].map(|field| meta[field].as_str().unwrap_or("-"));
                 format!("{} {name} {rv}", event["type"].as_str().unwrap())
             }
             Err(problem) => problem.into(),
@@ -138,5 +173,10 @@ fn failed(name: &str) -> Value {
 
 /// Names of the items of a list.
 fn names(list: &Value) -> Vec<&str> {
-    list["items"].as_array().unwrap().iter().map(|item| item["metadata"]["name"].as_str().unwrap()).collect()
+    list["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["metadata"]["name"].as_str().unwrap())
+        .collect()
 }

@@ -9,7 +9,12 @@ use std::path::Path;
 type Tamper = Box<dyn FnMut(Vec<Denial>) -> Vec<Denial>>;
 
 pub(crate) fn recording(name: &str) -> Recording {
-    Recording::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("traces").join(name)).unwrap()
+    Recording::read(
+        &Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("traces")
+            .join(name),
+    )
+    .unwrap()
 }
 
 /// Replays to the agent's state machine with its denials tampered with.
@@ -30,25 +35,56 @@ fn each(mut change: impl FnMut(&mut Denial) + 'static) -> Tamper {
 
 /// `dead-backend` for all packets of a Service to an IP, and no other denial.
 fn dead_backend(service: &str, ip: &str, meant: &str) -> Tamper {
-    let key = Key { service: service.into(), ip: ip.parse().unwrap(), port: 8080, protocol: Protocol::Tcp };
-    let shape = Shape { reason: Reason::DeadBackend, openers_only: false };
-    let denial = Denial { key, shape, meant: meant.into(), owner: None };
+    let key = Key {
+        service: service.into(),
+        ip: ip.parse().unwrap(),
+        port: 8080,
+        protocol: Protocol::Tcp,
+    };
+    let shape = Shape {
+        reason: Reason::DeadBackend,
+        openers_only: false,
+    };
+    let denial = Denial {
+        key,
+        shape,
+        meant: meant.into(),
+        owner: None,
+    };
     Box::new(move |_| vec![denial.clone()])
 }
 
 /// `verdict from..to why` of a Service's findings, whole milliseconds.
 fn findings(story: &Story, service: &str) -> Vec<String> {
-    let of_service = story.findings.iter().filter(|finding| finding.denial.key.service == service);
-    let shown = of_service.map(|Finding { verdict, from, to, why, .. }| {
-        format!("{verdict} {}..{} {}", from.as_millis(), to.as_millis(), why.as_deref().unwrap_or_default())
-    });
+    let of_service = story
+        .findings
+        .iter()
+        .filter(|finding| finding.denial.key.service == service);
+    let shown = of_service.map(
+        |Finding {
+             verdict,
+             from,
+             to,
+             why,
+             ..
+         }| {
+            format!(
+                "{verdict} {}..{} {}",
+                from.as_millis(),
+                to.as_millis(),
+                why.as_deref().unwrap_or_default()
+            )
+        },
+    );
     shown.collect()
 }
 
 #[test]
 fn the_agents_state_machine_passes_every_recording() {
     let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("traces");
-    let dirs = std::fs::read_dir(traces).unwrap().map(|entry| entry.unwrap().path());
+    let dirs = std::fs::read_dir(traces)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let mut passed = 0;
     for dir in dirs.filter(|dir| dir.is_dir()) {
         let story = tampered(&Recording::read(&dir).unwrap(), as_it_is());
@@ -61,11 +97,20 @@ fn the_agents_state_machine_passes_every_recording() {
 #[test]
 fn a_denial_that_differs_from_the_proven_one_is_a_fault() {
     let live = |name: &str, service: &str, ip: &str, pod: &str| {
-        let meant = recording(name).pod_names().into_iter().find(|(_, name)| name == pod).unwrap().0;
+        let meant = recording(name)
+            .pod_names()
+            .into_iter()
+            .find(|(_, name)| name == pod)
+            .unwrap()
+            .0;
         dead_backend(service, ip, &meant)
     };
-    let (jobs, churn, host, outage) =
-        ("d-job-ip-reuse", "s-churn-4-addresses", "o-hostnetwork", "m-apiserver-outage");
+    let (jobs, churn, host, outage) = (
+        "d-job-ip-reuse",
+        "s-churn-4-addresses",
+        "o-hostnetwork",
+        "m-apiserver-outage",
+    );
     // For each: all findings of the Service with one of these verdicts.
     for (name, tamper, service, expected) in [
         // A denial is missing from the event that completes its proof.
@@ -130,7 +175,11 @@ fn a_denial_that_differs_from_the_proven_one_is_a_fault() {
         let story = tampered(&recording(name), tamper);
         let verdict = |finding: &str| finding.split(' ').next().unwrap().to_owned();
         let mut found = findings(&story, service);
-        found.retain(|found| expected.split(',').any(|wanted| verdict(wanted) == verdict(found)));
+        found.retain(|found| {
+            expected
+                .split(',')
+                .any(|wanted| verdict(wanted) == verdict(found))
+        });
         assert_eq!(found.join(","), expected);
         assert!(story.failed());
     }
@@ -140,10 +189,16 @@ fn a_denial_that_differs_from_the_proven_one_is_a_fault() {
 fn a_static_pod_is_meant_under_each_of_its_mirrors_uids() {
     let recording = recording("k-static-pod");
     for mirror in recording.pod_names().into_keys() {
-        let found = findings(&tampered(&recording, dead_backend("rk/s", "10.244.1.4", &mirror)), "rk/s");
+        let found = findings(
+            &tampered(&recording, dead_backend("rk/s", "10.244.1.4", &mirror)),
+            "rk/s",
+        );
         let wrong = found.iter().find(|found| found.starts_with("wrong"));
         let wrong = wrong.expect("the static pod lives on without its mirror");
-        assert!(wrong.starts_with("wrong 630..75407 rk/st-node-a"), "{wrong}");
+        assert!(
+            wrong.starts_with("wrong 630..75407 rk/st-node-a"),
+            "{wrong}"
+        );
     }
 }
 
@@ -151,9 +206,14 @@ fn a_static_pod_is_meant_under_each_of_its_mirrors_uids() {
 fn a_retired_pod_that_still_runs_is_counted_apart_by_the_nodes_side() {
     let mut recording = recording("c-force-delete");
     for (has_truth, counts) in [(true, [2, 1]), (false, [2, 0])] {
-        recording.instants.retain(|(_, what)| has_truth || matches!(what, What::Api(_)));
+        recording
+            .instants
+            .retain(|(_, what)| has_truth || matches!(what, What::Api(_)));
         let story = tampered(&recording, as_it_is());
         assert_eq!((story.has_truth, story.failed()), (has_truth, false));
-        assert_eq!([Verdict::Ok, Verdict::StillAlive].map(|verdict| story.count(verdict)), counts);
+        assert_eq!(
+            [Verdict::Ok, Verdict::StillAlive].map(|verdict| story.count(verdict)),
+            counts
+        );
     }
 }

@@ -43,13 +43,20 @@ impl Small {
     }
 
     fn after(mut self, events: impl IntoIterator<Item = ApiEvent>) -> Self {
-        events.into_iter().for_each(|event| self.0.apply(Duration::ZERO, &event));
+        events
+            .into_iter()
+            .for_each(|event| self.0.apply(Duration::ZERO, &event));
         self
     }
 
     /// The provable denial of `ns/s` at X:8080.
     fn prove(&self, now: Duration, protocol: Protocol) -> Result<Proof, &'static str> {
-        let key = Key { service: "ns/s".into(), ip: X.parse().expect("an IP"), port: 8080, protocol };
+        let key = Key {
+            service: "ns/s".into(),
+            ip: X.parse().expect("an IP"),
+            port: 8080,
+            protocol,
+        };
         super::prove(&self.0, &key, now)
     }
 
@@ -65,21 +72,34 @@ impl Small {
 
 /// ADDED or MODIFIED.
 fn shows(object: Value) -> ApiEvent {
-    ApiEvent { kind: kind(&object), change: Change::Applied(Object::new(object)) }
+    ApiEvent {
+        kind: kind(&object),
+        change: Change::Applied(Object::new(object)),
+    }
 }
 
 /// DELETED.
 fn deletes(object: Value) -> ApiEvent {
-    ApiEvent { kind: kind(&object), change: Change::Deleted(Object::new(object)) }
+    ApiEvent {
+        kind: kind(&object),
+        change: Change::Deleted(Object::new(object)),
+    }
 }
 
 /// The whole collection.
 fn lists(kind: Kind, objects: Vec<Value>) -> ApiEvent {
-    ApiEvent { kind, change: Change::Reset(objects.into_iter().map(Object::new).collect()) }
+    ApiEvent {
+        kind,
+        change: Change::Reset(objects.into_iter().map(Object::new).collect()),
+    }
 }
 
 fn kind(object: &Value) -> Kind {
-    object["kind"].as_str().expect("a kind").parse().expect("a known kind")
+    object["kind"]
+        .as_str()
+        .expect("a kind")
+        .parse()
+        .expect("a known kind")
 }
 
 /// The object with a JSON merge patch.
@@ -131,7 +151,10 @@ fn backend(uid: &str, ip: &str) -> Value {
 
 /// Running in another namespace, on node-a.
 fn stranger(uid: &str, ip: &str) -> Value {
-    but(backend(uid, ip), &json!({"metadata": {"namespace": "other"}}))
+    but(
+        backend(uid, ip),
+        &json!({"metadata": {"namespace": "other"}}),
+    )
 }
 
 /// Finished, with the kubelet's report after it removed the sandbox.
@@ -155,7 +178,10 @@ fn retired(pod: Value) -> Value {
 
 /// With a deletionTimestamp.
 fn deleting(pod: Value) -> Value {
-    but(pod, &json!({"metadata": {"deletionTimestamp": "2026-01-01T00:02:00Z"}}))
+    but(
+        pod,
+        &json!({"metadata": {"deletionTimestamp": "2026-01-01T00:02:00Z"}}),
+    )
 }
 
 fn sandbox(status: &str, since: &str) -> Value {
@@ -170,7 +196,11 @@ fn a() -> Value {
 /// Each verdict on X after these events, before which a slice lists the pod there.
 fn verdicts<const N: usize>(rows: [(Value, Vec<ApiEvent>, &str); N]) {
     for (number, (pod, events, expected)) in rows.into_iter().enumerate() {
-        assert_eq!(Small::listing(pod).after(events).verdict(), expected, "row {number}");
+        assert_eq!(
+            Small::listing(pod).after(events).verdict(),
+            expected,
+            "row {number}"
+        );
     }
 }
 
@@ -189,25 +219,47 @@ fn a_terminal_phase_proves_death_only_with_all_of_its_conditions() {
     for (patch, expected) in [
         (json!({}), DEAD),
         (json!({"metadata": {"managedFields": []}}), RETIRED),
-        (json!({"metadata": {"managedFields": [kubelet, other]}}), RETIRED),
+        (
+            json!({"metadata": {"managedFields": [kubelet, other]}}),
+            RETIRED,
+        ),
         (json!({"status": {"conditions": []}}), RETIRED),
-        (json!({"status": {"conditions": [sandbox("True", "2026-01-01T00:01:00Z")]}}), RETIRED),
+        (
+            json!({"status": {"conditions": [sandbox("True", "2026-01-01T00:01:00Z")]}}),
+            RETIRED,
+        ),
         (json!({"status": {"containerStatuses": []}}), RETIRED),
         (json!({"status": {"containerStatuses": [waiting]}}), RETIRED),
-        (json!({"status": {"initContainerStatuses": [running]}}), RETIRED),
-        (json!({"status": {"ephemeralContainerStatuses": [restarting]}}), RETIRED),
-        (json!({"status": {"containerStatuses": [ended, waiting]}}), DEAD),
+        (
+            json!({"status": {"initContainerStatuses": [running]}}),
+            RETIRED,
+        ),
+        (
+            json!({"status": {"ephemeralContainerStatuses": [restarting]}}),
+            RETIRED,
+        ),
+        (
+            json!({"status": {"containerStatuses": [ended, waiting]}}),
+            DEAD,
+        ),
         (json!({"spec": {"hostNetwork": true}}), NODES),
         (annotated("epguard.io/mode", "off"), "the pod opted out"),
         (annotated("kubernetes.io/config.mirror", "h"), LIVES),
     ] {
-        assert_eq!(Small::listing(but(dead(a()), &patch)).verdict(), expected, "{patch}");
+        assert_eq!(
+            Small::listing(but(dead(a()), &patch)).verdict(),
+            expected,
+            "{patch}"
+        );
     }
 }
 
 #[test]
 fn a_uid_is_live_retired_or_dead_by_its_events() {
-    let mirror = but(deleting(dead(a())), &annotated("kubernetes.io/config.mirror", "h"));
+    let mirror = but(
+        deleting(dead(a())),
+        &annotated("kubernetes.io/config.mirror", "h"),
+    );
     let vanished = || vec![lists(Kind::Pod, vec![])];
     verdicts([
         (a(), vec![], LIVES),
@@ -229,15 +281,26 @@ fn a_uid_is_live_retired_or_dead_by_its_events() {
 #[test]
 fn nodes_and_their_kinds_forbid_a_denial() {
     let node = |name: &str, more: &Value| {
-        shows(but(json!({"kind": "Node", "metadata": {"name": name}, "spec": {}}), more))
+        shows(but(
+            json!({"kind": "Node", "metadata": {"name": name}, "spec": {}}),
+            more,
+        ))
     };
     let address = json!({"status": {"addresses": [{"address": X}]}});
     let labels = json!({"metadata": {"labels": {"type": "virtual-kubelet"}}});
     let taints = json!({"spec": {"taints": [{"key": "virtual-kubelet.io/provider"}]}});
     verdicts([
         (dead(a()), vec![node("node-c", &address)], NODES),
-        (dead(a()), vec![node("node-a", &labels)], "a virtual kubelet's status proves nothing"),
-        (dead(a()), vec![node("node-a", &taints)], "a virtual kubelet's status proves nothing"),
+        (
+            dead(a()),
+            vec![node("node-a", &labels)],
+            "a virtual kubelet's status proves nothing",
+        ),
+        (
+            dead(a()),
+            vec![node("node-a", &taints)],
+            "a virtual kubelet's status proves nothing",
+        ),
         (dead(a()), vec![node("node-a", &json!({}))], DEAD),
     ]);
 }
@@ -246,13 +309,28 @@ fn nodes_and_their_kinds_forbid_a_denial() {
 fn a_slice_that_lists_the_ip_for_another_pod_forbids_a_denial() {
     let second = |other: Value| {
         let others = json!({"metadata": {"name": "s-2"}, "ports": [{"port": 9090}]});
-        vec![shows(stranger("live", "10.244.1.6")), shows(but(slice(&[other]), &others))]
+        vec![
+            shows(stranger("live", "10.244.1.6")),
+            shows(but(slice(&[other]), &others)),
+        ]
     };
     let listed_now = vec![shows(dead(a())), shows(slice(&[endpoint(X, "a")]))];
     verdicts([
-        (dead(a()), second(endpoint(X, "live")), "the Service lists the IP with a live UID"),
-        (dead(a()), second(endpoint(X, "nobody")), "the Service lists the IP with an unknown UID"),
-        (dead(a()), second(json!({"addresses": [X]})), "the Service lists the IP without a UID"),
+        (
+            dead(a()),
+            second(endpoint(X, "live")),
+            "the Service lists the IP with a live UID",
+        ),
+        (
+            dead(a()),
+            second(endpoint(X, "nobody")),
+            "the Service lists the IP with an unknown UID",
+        ),
+        (
+            dead(a()),
+            second(json!({"addresses": [X]})),
+            "the Service lists the IP without a UID",
+        ),
         (dead(a()), second(endpoint("10.244.1.6", "live")), DEAD),
         // Listed earlier.
         (backend("old", "10.244.1.6"), listed_now, LIVES),
@@ -269,7 +347,10 @@ fn a_denial_is_required_for_ten_minutes_after_its_last_listing_and_of_udp_for_de
         (dead(a()), vec![], 0, Protocol::Udp, true),
         (retired(a()), vec![], 0, Protocol::Udp, false),
     ] {
-        let proof = Small::listing(pod).after(events).prove(Duration::from_mins(minutes), protocol).unwrap();
+        let proof = Small::listing(pod)
+            .after(events)
+            .prove(Duration::from_mins(minutes), protocol)
+            .unwrap();
         assert_eq!(proof.required, required, "{minutes} {protocol:?} {proof:?}");
     }
 }
@@ -279,7 +360,10 @@ fn a_service_without_a_selector_means_the_pods_that_it_lists_and_their_successor
     let without_selector = || shows(but(service(), &json!({"spec": {"selector": null}})));
     let named = but(endpoint(X, "a"), &json!({"targetRef": {"name": "a"}}));
     let listed = |more: Vec<ApiEvent>| {
-        let begin = vec![without_selector(), shows(slice(std::slice::from_ref(&named)))];
+        let begin = vec![
+            without_selector(),
+            shows(slice(std::slice::from_ref(&named))),
+        ];
         begin.into_iter().chain(more).collect()
     };
     let gone = || deletes(deleting(dead(a())));
@@ -292,33 +376,63 @@ fn a_service_without_a_selector_means_the_pods_that_it_lists_and_their_successor
         (dead(a()), listed(vec![gone(), shows(pending)]), CANDIDATE),
         (dead(a()), listed(vec![gone(), shows(successor)]), OWN),
         (dead(a()), vec![without_selector()], DEAD),
-        (dead(a()), vec![without_selector(), shows(stranger("b", X))], REUSED),
-        (dead(a()), vec![without_selector(), shows(stranger("b", X)), shows(slice(&[]))], no_longer),
+        (
+            dead(a()),
+            vec![without_selector(), shows(stranger("b", X))],
+            REUSED,
+        ),
+        (
+            dead(a()),
+            vec![
+                without_selector(),
+                shows(stranger("b", X)),
+                shows(slice(&[])),
+            ],
+            no_longer,
+        ),
     ]);
 }
 
 #[test]
 fn a_service_needs_a_vip_of_the_ips_family_and_watches_that_run() {
     let with = |spec: Value| vec![shows(but(service(), &json!({"spec": spec})))];
-    let event = |change| ApiEvent { kind: Kind::EndpointSlice, change };
+    let event = |change| ApiEvent {
+        kind: Kind::EndpointSlice,
+        change,
+    };
     let opted_out = but(service(), &annotated("epguard.io/mode", "off"));
     let both = json!({"clusterIP": "fd00::1", "clusterIPs": ["fd00::1", "10.96.0.1"]});
     let perhaps = &format!("perhaps {DEAD}");
     verdicts([
-        (dead(a()), with(json!({"clusterIP": "None"})), "the Service has no VIP"),
-        (dead(a()), vec![deletes(service())], "the Service does not exist"),
+        (
+            dead(a()),
+            with(json!({"clusterIP": "None"})),
+            "the Service has no VIP",
+        ),
+        (
+            dead(a()),
+            vec![deletes(service())],
+            "the Service does not exist",
+        ),
         (dead(a()), with(json!({"clusterIP": "fd00::1"})), perhaps),
         (dead(a()), with(both), DEAD),
         (dead(a()), vec![shows(opted_out)], "the Service opted out"),
         (dead(a()), vec![event(Change::Closed)], perhaps),
-        (dead(a()), vec![event(Change::Closed), event(Change::Resumed)], DEAD),
+        (
+            dead(a()),
+            vec![event(Change::Closed), event(Change::Resumed)],
+            DEAD,
+        ),
     ]);
 }
 
 #[test]
 fn another_pod_that_claims_the_ip_makes_it_reused() {
     let networks = json!([{"name": "net1", "ips": [X]}]).to_string();
-    let multus = but(stranger("b", "10.244.1.6"), &annotated("k8s.v1.cni.cncf.io/network-status", &networks));
+    let multus = but(
+        stranger("b", "10.244.1.6"),
+        &annotated("k8s.v1.cni.cncf.io/network-status", &networks),
+    );
     let b = || shows(stranger("b", X));
     let opted_out = but(stranger("b", X), &annotated("epguard.io/mode", "off"));
     verdicts([
@@ -326,10 +440,22 @@ fn another_pod_that_claims_the_ip_makes_it_reused() {
         (retired(a()), vec![b()], "reused (openers)"),
         (dead(a()), vec![shows(multus)], REUSED),
         (dead(a()), vec![shows(backend("b", X))], OWN),
-        (dead(a()), vec![b(), shows(stranger("c", X))], "two live pods claim the IP"),
-        (dead(a()), vec![shows(opted_out)], "the pod that claims the IP opted out"),
+        (
+            dead(a()),
+            vec![b(), shows(stranger("c", X))],
+            "two live pods claim the IP",
+        ),
+        (
+            dead(a()),
+            vec![shows(opted_out)],
+            "the pod that claims the IP opted out",
+        ),
         // Across lists the order is only perhaps known.
-        (a(), vec![lists(Kind::Pod, vec![retired(a()), stranger("b", X)])], "perhaps reused (openers)"),
+        (
+            a(),
+            vec![lists(Kind::Pod, vec![retired(a()), stranger("b", X)])],
+            "perhaps reused (openers)",
+        ),
     ]);
     let world = Small::listing(dead(a())).after([b()]);
     let owner = world.prove(Duration::ZERO, Protocol::Tcp).unwrap().owner;
@@ -343,7 +469,10 @@ fn a_claim_that_is_not_newer_than_a_retired_ones_is_no_reuse() {
     for (events, expected) in [
         (vec![at_once(), listed()], ORDER),
         (vec![at_once(), listed(), shows(dead(a()))], REUSED),
-        (vec![shows(stranger("b", X)), shows(retired(a())), listed()], ORDER),
+        (
+            vec![shows(stranger("b", X)), shows(retired(a())), listed()],
+            ORDER,
+        ),
     ] {
         assert_eq!(Small::new().after(events).verdict(), expected);
     }
@@ -359,23 +488,36 @@ fn a_selected_pod_may_hold_an_ip_that_it_does_not_publish() {
     let unpublished = |patch: &Value| but(json!({"status": {"podIPs": []}}), patch);
     for (patch, expected) in [
         (unpublished(&json!({})), CANDIDATE),
-        (unpublished(&json!({"spec": {"nodeName": "node-b"}})), CANDIDATE),
+        (
+            unpublished(&json!({"spec": {"nodeName": "node-b"}})),
+            CANDIDATE,
+        ),
         (unpublished(&json!({"spec": {"nodeName": ""}})), DEAD),
         (unpublished(&json!({"spec": {"hostNetwork": true}})), DEAD),
         (unpublished(&json!({"status": {"phase": "Failed"}})), DEAD),
-        (unpublished(&json!({"metadata": {"namespace": "other"}})), DEAD),
+        (
+            unpublished(&json!({"metadata": {"namespace": "other"}})),
+            DEAD,
+        ),
         (restarted("False", "00", Some("01")), CANDIDATE),
         (restarted("True", "09", Some("01")), CANDIDATE),
         (restarted("True", "01", Some("01")), DEAD),
         (restarted("True", "01", None), "perhaps dead-backend"),
     ] {
         let candidate = but(backend("b", "10.244.1.6"), &patch);
-        assert_eq!(Small::listing(dead(a())).after([shows(candidate)]).verdict(), expected, "{patch}");
+        assert_eq!(
+            Small::listing(dead(a()))
+                .after([shows(candidate)])
+                .verdict(),
+            expected,
+            "{patch}"
+        );
     }
 }
 
 #[test]
-fn where_the_selector_proves_nothing_all_pods_of_the_namespaces_that_slices_name_are_the_services_own() {
+fn where_the_selector_proves_nothing_all_pods_of_the_namespaces_that_slices_name_are_the_services_own()
+ {
     let controller = "endpointslice-controller.k8s.io";
     let unselected = |pod: Value| but(pod, &json!({"metadata": {"labels": {"app": null}}}));
     let elsewhere = json!({"metadata": {"namespace": "bank"}});
@@ -400,7 +542,10 @@ fn where_the_selector_proves_nothing_all_pods_of_the_namespaces_that_slices_name
 
 #[test]
 fn a_stranger_that_shows_the_ip_is_denied_while_a_selected_pod_starts() {
-    let starting = but(backend("c", "10.244.1.6"), &json!({"status": {"podIPs": []}}));
+    let starting = but(
+        backend("c", "10.244.1.6"),
+        &json!({"status": {"podIPs": []}}),
+    );
     let world = Small::listing(dead(a())).after([shows(starting), shows(stranger("b", X))]);
     assert_eq!(world.verdict(), REUSED);
 }

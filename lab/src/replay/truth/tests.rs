@@ -12,7 +12,10 @@ fn truth(lines: Vec<Value>) -> Truth {
     let mut instants = vec![(Duration::ZERO, What::Api(ApiEvent { kind, change }))];
     let times = (1..).map(Duration::from_millis);
     instants.extend(times.zip(lines.into_iter().map(What::Node)));
-    Truth::of(&Recording { name: "test".into(), instants })
+    Truth::of(&Recording {
+        name: "test".into(),
+        instants,
+    })
 }
 
 fn holders(truth: &Truth, ms: u64) -> Vec<PodIdentity> {
@@ -28,7 +31,11 @@ fn ip(src: &str, op: &str, line: &str) -> Value {
 }
 
 fn cri(is_ready: bool, created_us: u64, node: &str) -> Value {
-    let state = if is_ready { "SANDBOX_READY" } else { "SANDBOX_NOTREADY" };
+    let state = if is_ready {
+        "SANDBOX_READY"
+    } else {
+        "SANDBOX_NOTREADY"
+    };
     let sandbox = json!({"id": format!("sandbox-{node}"), "ns": "ns", "pod": "p", "uid": "uid-of-p", "ips": [X],
                          "state": state, "created_us": created_us});
     json!({"src": "cri", "kind": "sandbox-poll", "node": node, "wall_us": 10_000, "sandbox": sandbox})
@@ -100,8 +107,15 @@ fn the_nodes_events_show_when_an_address_is_held() {
         ),
     ] {
         let truth = truth(lines);
-        let held: Vec<_> = (0..).take(expected.len()).map(|ms| holders(&truth, ms)).collect();
-        assert_eq!(held.iter().map(Vec::len).collect::<Vec<_>>(), expected, "{what}");
+        let held: Vec<_> = (0..)
+            .take(expected.len())
+            .map(|ms| holders(&truth, ms))
+            .collect();
+        assert_eq!(
+            held.iter().map(Vec::len).collect::<Vec<_>>(),
+            expected,
+            "{what}"
+        );
         let is_known = |pod: &PodIdentity| pod.name == "ns/p" && pod.uids.contains("uid-of-p");
         assert!(held.iter().flatten().all(is_known), "{what}: {held:?}");
     }

@@ -1,4 +1,5 @@
-//! Calls of clients, one after the other or many at the same time, and the results that they must see.
+//! Calls of clients, one after the other or many at the same time, and the results that they must
+//! see.
 
 use epguard_common::Outcome;
 use serde::Deserialize;
@@ -75,7 +76,10 @@ impl Action {
 
 /// Results of requests: a pod's name, `nothing`, `refused` or `reset`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(untagged, expecting = "expected a pod's name, nothing, refused or reset, or a list of these")]
+#[serde(
+    untagged,
+    expecting = "expected a pod's name, nothing, refused or reset, or a list of these"
+)]
 pub enum Sees {
     Always(String),
     Mixed(Vec<String>),
@@ -133,7 +137,9 @@ impl Burst {
     /// Every caller with its group, in the order of the file.
     pub fn callers(&self) -> impl Iterator<Item = (&Group, &BurstCaller)> {
         let of = |group| move |caller| (group, caller);
-        self.groups.iter().flat_map(move |group| group.callers.iter().map(of(group)))
+        self.groups
+            .iter()
+            .flat_map(move |group| group.callers.iter().map(of(group)))
     }
 
     /// The group whose packets are denied.

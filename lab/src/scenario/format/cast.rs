@@ -79,7 +79,8 @@ pub struct Namespace {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// A Service. Its cluster IP is chosen by the lab; with callers of kind `nodeport` it also has a `NodePort`.
+/// A Service. Its cluster IP is chosen by the lab; with callers of kind `nodeport` it also has a
+/// `NodePort`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Service {

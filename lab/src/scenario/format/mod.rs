@@ -1,6 +1,7 @@
 //! A scenario file as data. Every error of its form names the file, the line and the correct form.
 //!
-//! Names of the story are looked up when a step uses them: its failure names the file and the line, too.
+//! Names of the story are looked up when a step uses them: its failure names the file and the line,
+//! too.
 #![allow(missing_docs, reason = "lab/SCENARIOS.md documents the keys and words")]
 
 /// Enums of words, which are written in kebab case.
@@ -30,11 +31,13 @@ use crate::neighbour::Place;
 use crate::net::{Cni, Overlay};
 
 pub use call::{Action, Burst, BurstCaller, Call, ForbiddenIn, Group, Sees};
-pub use cast::{First, Forbidden, Kubelet, Namespace, Neighbour, NodeServer, Owner, Pod, Service, Wire};
+pub use cast::{
+    First, Forbidden, Kubelet, Namespace, Neighbour, NodeServer, Owner, Pod, Service, Wire,
+};
 pub use step::{
     ABSENT, AddressEvent, AgentStep, ApiStep, CgroupEvent, Condition, Entries, EventOf, LeaseStep,
-    NeighbourStep, Output, Patch, PodEvent, ProxyStep, Rounds, ServerEvent, Show, SocketLbStep, Step,
-    Writers,
+    NeighbourStep, Output, Patch, PodEvent, ProxyStep, Rounds, ServerEvent, Show, SocketLbStep,
+    Step, Writers,
 };
 
 /// One story.
@@ -140,27 +143,36 @@ impl Runs {
         self.caller.iter().all(|caller| caller.has_socket_lb())
     }
 
-    /// The same story with the callers `socket-lb-pod` and `socket-lb-node`; none if it cannot run with them.
+    /// The same story with the callers `socket-lb-pod` and `socket-lb-node`; none if it cannot run
+    /// with them.
     pub fn at_sockets(&self) -> Option<Self> {
         let at_sockets = [Caller::SocketLbPod, Caller::SocketLbNode];
         // Hosts of the cluster whose packets are not masqueraded have a counterpart there.
-        let has_one =
-            |caller: &Caller| at_sockets.contains(caller) || [Caller::Pod, Caller::Node].contains(caller);
+        let has_one = |caller: &Caller| {
+            at_sockets.contains(caller) || [Caller::Pod, Caller::Node].contains(caller)
+        };
         let can_run = self.socket_lb && self.caller.iter().any(has_one);
-        can_run.then(|| Self { caller: at_sockets.into(), ..self.clone() })
+        can_run.then(|| Self {
+            caller: at_sockets.into(),
+            ..self.clone()
+        })
     }
 }
 
 /// Words in `sees` and `from` that are not names of pods.
-const RESERVED: [&str; 6] = ["nothing", "refused", "reset", "node-a", "external", "client"];
+const RESERVED: [&str; 6] = [
+    "nothing", "refused", "reset", "node-a", "external", "client",
+];
 
 /// Reads a scenario.
 pub fn load(path: &Path) -> Result<Scenario> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     parse(&text, &path.display().to_string())
 }
 
-/// Parses a scenario; `file` is for messages. Errors: its form, and mistakes that no step would meet.
+/// Parses a scenario; `file` is for messages. Errors: its form, and mistakes that no step would
+/// meet.
 pub fn parse(text: &str, file: &str) -> Result<Scenario> {
     let scenario: Scenario = serde_saphyr::from_str(text).map_err(|error| {
         let message = error.without_snippet().to_string();
@@ -171,18 +183,41 @@ pub fn parse(text: &str, file: &str) -> Result<Scenario> {
         }
     })?;
     let runs = &scenario.runs;
-    let variants = [runs.family.len(), runs.caller.len(), runs.cni.len(), runs.overlay.len()];
-    ensure!(!variants.contains(&0), "{file}: `runs` has an empty list, so that the story would never run");
+    let variants = [
+        runs.family.len(),
+        runs.caller.len(),
+        runs.cni.len(),
+        runs.overlay.len(),
+    ];
+    ensure!(
+        !variants.contains(&0),
+        "{file}: `runs` has an empty list, so that the story would never run"
+    );
     ensure!(!scenario.steps.is_empty(), "{file}: the story has no steps");
     ensure!(
         scenario.neighbour.is_some() || runs.place.is_empty(),
         "{file}: `runs` varies a neighbour, and the story has no `neighbour`"
     );
-    let reserved = RESERVED.iter().find(|word| scenario.pods.contains_key(**word));
-    ensure!(reserved.is_none(), "{file}: no pod can have one of these names: {}", RESERVED.join(", "));
-    let both = scenario.servers.keys().find(|name| scenario.pods.contains_key(*name));
-    ensure!(both.is_none(), "{file}: a pod and a server have the same name");
-    scenario.steps.iter().try_for_each(|step| check(step, runs.long, file))?;
+    let reserved = RESERVED
+        .iter()
+        .find(|word| scenario.pods.contains_key(**word));
+    ensure!(
+        reserved.is_none(),
+        "{file}: no pod can have one of these names: {}",
+        RESERVED.join(", ")
+    );
+    let both = scenario
+        .servers
+        .keys()
+        .find(|name| scenario.pods.contains_key(*name));
+    ensure!(
+        both.is_none(),
+        "{file}: a pod and a server have the same name"
+    );
+    scenario
+        .steps
+        .iter()
+        .try_for_each(|step| check(step, runs.long, file))?;
     Ok(scenario)
 }
 
@@ -193,7 +228,11 @@ const LONGEST: [f32; 2] = [60.0, 1800.0];
 fn check(step: &Spanned<Step>, is_long: bool, file: &str) -> Result<()> {
     let line = step.referenced.line();
     let longest = LONGEST[usize::from(is_long)];
-    let beyond = step.value.waits().into_iter().find(|seconds| !(0.0..=longest).contains(seconds));
+    let beyond = step
+        .value
+        .waits()
+        .into_iter()
+        .find(|seconds| !(0.0..=longest).contains(seconds));
     if let Some(seconds) = beyond {
         bail!(
             "{file}:{line}: a wait of {seconds} s is not between 0 and {longest} s: shorten it, or mark the story with \
@@ -234,7 +273,10 @@ steps:
     #[test]
     fn entries_that_must_be_absent_must_stay_absent_for_a_second() {
         let hold = |entries: &str| {
-            let story = STORY.replace("  - check:", &format!("  - maps: {{DENIED: {entries}}}\n  - check:"));
+            let story = STORY.replace(
+                "  - check:",
+                &format!("  - maps: {{DENIED: {entries}}}\n  - check:"),
+            );
             match &parse(&story, "story.yaml").unwrap().steps[1].value {
                 Step::Maps(maps) => maps["DENIED"].hold().as_secs_f32(),
                 other => panic!("{other:?}"),
@@ -260,7 +302,12 @@ steps:
             parse(&story.replace("- pods: [A starts]", &step), "story.yaml")
         };
         assert!(wait(660).is_ok());
-        assert!(wait(1801).unwrap_err().to_string().contains("between 0 and 1800 s"));
+        assert!(
+            wait(1801)
+                .unwrap_err()
+                .to_string()
+                .contains("between 0 and 1800 s")
+        );
     }
 
     #[test]
@@ -270,22 +317,50 @@ steps:
             (
                 "ns/s: {}",
                 "ns/s: {selektor: {app: a}}",
-                &["selektor", "story.yaml:8:10", "selector", "publish-not-ready-addresses"][..],
+                &[
+                    "selektor",
+                    "story.yaml:8:10",
+                    "selector",
+                    "publish-not-ready-addresses",
+                ][..],
             ),
-            ("A starts", "A explodes", &["story.yaml", "explodes", "succeeds", "force-deleted"]),
+            (
+                "A starts",
+                "A explodes",
+                &["story.yaml", "explodes", "succeeds", "force-deleted"],
+            ),
             ("  A: {", "  nothing: {", &["story.yaml", "no pod can have"]),
-            ("must: m", "must: m\nruns: {family: []}", &["story.yaml", "never run"]),
-            ("services:", "servers: {A: {}}\nservices:", &["story.yaml", "the same name"]),
+            (
+                "must: m",
+                "must: m\nruns: {family: []}",
+                &["story.yaml", "never run"],
+            ),
+            (
+                "services:",
+                "servers: {A: {}}\nservices:",
+                &["story.yaml", "the same name"],
+            ),
             (
                 "- pods: [A starts]",
                 "- maps: {DENIED: {for: 61}}",
                 &["story.yaml:10", "61 s", "60 s", "long: true"],
             ),
-            ("sees: A}", "sees: A, within: 61}", &["story.yaml:11", "61 s", "60 s"]),
-            ("- pods: [A starts]", "- output: {of: status}", &["story.yaml:10", "`has` or `lacks`"]),
+            (
+                "sees: A}",
+                "sees: A, within: 61}",
+                &["story.yaml:11", "61 s", "60 s"],
+            ),
+            (
+                "- pods: [A starts]",
+                "- output: {of: status}",
+                &["story.yaml:10", "`has` or `lacks`"],
+            ),
         ] {
             assert!(STORY.contains(from), "{from:?} is not in the story");
-            let error = format!("{:#}", parse(&STORY.replace(from, to), "story.yaml").unwrap_err());
+            let error = format!(
+                "{:#}",
+                parse(&STORY.replace(from, to), "story.yaml").unwrap_err()
+            );
             for part in parts {
                 assert!(error.contains(part), "{part} is missing in: {error}");
             }

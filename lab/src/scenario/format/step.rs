@@ -54,7 +54,8 @@ pub enum Step {
     Writers(Writers),
 }
 
-/// Commands and versions of the `ConfigMap`, each in order and both at the same time, in every round.
+/// Commands and versions of the `ConfigMap`, each in order and both at the same time, in every
+/// round.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Writers {
@@ -82,10 +83,16 @@ impl Step {
     /// All waits whose length the step gives, in seconds.
     pub fn waits(&self) -> Vec<f32> {
         match self {
-            Self::Maps(tables) | Self::Dump(tables) => {
-                tables.values().filter_map(|entries| entries.seconds).collect()
-            }
-            _ => self.calls().2.iter().filter_map(|call| call.value.within).collect(),
+            Self::Maps(tables) | Self::Dump(tables) => tables
+                .values()
+                .filter_map(|entries| entries.seconds)
+                .collect(),
+            _ => self
+                .calls()
+                .2
+                .iter()
+                .filter_map(|call| call.value.within)
+                .collect(),
         }
     }
 }
@@ -122,7 +129,8 @@ impl Entries {
     }
 }
 
-/// How long must be absent what is expected to be: it may still come, as a second list takes half a second to confirm a denial.
+/// How long must be absent what is expected to be: it may still come, as a second list takes half a
+/// second to confirm a denial.
 pub const ABSENT: Duration = Duration::from_secs(1);
 
 /// Calls that take turns.
@@ -143,7 +151,10 @@ pub struct Patch {
 
 /// A change of the proxy's rules.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged, expecting = "expected sync, or a list of pods for each Service (namespace/name)")]
+#[serde(
+    untagged,
+    expecting = "expected sync, or a list of pods for each Service (namespace/name)"
+)]
 pub enum ProxyStep {
     Sync(Sync),
     Set(BTreeMap<String, Vec<String>>),
@@ -229,11 +240,16 @@ impl<E: DeserializeOwned> TryFrom<String> for EventOf<E> {
     fn try_from(text: String) -> Result<Self, String> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let [name, event] = words[..] else {
-            return Err(format!("{text:?} is not a name and an event, as in `A starts`"));
+            return Err(format!(
+                "{text:?} is not a name and an event, as in `A starts`"
+            ));
         };
         // The error lists the events there are.
         let word: StrDeserializer<'_, WordError> = event.into_deserializer();
         let event = E::deserialize(word).map_err(|error| error.to_string())?;
-        Ok(Self { name: name.into(), event })
+        Ok(Self {
+            name: name.into(),
+            event,
+        })
     }
 }

@@ -1,5 +1,5 @@
-//! Objects of a story in the API, like those of a Kubernetes 1.36 cluster: those that exist from the start, slices, and what
-//! steps apply, patch and delete.
+//! Objects of a story in the API, like those of a Kubernetes 1.36 cluster: those that exist from
+//! the start, slices, and what steps apply, patch and delete.
 
 mod pod;
 
@@ -19,10 +19,17 @@ use crate::proxy::Protocol;
 pub use pod::{PodName, PodObject};
 
 impl Cluster {
-    /// Sets the endpoints of a Service's slice, or slices: pods, with the addresses that the API shows.
-    pub fn set_slice(&mut self, service: &str, conditions: &BTreeMap<String, Condition>) -> Result<()> {
-        let declared =
-            self.services.get(service).with_context(|| format!("there is no Service {service}"))?;
+    /// Sets the endpoints of a Service's slice, or slices: pods, with the addresses that the API
+    /// shows.
+    pub fn set_slice(
+        &mut self,
+        service: &str,
+        conditions: &BTreeMap<String, Condition>,
+    ) -> Result<()> {
+        let declared = self
+            .services
+            .get(service)
+            .with_context(|| format!("there is no Service {service}"))?;
         let (mut primary, mut other) = (Vec::new(), Vec::new());
         for (alias, condition) in conditions {
             let pod = self.names.pod(alias)?;
@@ -33,9 +40,14 @@ impl Cluster {
         }
         let is_ipv4 = self.names.is_ipv4();
         let slices = [(("lab", is_ipv4), primary), (("lab-2", !is_ipv4), other)];
-        for (id, endpoints) in slices.into_iter().take(1 + usize::from(declared.dual_stack)) {
+        for (id, endpoints) in slices
+            .into_iter()
+            .take(1 + usize::from(declared.dual_stack))
+        {
             let slice = slice(service, id, declared, &endpoints);
-            self.store.apply(slice).with_context(|| format!("slice of {service}"))?;
+            self.store
+                .apply(slice)
+                .with_context(|| format!("slice of {service}"))?;
         }
         Ok(())
     }
@@ -63,7 +75,9 @@ impl Cluster {
     pub fn delete(&self, objects: &[String]) -> Result<()> {
         objects.iter().try_for_each(|what| {
             let id = object_ref(&self.names.expand_text(what)?)?;
-            self.store.delete(&id, Some(0)).with_context(|| what.clone())?;
+            self.store
+                .delete(&id, Some(0))
+                .with_context(|| what.clone())?;
             Ok(())
         })
     }
@@ -84,7 +98,8 @@ impl Cluster {
             self.store.apply(node(self.topology.node(name)?, number))?;
         }
         for (number, (name, declared)) in (1..).zip(&self.services) {
-            self.store.apply(service(name, number, declared, self.names.service(name)?))?;
+            self.store
+                .apply(service(name, number, declared, self.names.service(name)?))?;
         }
         Ok(())
     }
@@ -92,8 +107,9 @@ impl Cluster {
 
 /// Reads `Kind namespace/name`, or `Kind name` for kinds without namespace.
 fn object_ref(what: &str) -> Result<ObjectRef> {
-    let (kind, name) =
-        what.split_once(' ').with_context(|| format!("{what:?} is not `Kind namespace/name`"))?;
+    let (kind, name) = what
+        .split_once(' ')
+        .with_context(|| format!("{what:?} is not `Kind namespace/name`"))?;
     let kind: Kind = kind.parse()?;
     let (namespace, name) = name.split_once('/').unwrap_or(("", name));
     Ok(ObjectRef::new(kind, namespace, name))
@@ -107,7 +123,9 @@ pub fn uid(kind: u16, number: usize) -> String {
 /// A ready node, the `number`th.
 fn node(node: &Node, number: usize) -> Value {
     let (name, uid) = (&node.name, uid(0x0de, number));
-    let cidrs = node.pod_cidrs().map(|(base, length)| format!("{base}/{length}"));
+    let cidrs = node
+        .pod_cidrs()
+        .map(|(base, length)| format!("{base}/{length}"));
     json!({
         "apiVersion": "v1", "kind": "Node",
         "metadata": {"name": name, "uid": uid, "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}},
@@ -143,7 +161,10 @@ fn service(full_name: &str, number: usize, service: &Service, frontends: Fronten
             "targetPort": service.target_port, "nodePort": frontends.node_port.map(|first| first + index),
         }))
     });
-    let vips: Vec<IpAddr> = [frontends.vip].into_iter().chain(frontends.other_family).collect();
+    let vips: Vec<IpAddr> = [frontends.vip]
+        .into_iter()
+        .chain(frontends.other_family)
+        .collect();
     let families: Vec<&str> = vips.iter().map(|vip| family(vip.is_ipv4())).collect();
     let has_node_ports = frontends.node_port.is_some();
     without_nulls(&json!({
@@ -164,7 +185,12 @@ fn service(full_name: &str, number: usize, service: &Service, frontends: Fronten
 /// The endpoint of a pod at an address.
 fn endpoint(pod: &PodName, node: &str, ip: IpAddr, condition: Condition) -> Value {
     let [ready, serving, terminating] = condition.flags();
-    let PodName { namespace, name, uid, .. } = pod;
+    let PodName {
+        namespace,
+        name,
+        uid,
+        ..
+    } = pod;
     json!({
         "addresses": [ip], "nodeName": node,
         "conditions": {"ready": ready, "serving": serving, "terminating": terminating},
@@ -173,7 +199,12 @@ fn endpoint(pod: &PodName, node: &str, ip: IpAddr, condition: Condition) -> Valu
 }
 
 /// The slice `id` of the Service `namespace/name`, with all its endpoints of a family.
-fn slice(full_name: &str, (id, ipv4): (&str, bool), service: &Service, endpoints: &[Value]) -> Value {
+fn slice(
+    full_name: &str,
+    (id, ipv4): (&str, bool),
+    service: &Service,
+    endpoints: &[Value],
+) -> Value {
     let (namespace, name) = split(full_name);
     let port = |wire: &Wire| {
         let protocol = Protocol::from(*wire).as_str();

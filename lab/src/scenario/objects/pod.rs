@@ -30,7 +30,8 @@ impl PodName {
     /// The address that slices of a Service list, where the API shows a `published` one.
     pub fn address(&self, service: &Service, published: Option<IpAddr>) -> Result<IpAddr> {
         if service.net1 {
-            self.net1.with_context(|| format!("{} has no `net1`", self.name))
+            self.net1
+                .with_context(|| format!("{} has no `net1`", self.name))
         } else {
             Ok(published.unwrap_or(self.ip))
         }
@@ -55,7 +56,8 @@ pub struct PodObject {
     pub ip: Option<IpAddr>,
     /// Condition `Ready`, and the time of its last change.
     pub ready: (bool, String),
-    /// Condition `PodReadyToStartContainers`, and the time of its last change; a kubelet before 1.29 has none.
+    /// Condition `PodReadyToStartContainers`, and the time of its last change; a kubelet before
+    /// 1.29 has none.
     pub sandbox: Option<(bool, String)>,
     /// The state of the only container.
     pub container: Value,
@@ -66,8 +68,8 @@ impl PodObject {
     pub fn render(&self, now: &str) -> Value {
         let Self { name, declared, .. } = self;
         let networks = name.net1.filter(|_| self.container["waiting"].is_null());
-        let networks =
-            networks.map(|ip| json!([{"name": "lab/net1", "interface": "net1", "ips": [ip], "dns": {}}]));
+        let networks = networks
+            .map(|ip| json!([{"name": "lab/net1", "interface": "net1", "ips": [ip], "dns": {}}]));
         let of_mirror = |value: &str| declared.mirror.then(|| value.to_owned());
         let own = json!({
             "k8s.v1.cni.cncf.io/network-status": networks.map(|networks| networks.to_string()),
@@ -77,8 +79,12 @@ impl PodObject {
         });
         let annotations = merged(&json!(declared.annotations), &own);
         let entry = |ip: IpAddr| json!({"ip": ip});
-        let ips: Option<Value> =
-            self.ip.map(|ip| [ip].into_iter().chain(name.other_family).map(entry).collect());
+        let ips: Option<Value> = self.ip.map(|ip| {
+            [ip].into_iter()
+                .chain(name.other_family)
+                .map(entry)
+                .collect()
+        });
         without_nulls(&json!({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {
@@ -131,26 +137,35 @@ impl PodObject {
         }
     }
 
-    /// The writers of the top-level fields of spec and status: of the status through its subresource.
+    /// The writers of the top-level fields of spec and status: of the status through its
+    /// subresource.
     fn managed_fields(&self, time: &str) -> Value {
         // With k3s kubelet and controllers are one manager.
         let is_k3s = self.declared.kubelet == Kubelet::K3s;
         let usual = if is_k3s { "k3s" } else { "kubelet" };
         let kubelet = self.declared.manager.as_deref().unwrap_or(usual);
         let by_podgc = self.phase_by_podgc && !is_k3s;
-        let mut of_kubelet = "conditions containerStatuses hostIP hostIPs podIP podIPs startTime".to_owned();
+        let mut of_kubelet =
+            "conditions containerStatuses hostIP hostIPs podIP podIPs startTime".to_owned();
         if !by_podgc {
             of_kubelet += " phase";
         }
         let writers = [
             ("kubectl-create", "spec", "containers restartPolicy", true),
-            ("kube-controller-manager", "status", "conditions phase", by_podgc),
+            (
+                "kube-controller-manager",
+                "status",
+                "conditions phase",
+                by_podgc,
+            ),
             (kubelet, "status", &of_kubelet, true),
         ];
         let written = writers.into_iter().filter(|(.., has_written)| *has_written);
         let entries = written.map(|(manager, part, fields, _)| {
-            let owned: Map<String, Value> =
-                fields.split(' ').map(|field| (format!("f:{field}"), json!({}))).collect();
+            let owned: Map<String, Value> = fields
+                .split(' ')
+                .map(|field| (format!("f:{field}"), json!({})))
+                .collect();
             without_nulls(&json!({
                 "manager": manager, "operation": "Update", "apiVersion": "v1", "time": time,
                 "fieldsType": "FieldsV1", "fieldsV1": {format!("f:{part}"): owned},
@@ -160,9 +175,12 @@ impl PodObject {
         entries.collect()
     }
 
-    /// The container's ports that are also hostPorts. Each leads to the first port of the server, as in the step `host-ports`.
+    /// The container's ports that are also hostPorts. Each leads to the first port of the server,
+    /// as in the step `host-ports`.
     fn host_ports(&self) -> Option<Value> {
-        let Pod { ports, host_ports, .. } = &self.declared;
+        let Pod {
+            ports, host_ports, ..
+        } = &self.declared;
         let inside = ports.first().filter(|_| !host_ports.is_empty())?;
         let port = |outside: &u16| json!({"containerPort": inside, "hostPort": outside, "protocol": "TCP"});
         Some(host_ports.iter().map(port).collect())
@@ -207,10 +225,17 @@ impl PodObject {
 
 /// A controller's reference. Its UID is always the same for the same kind and name in a namespace.
 fn owner_reference(owner: &Owner, namespace: &str) -> Value {
-    let Owner { kind, name, api_version } = owner;
+    let Owner {
+        kind,
+        name,
+        api_version,
+    } = owner;
     let mut hasher = DefaultHasher::new();
     (kind, namespace, name).hash(&mut hasher);
-    let uid = uid(0x0e4, usize::try_from(hasher.finish() >> 32).unwrap_or_default());
+    let uid = uid(
+        0x0e4,
+        usize::try_from(hasher.finish() >> 32).unwrap_or_default(),
+    );
     json!({"apiVersion": api_version, "kind": kind, "name": name, "uid": uid, "controller": true})
 }
 
@@ -251,22 +276,33 @@ mod tests {
              host-ports: [80], manager: kubelet.exe}",
         );
         let owner = &object["metadata"]["ownerReferences"][0];
-        assert_eq!([&owner["apiVersion"], &owner["kind"], &owner["name"]], ["batch/v1", "Job", "j"]);
+        assert_eq!(
+            [&owner["apiVersion"], &owner["kind"], &owner["name"]],
+            ["batch/v1", "Job", "j"]
+        );
         assert_eq!(object["spec"]["hostNetwork"], true);
         let port = json!([{"containerPort": 9100, "hostPort": 80, "protocol": "TCP"}]);
         assert_eq!(object["spec"]["containers"][0]["ports"], port);
         let writer = &object["metadata"]["managedFields"][1];
-        assert_eq!([&writer["manager"], &writer["subresource"]], ["kubelet.exe", "status"]);
+        assert_eq!(
+            [&writer["manager"], &writer["subresource"]],
+            ["kubelet.exe", "status"]
+        );
     }
 
     #[test]
     fn pods_have_none_of_these_by_default_and_two_of_one_owner_the_same_reference() {
         let plain = rendered("{is: a/b}");
-        let absent = [&plain["metadata"]["ownerReferences"], &plain["spec"]["hostNetwork"]];
+        let absent = [
+            &plain["metadata"]["ownerReferences"],
+            &plain["spec"]["hostNetwork"],
+        ];
         assert_eq!(absent, [&Value::Null; 2]);
         assert_eq!(plain["spec"]["containers"][0]["ports"], Value::Null);
         let owner = |name| {
-            let object = rendered(&format!("{{is: a/b, owner: {{kind: ReplicaSet, name: {name}}}}}"));
+            let object = rendered(&format!(
+                "{{is: a/b, owner: {{kind: ReplicaSet, name: {name}}}}}"
+            ));
             object["metadata"]["ownerReferences"][0]["uid"].clone()
         };
         assert!(owner("r") == owner("r") && owner("r") != owner("s"));

@@ -1,5 +1,9 @@
 //! The agent's loop with its maps, fed by hand: without an API server, netlink and hooks.
-#![allow(dead_code, clippy::unwrap_used, reason = "the benchmark uses its own part, and may panic")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "the benchmark uses its own part, and may panic"
+)]
 
 pub mod neighbour;
 pub mod victim;
@@ -89,7 +93,9 @@ impl RealLoop {
         let pins = pins(&workdir);
         let arguments = ["epguard", "agent", "--node-name", NODE, "--pin-dir"];
         let cli = Cli::parse_from(arguments.into_iter().chain(pins.to_str()));
-        let Command::Agent(args) = cli.command else { panic!("another verb") };
+        let Command::Agent(args) = cli.command else {
+            panic!("another verb")
+        };
         let mut datapath = Datapath::load(&pins, Hooks::Auto, 0).unwrap();
         let mut writer = Writer::new(&mut datapath.ebpf).unwrap();
         writer.config.lock_in(&pins);
@@ -101,12 +107,27 @@ impl RealLoop {
         let own = watch::start((&client, boot), (NODE, None), &unused);
         let announcer = Announcer::start(client, NODE.into(), Announce::None);
         let demotions = Demotions::load(&workdir.path, args.on_wrong_deny).unwrap();
-        let report = (Report::new(Names::load(&workdir.path).unwrap(), announcer), demotions);
+        let report = (
+            Report::new(Names::load(&workdir.path).unwrap(), announcer),
+            demotions,
+        );
         let modes = NodeModes::new(None, (args.mode, args.reasons.modes()), &Config::default());
         let (node_thread, _) = NodeThread::start(Idle).unwrap();
         let snapshots = node_thread.snapshots();
-        let state = State::new(Settings { node: NODE.into(), ipam: args.ipam, ranges: args.ranges.ranges() });
-        let agent = Agent::new(state, writer, report, node_thread, (own, pace), modes, &args);
+        let state = State::new(Settings {
+            node: NODE.into(),
+            ipam: args.ipam,
+            ranges: args.ranges.ranges(),
+        });
+        let agent = Agent::new(
+            state,
+            writer,
+            report,
+            node_thread,
+            (own, pace),
+            modes,
+            &args,
+        );
         let (watches, messages) = channel(BACKLOG);
         let (node, events) = channel(BACKLOG);
         let mut tick = interval(Duration::from_secs(1));
@@ -123,14 +144,29 @@ impl RealLoop {
             has_worked: false,
         };
         let judged = Judged::of(&workdir);
-        Self { agent: Box::new(agent), inbox, watches, node, judged, workdir }
+        Self {
+            agent: Box::new(agent),
+            inbox,
+            watches,
+            node,
+            judged,
+            workdir,
+        }
     }
 
     /// The same with a list of each kind, which has no objects, and the node's routes.
     pub async fn synced() -> Self {
         let mut real_loop = Self::new();
         let event = netlink::Event::Routes(Some(Routes::new(&Cidr::ALL, [])));
-        real_loop.node.send(NodeEvent { number: 1, received: boot(), event }).await.unwrap();
+        real_loop
+            .node
+            .send(NodeEvent {
+                number: 1,
+                received: boot(),
+                event,
+            })
+            .await
+            .unwrap();
         for watched in Watched::ALWAYS {
             real_loop.send(watched.empty());
         }
@@ -146,7 +182,10 @@ impl RealLoop {
     /// One turn of the loop.
     pub async fn turn(&mut self) {
         let turn = self.inbox.next(self.agent.has_backlog()).await.unwrap();
-        self.agent.receive(self.inbox.take_messages(BACKLOG.saturating_sub(self.agent.waiting())));
+        self.agent.receive(
+            self.inbox
+                .take_messages(BACKLOG.saturating_sub(self.agent.waiting())),
+        );
         act(&mut self.agent, turn).unwrap();
     }
 
@@ -176,8 +215,12 @@ impl RealLoop {
 /// A message of the watch that shows the fact, received now.
 pub fn message(fact: Fact) -> Message {
     let watch = Watched::of(&fact).unwrap();
-    let event =
-        watch::Event::Fact { received: Instant::now().into(), sent: None, rv: 1, fact: Box::new(fact) };
+    let event = watch::Event::Fact {
+        received: Instant::now().into(),
+        sent: None,
+        rv: 1,
+        fact: Box::new(fact),
+    };
     Message { watch, event }
 }
 

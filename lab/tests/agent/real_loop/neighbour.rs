@@ -1,4 +1,5 @@
-//! What the owner of another namespace may write, over and over, so that much of it waits to be judged.
+//! What the owner of another namespace may write, over and over, so that much of it waits to be
+//! judged.
 
 use super::{NODE, read};
 use epguard_core::facts::{Change, Fact};
@@ -19,7 +20,11 @@ pub struct Neighbour {
 pub fn all(quick: bool) -> Vec<Neighbour> {
     let part = if quick { 10 } else { 1 };
     vec![
-        Neighbour { name: "nothing", objects: vec![], writes: vec![] },
+        Neighbour {
+            name: "nothing",
+            objects: vec![],
+            writes: vec![],
+        },
         large_slices(80 / part),
         addresses(256 / part),
         ports_of_a_dead_pod(4_000 / part),
@@ -35,13 +40,32 @@ pub fn all(quick: bool) -> Vec<Neighbour> {
 /// Slices of 1,000 endpoints, patched one after another.
 fn large_slices(count: usize) -> Neighbour {
     let slices: Vec<Fact> = (0..count)
-        .map(|number| slice(&format!("fat-{number}"), "fat", 1_000 * number..1_000 * (number + 1), 0..1))
+        .map(|number| {
+            slice(
+                &format!("fat-{number}"),
+                "fat",
+                1_000 * number..1_000 * (number + 1),
+                0..1,
+            )
+        })
         .collect();
-    let again = (0..count)
-        .map(|number| slice(&format!("fat-{number}"), "fat", 1_000 * number..1_000 * (number + 1), 0..2));
+    let again = (0..count).map(|number| {
+        slice(
+            &format!("fat-{number}"),
+            "fat",
+            1_000 * number..1_000 * (number + 1),
+            0..2,
+        )
+    });
     let writes = again.chain(slices.clone()).collect();
-    let objects = std::iter::once(service("fat", 0, &[], 1, "fat")).chain(slices).collect();
-    Neighbour { name: "large slices, patched", objects, writes }
+    let objects = std::iter::once(service("fat", 0, &[], 1, "fat"))
+        .chain(slices)
+        .collect();
+    Neighbour {
+        name: "large slices, patched",
+        objects,
+        writes,
+    }
 }
 
 /// External IPs of a Service, replaced.
@@ -57,10 +81,13 @@ fn addresses(count: usize) -> Neighbour {
     }
 }
 
-/// A Service with so many ports at the IP of a dead pod, whose slice comes and goes, and the pod's events.
+/// A Service with so many ports at the IP of a dead pod, whose slice comes and goes, and the pod's
+/// events.
 fn ports_of_a_dead_pod(ports: usize) -> Neighbour {
     let listed = || slice("ports", "ports", 0..1, 0..ports);
-    let Fact::Slice(Change::Applied(object)) = listed() else { unreachable!("a slice") };
+    let Fact::Slice(Change::Applied(object)) = listed() else {
+        unreachable!("a slice")
+    };
     let gone = Fact::Slice(Change::Deleted(object));
     let objects = vec![
         service("ports", 0, &[], 1, "ports"),
@@ -69,44 +96,80 @@ fn ports_of_a_dead_pod(ports: usize) -> Neighbour {
         pod(0, "ports", "Failed"),
     ];
     let event = |label| pod_with(0, label, "Failed");
-    let writes = vec![gone, event("one"), event("two"), listed(), event("one"), event("two")];
-    Neighbour { name: "many ports at the IP of a dead pod", objects, writes }
+    let writes = vec![
+        gone,
+        event("one"),
+        event("two"),
+        listed(),
+        event("one"),
+        event("two"),
+    ];
+    Neighbour {
+        name: "many ports at the IP of a dead pod",
+        objects,
+        writes,
+    }
 }
 
-/// Services that share external IPs, of which one is patched. They have as many VIPs as there is room for.
+/// Services that share external IPs, of which one is patched. They have as many VIPs as there is
+/// room for.
 fn rivals(count: usize) -> Neighbour {
     let ips: Vec<String> = (0..45).map(|number| ip(31, number)).collect();
-    let shared = |number: usize, ports| service(&format!("rival-{number}"), number, &ips, ports, "rival");
+    let shared =
+        |number: usize, ports| service(&format!("rival-{number}"), number, &ips, ports, "rival");
     let mut objects: Vec<Fact> = (0..count).map(|number| shared(number, 2)).collect();
     objects.extend(stale(count, "rival"));
-    Neighbour { name: "Services that share external IPs", objects, writes: vec![shared(0, 1), shared(0, 2)] }
+    Neighbour {
+        name: "Services that share external IPs",
+        objects,
+        writes: vec![shared(0, 1), shared(0, 2)],
+    }
 }
 
 /// A pod without an IP beside Services with denials and other pods of many labels.
 fn pending_pod(services: usize, pods: usize) -> Neighbour {
-    let mut objects: Vec<Fact> =
-        (0..services).map(|number| service(&format!("held-{number}"), number, &[], 1, "held")).collect();
+    let mut objects: Vec<Fact> = (0..services)
+        .map(|number| service(&format!("held-{number}"), number, &[], 1, "held"))
+        .collect();
     objects.extend(stale(services, "held"));
     objects.extend((0..pods).map(|number| pending(1_000 + number, "other")));
     let writes = vec![pending(5_000, "held"), pending(5_000, "other")];
-    Neighbour { name: "a pod without an IP, whose labels change", objects, writes }
+    Neighbour {
+        name: "a pod without an IP, whose labels change",
+        objects,
+        writes,
+    }
 }
 
 /// A slice that is too large to be taken in, and that is patched.
 fn left_out_slice(thousands: usize) -> Neighbour {
     let mut objects = vec![service("left", 0, &[], 1, "left")];
     objects.extend((0..8).map(|number| {
-        slice(&format!("left-{number}"), "left", 1_000 * number..1_000 * (number + 1), 0..thousands / 8)
+        slice(
+            &format!("left-{number}"),
+            "left",
+            1_000 * number..1_000 * (number + 1),
+            0..thousands / 8,
+        )
     }));
     let large = |ports| slice("left-out", "left", 0..1_000, 0..ports);
-    Neighbour { name: "a slice that is left out", objects, writes: vec![large(1_000), large(1_001)] }
+    Neighbour {
+        name: "a slice that is left out",
+        objects,
+        writes: vec![large(1_000), large(1_001)],
+    }
 }
 
 /// Slices that list a finished pod of the agent's node on many ports, and the pod's events.
 fn listed_finished_pod(slices: usize) -> Neighbour {
     let mut objects = vec![service("own", 0, &[], 1, "own"), own_pod("one", "Running")];
     objects.extend((0..slices).map(|number| {
-        slice(&format!("own-{number}"), "own", 0..1, 8_000 * number % 60_000..8_000 * number % 60_000 + 800)
+        slice(
+            &format!("own-{number}"),
+            "own",
+            0..1,
+            8_000 * number % 60_000..8_000 * number % 60_000 + 800,
+        )
     }));
     objects.push(own_pod("one", "Failed"));
     Neighbour {
@@ -120,16 +183,27 @@ fn listed_finished_pod(slices: usize) -> Neighbour {
 fn unproving_selector(slices: usize) -> Neighbour {
     let mut objects = vec![service("unselected", 0, &[], 1, "none")];
     objects.extend((0..slices).map(|number| {
-        slice(&format!("un-{number}"), "unselected", 1_000 * number..1_000 * (number + 1), 0..1)
+        slice(
+            &format!("un-{number}"),
+            "unselected",
+            1_000 * number..1_000 * (number + 1),
+            0..1,
+        )
     }));
     let writes = vec![pod(0, "one", "Running"), pod(0, "none", "Running")];
-    Neighbour { name: "pods that their Service does not select", objects, writes }
+    Neighbour {
+        name: "pods that their Service does not select",
+        objects,
+        writes,
+    }
 }
 
-/// Services with denials, and one that is left out and patched, so that all of these are judged again.
+/// Services with denials, and one that is left out and patched, so that all of these are judged
+/// again.
 fn stale_services(count: usize) -> Neighbour {
-    let mut objects: Vec<Fact> =
-        (0..count).map(|number| service(&format!("stale-{number}"), number, &[], 1, "stale")).collect();
+    let mut objects: Vec<Fact> = (0..count)
+        .map(|number| service(&format!("stale-{number}"), number, &[], 1, "stale"))
+        .collect();
     objects.extend(stale(count, "stale"));
     let ips: Vec<String> = (0..2_000).map(|number| ip(32, number)).collect();
     let large = |ports| service("large", count, &ips, ports, "large");
@@ -145,7 +219,12 @@ fn stale(count: usize, name: &str) -> Vec<Fact> {
     let mut facts = Vec::new();
     for number in 0..count {
         facts.push(pod(number, name, "Running"));
-        facts.push(slice(&format!("{name}-{number}"), &format!("{name}-{number}"), number..number + 1, 0..1));
+        facts.push(slice(
+            &format!("{name}-{number}"),
+            &format!("{name}-{number}"),
+            number..number + 1,
+            0..1,
+        ));
         facts.push(pod(number, name, "Failed"));
     }
     facts
@@ -168,7 +247,8 @@ fn slice(name: &str, service: &str, pods: Range<usize>, ports: Range<usize>) -> 
         let target = json!({"kind": "Pod", "namespace": "tenant", "name": format!("pod-{number}"), "uid": uid(number)});
         json!({"addresses": [ip(60, number)], "conditions": {"ready": true}, "targetRef": target})
     });
-    let ports = ports.map(|port| json!({"name": format!("p{}", port + 1), "port": 1 + port % 65_535}));
+    let ports =
+        ports.map(|port| json!({"name": format!("p{}", port + 1), "port": 1 + port % 65_535}));
     Fact::Slice(Change::Applied(read(&json!({
         "metadata": {"namespace": "tenant", "name": name, "labels": {
                 "kubernetes.io/service-name": service,
@@ -205,7 +285,11 @@ fn pending(number: usize, app: &str) -> Fact {
 }
 
 fn object(number: usize, node: &str, app: &str, phase: &str) -> Value {
-    let (ready, state) = if phase == "Failed" { ("False", "terminated") } else { ("True", "running") };
+    let (ready, state) = if phase == "Failed" {
+        ("False", "terminated")
+    } else {
+        ("True", "running")
+    };
     json!({
         "metadata": {
             "namespace": "tenant", "name": format!("pod-{number}"), "uid": uid(number), "labels": {"app": app},
@@ -230,5 +314,10 @@ fn uid(number: usize) -> String {
 }
 
 fn ip(first: usize, number: usize) -> String {
-    format!("{first}.{}.{}.{}", number / 65_536, number / 256 % 256, number % 256)
+    format!(
+        "{first}.{}.{}.{}",
+        number / 65_536,
+        number / 256 % 256,
+        number % 256
+    )
 }

@@ -1,4 +1,5 @@
-//! Service `shop/web`, which lists a dead pod, and the facts that end that denial and prove it anew.
+//! Service `shop/web`, which lists a dead pod, and the facts that end that denial and prove it
+//! anew.
 
 use super::{RealLoop, read};
 use epguard_common::{Addr, Vip};
@@ -7,7 +8,12 @@ use serde_json::{Value, json};
 
 /// The Service's only VIP.
 pub fn vip() -> Vip {
-    Vip { addr: Addr::v4([10, 96, 0, 1]), port: 80, protocol: 6, ..Vip::default() }
+    Vip {
+        addr: Addr::v4([10, 96, 0, 1]),
+        port: 80,
+        protocol: 6,
+        ..Vip::default()
+    }
 }
 
 /// What makes the denial.
@@ -44,13 +50,19 @@ pub fn lift(number: usize) -> Fact {
 pub fn deny_again(number: usize) -> [Fact; 2] {
     let mut ended = pod(number, false);
     ended["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
-    [Fact::Pod(Change::Applied(read(&ended))), Fact::Pod(Change::Deleted(read(&ended)))]
+    [
+        Fact::Pod(Change::Applied(read(&ended))),
+        Fact::Pod(Change::Deleted(read(&ended))),
+    ]
 }
 
 /// A pod of the Service that runs with the IP, or has ended.
 fn pod(number: usize, runs: bool) -> Value {
-    let (phase, ready, state) =
-        if runs { ("Running", "True", "running") } else { ("Failed", "False", "terminated") };
+    let (phase, ready, state) = if runs {
+        ("Running", "True", "running")
+    } else {
+        ("Failed", "False", "terminated")
+    };
     json!({
         "metadata": {
             "namespace": "shop", "name": format!("web-{number}"), "uid": uid(number), "labels": {"app": "web"},

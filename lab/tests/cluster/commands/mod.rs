@@ -1,5 +1,5 @@
-//! Every command of the README and of docs/: in a shell on node-a, beside the agent of the `DaemonSet` and a Service with a
-//! dead endpoint.
+//! Every command of the README and of docs/: in a shell on node-a, beside the agent of the
+//! `DaemonSet` and a Service with a dead endpoint.
 
 mod pages;
 mod rig;
@@ -35,10 +35,19 @@ fn every_command_that_is_special_is_in_a_page() {
     let all = pages::commands();
     let not_run = NOT_RUN.iter().map(|(entry, _)| entry);
     let others = EXIT_CODES.iter().map(|(entry, ..)| entry);
-    let others = others.chain(BEFORE.iter().chain(&SHOWN).chain(&BECOMES).map(|(entry, _)| entry));
+    let others = others.chain(
+        BEFORE
+            .iter()
+            .chain(&SHOWN)
+            .chain(&BECOMES)
+            .map(|(entry, _)| entry),
+    );
     for entry in not_run.chain(others) {
         let is_in_a_page = all.iter().any(|command| is_meant(entry, &command.text));
-        assert!(is_in_a_page, "no page has {entry:?}: remove it from tables.rs");
+        assert!(
+            is_in_a_page,
+            "no page has {entry:?}: remove it from tables.rs"
+        );
     }
     assert!(all.len() > 100, "only {} commands were found", all.len());
 }
@@ -47,7 +56,11 @@ fn every_command_that_is_special_is_in_a_page() {
 fn to_run() -> (Vec<Command>, Vec<Command>) {
     let (mut others, mut last): (Vec<Command>, Vec<Command>) = (Vec::new(), Vec::new());
     let all = pages::commands().into_iter();
-    let all = all.filter(|command| NOT_RUN.iter().all(|(entry, _)| !is_meant(entry, &command.text)));
+    let all = all.filter(|command| {
+        NOT_RUN
+            .iter()
+            .all(|(entry, _)| !is_meant(entry, &command.text))
+    });
     for command in all {
         let is_last = (&*command.page, &*command.section) == LAST;
         let chosen = if is_last { &mut last } else { &mut others };

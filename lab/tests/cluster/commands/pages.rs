@@ -8,7 +8,8 @@ use crate::markdown::{Line, parts, variants};
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 /// Programs: a code span of two words or more that begins with one of them is a command.
-const PROGRAMS: &str = "bpftool cargo conntrack ctr epguard ethtool helm ip jq k3s kind kubectl ln sysctl tc";
+const PROGRAMS: &str =
+    "bpftool cargo conntrack ctr epguard ethtool helm ip jq k3s kind kubectl ln sysctl tc";
 
 /// A line for a shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +35,11 @@ pub(crate) fn commands() -> Vec<Command> {
     for page in pages {
         let text = fs::read_to_string(Path::new(ROOT).join(&page)).unwrap();
         for Line { section, text, .. } in parts(&text).lines.into_iter().filter(is_command) {
-            let command = |text| Command { page: page.clone(), section: section.clone(), text };
+            let command = |text| Command {
+                page: page.clone(),
+                section: section.clone(),
+                text,
+            };
             all.extend(variants(&text).into_iter().map(command));
         }
     }

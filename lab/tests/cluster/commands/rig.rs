@@ -25,7 +25,8 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    /// Installs the agent as the README does, and waits until it has observed a call to the dead pod.
+    /// Installs the agent as the README does, and waits until it has observed a call to the dead
+    /// pod.
     pub(crate) fn start() -> Self {
         let cluster = cluster();
         let kubelet = Kubelet::new(&cluster);
@@ -44,9 +45,11 @@ impl Rig {
         rig.must(HELM_INSTALL);
         rig.must(ROLLED_OUT);
         rig.must("install target/image/kubectl-epguard /usr/local/bin");
-        for (command, text) in
-            [("epguard lint", "0 errors"), ("kubectl epguard status", "all is well"), (STATUS, "eth0")]
-        {
+        for (command, text) in [
+            ("epguard lint", "0 errors"),
+            ("kubectl epguard status", "all is well"),
+            (STATUS, "eth0"),
+        ] {
             rig.await_output(command, text);
         }
         rig.cluster.pod_event("A", PodEvent::Fails).unwrap();
@@ -79,14 +82,19 @@ impl Rig {
         let has_unknown_field = text.contains("jq") && output.lines().any(|line| line == "null");
         if !expected.contains(&code) || !is_shown || has_unknown_field {
             let Command { page, section, .. } = command;
-            self.wrong.push(format!("{page}, {section}: {text}: exit code {code}: {output}"));
+            self.wrong.push(format!(
+                "{page}, {section}: {text}: exit code {code}: {output}"
+            ));
         }
         for (_, mode) in BECOMES.iter().filter(|(entry, _)| of(entry)) {
             self.await_output(STATUS, mode);
             if mode.starts_with("enforce") {
                 // Commands of another page may have set another action.
                 self.must("epguard action drop");
-                self.run_until("kubectl epguard drops -f", "dropped dead-backend shop/web -> ");
+                self.run_until(
+                    "kubectl epguard drops -f",
+                    "dropped dead-backend shop/web -> ",
+                );
             }
         }
         self.modes_are_set |= text.contains(" mode ") || text.contains(" action ");
@@ -123,7 +131,8 @@ impl Rig {
 
     fn await_output(&mut self, command: &str, text: &str) {
         let (cluster, kubelet) = (&self.cluster, &mut self.kubelet);
-        self.shell.run_until_it_says(text, command, || kubelet.step(cluster));
+        self.shell
+            .run_until_it_says(text, command, || kubelet.step(cluster));
     }
 
     fn run_until(&mut self, command: &str, text: &str) -> String {
@@ -144,12 +153,18 @@ impl Rig {
         let ip = |pod| self.cluster.names.pod(pod).unwrap().ip.to_string();
         let (dead, client) = (ip("A"), ip("client"));
         let node = &self.cluster.topology.node("node-a").unwrap().netns;
-        let uplink = node.run(|| nix::net::if_::if_nametoindex("eth0")).unwrap().unwrap();
+        let uplink = node
+            .run(|| nix::net::if_::if_nametoindex("eth0"))
+            .unwrap()
+            .unwrap();
         let link = format!("{uplink}-to");
         let mut filled = command.to_owned();
-        for (name, value) in
-            [("10.244.1.10", &*dead), ("10.244.2.5", &*client), ("worker-1", "node-a"), ("12-to", &*link)]
-        {
+        for (name, value) in [
+            ("10.244.1.10", &*dead),
+            ("10.244.2.5", &*client),
+            ("worker-1", "node-a"),
+            ("12-to", &*link),
+        ] {
             filled = filled.replace(name, value);
         }
         let words = filled.split(' ').map(|word| match word {

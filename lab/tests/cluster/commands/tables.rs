@@ -8,30 +8,57 @@ pub(crate) const NOT_RUN: [(&str, &str); 36] = [
     ),
     ("taskset -c 1 cargo test *", "the same"),
     ("cargo xtask bench *", "takes minutes"),
-    ("cargo xtask demo", "`every_claim_holds_and_the_output_is_plain_text` plays the demo"),
-    ("cargo xtask image *", "takes minutes and needs buildah; a file stands in its place"),
-    ("cargo xtask kernel", "boots an emulated machine with a kernel that is not here"),
-    ("cargo xtask mutate", "builds and tests everything many times"),
+    (
+        "cargo xtask demo",
+        "`every_claim_holds_and_the_output_is_plain_text` plays the demo",
+    ),
+    (
+        "cargo xtask image *",
+        "takes minutes and needs buildah; a file stands in its place",
+    ),
+    (
+        "cargo xtask kernel",
+        "boots an emulated machine with a kernel that is not here",
+    ),
+    (
+        "cargo xtask mutate",
+        "builds and tests everything many times",
+    ),
     ("cargo xtask release *", "takes an hour and needs a commit"),
-    ("cargo xtask scenario *", "`cargo xtask test` plays the stories"),
+    (
+        "cargo xtask scenario *",
+        "`cargo xtask test` plays the stories",
+    ),
     ("cargo xtask test", "runs this test"),
-    ("bpftool cgroup tree", "the name of a command; a block has it with its directory"),
+    (
+        "bpftool cgroup tree",
+        "the name of a command; a block has it with its directory",
+    ),
     ("bpftool map dump pinned ...", "the name of a command"),
-    ("conntrack -D", "the name of a command; its arguments are in another command's output"),
+    (
+        "conntrack -D",
+        "the name of a command; its arguments are in another command's output",
+    ),
     ("cosign *", "needs a registry and an identity"),
     ("ctr *", "needs containerd"),
     ("sha256sum *", "needs the files of a release"),
     ("skopeo *", "needs a registry"),
     ("k3s *", "needs k3s"),
     (HELM_INSTALL, "it has run before all others"),
-    ("helm install *", "`kubectl_apply_and_helm_give_the_same_objects`, by Helm's engine"),
+    (
+        "helm install *",
+        "`kubectl_apply_and_helm_give_the_same_objects`, by Helm's engine",
+    ),
     (
         "helm upgrade *",
         "`a_release_is_upgraded_rolled_back_and_uninstalled_without_a_rest`, by Helm's engine",
     ),
     ("helm rollback *", "the same"),
     ("helm uninstall *", "the same"),
-    ("helm template *", "`the_files_for_kubectl_are_what_helm_renders`, by Helm's engine"),
+    (
+        "helm template *",
+        "`the_files_for_kubectl_are_what_helm_renders`, by Helm's engine",
+    ),
     ("docker *", "needs a container runtime"),
     ("kind *", "needs kind and a container runtime"),
     ("epguard action", "the name of a command"),
@@ -40,30 +67,53 @@ pub(crate) const NOT_RUN: [(&str, &str); 36] = [
     ("epguard agent --action *", "the DaemonSet starts the agent"),
     ("kubectl epguard", "the name of the program"),
     ("kubectl epguard ...", "stands for any verb"),
-    ("kubectl auth can-i *", "the lab's API server has one user, and reviews no rights"),
-    ("kubectl create namespace *", "the lab's API server takes no protobuf"),
+    (
+        "kubectl auth can-i *",
+        "the lab's API server has one user, and reviews no rights",
+    ),
+    (
+        "kubectl create namespace *",
+        "the lab's API server takes no protobuf",
+    ),
     ("kubectl -n epguard create quota *", "it has no quotas"),
     ("kubectl exec", "the name of a command"),
 ];
 
 /// How the README installs the agent.
-pub(crate) const HELM_INSTALL: &str = "helm install epguard deploy/chart -n epguard --create-namespace";
+pub(crate) const HELM_INSTALL: &str =
+    "helm install epguard deploy/chart -n epguard --create-namespace";
 
 /// Exit codes other than 0, and why.
 pub(crate) const EXIT_CODES: [(&str, &[i32], &str); 9] = [
     ("epguard audit", &[1], "flows lead to the dead pod"),
     ("kubectl epguard audit", &[1], "the same"),
     ("epguard lint *", &[1], "a slice lists the dead pod"),
-    ("kubectl -n epguard logs POD | grep skipped", &[1], "the agent could read all objects"),
-    ("kubectl -n epguard logs POD | grep 'wrong deny'", &[1], "no denial was wrong"),
+    (
+        "kubectl -n epguard logs POD | grep skipped",
+        &[1],
+        "the agent could read all objects",
+    ),
+    (
+        "kubectl -n epguard logs POD | grep 'wrong deny'",
+        &[1],
+        "no denial was wrong",
+    ),
     (
         "kubectl get pods -A -o wide | grep IP",
         &[1],
         "the lab's API server sends no tables, so kubectl shows no IP",
     ),
-    ("bpftool prog show | grep epguard", &[0, 1], "1 unless another agent runs on this machine"),
+    (
+        "bpftool prog show | grep epguard",
+        &[0, 1],
+        "1 unless another agent runs on this machine",
+    ),
     ("ls /sys/fs/bpf/epguard", &[2], "no such directory"),
-    ("sysctl -w net.ipv4.vs.conntrack=1", &[0, 1], "1 where no IPVS is loaded"),
+    (
+        "sysctl -w net.ipv4.vs.conntrack=1",
+        &[0, 1],
+        "1 where no IPVS is loaded",
+    ),
 ];
 
 /// What has to run before a command.
@@ -74,7 +124,10 @@ pub(crate) const BEFORE: [(&str, &str); 1] = [(
 
 /// Texts in the output.
 pub(crate) const SHOWN: [(&str, &str); 15] = [
-    ("kubectl -n epguard rollout status daemonset/epguard", "successfully rolled out"),
+    (
+        "kubectl -n epguard rollout status daemonset/epguard",
+        "successfully rolled out",
+    ),
     ("epguard status", "tcx, place 1"),
     ("kubectl epguard status", "all is well"),
     ("kubectl epguard status -o wide", "epguard-x7k2"),
@@ -83,18 +136,30 @@ pub(crate) const SHOWN: [(&str, &str); 15] = [
     ("epguard audit", "shop/web"),
     ("kubectl epguard audit", "shop/web"),
     ("epguard lint", "terminal-pod"),
-    ("kubectl -n shop describe service web", "StaleEndpointObserved"),
+    (
+        "kubectl -n shop describe service web",
+        "StaleEndpointObserved",
+    ),
     ("kubectl get events *", "web."),
     ("kubectl -n epguard logs POD --previous", "hooked"),
-    ("epguard status -o json | jq .status.watches", "endpointslices"),
-    ("bpftool map dump pinned /sys/fs/bpf/epguard/v3/DENIED", "key"),
+    (
+        "epguard status -o json | jq .status.watches",
+        "endpointslices",
+    ),
+    (
+        "bpftool map dump pinned /sys/fs/bpf/epguard/v3/DENIED",
+        "key",
+    ),
     ("epguard detach", "nothing to remove"),
 ];
 
 /// What the mode of the node becomes soon.
 pub(crate) const BECOMES: [(&str, &str); 2] = [
     ("kubectl epguard mode observe", "observe (by configmap)"),
-    ("kubectl label node worker-1 epguard.io/canary=true", "enforce (by configmap, canary)"),
+    (
+        "kubectl label node worker-1 epguard.io/canary=true",
+        "enforce (by configmap, canary)",
+    ),
 ];
 
 /// Commands that follow until they are ended, and a text that each prints.
@@ -108,8 +173,10 @@ pub(crate) fn is_meant(entry: &str, command: &str) -> bool {
     };
     let words = command.split(' ').skip_while(is_variable);
     let command = words.collect::<Vec<_>>().join(" ");
-    entry.strip_suffix(" *").map_or(command == entry, |beginning| {
-        let rest = command.strip_prefix(beginning);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
-    })
+    entry
+        .strip_suffix(" *")
+        .map_or(command == entry, |beginning| {
+            let rest = command.strip_prefix(beginning);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+        })
 }

@@ -30,21 +30,31 @@ fn forged_packets_of_an_orphan_ip_lift_no_other_protection() {
         let after = stage.counters().unwrap().since(&before);
         after.of(Reason::Terminated, Outcome::Dropped) > 0
     };
-    until("X and Y denied", || is_denied(&stage, x) && is_denied(&stage, y));
+    until("X and Y denied", || {
+        is_denied(&stage, x) && is_denied(&stage, y)
+    });
 
     forge(&stage, x);
     sleep(Duration::from_millis(120));
-    assert!(is_denied(&stage, x), "a node with strict reverse paths lets no forged packet through");
+    assert!(
+        is_denied(&stage, x),
+        "a node with strict reverse paths lets no forged packet through"
+    );
 
     take_any_source(&stage);
     forge(&stage, x);
     let lifted = |stage: &Stage| {
         let dump = stage.agent.dump().unwrap();
         let entries = dump["terminated"].as_array().unwrap().clone();
-        entries.iter().any(|entry| entry["ip"] == x.to_string() && entry["lifted"] == true)
+        entries
+            .iter()
+            .any(|entry| entry["ip"] == x.to_string() && entry["lifted"] == true)
     };
     until("X lifted", || lifted(&stage));
-    assert!(!is_denied(&stage, x), "whoever seems to speak is not denied");
+    assert!(
+        !is_denied(&stage, x),
+        "whoever seems to speak is not denied"
+    );
     // A denial counts as wrong only after netlink has reported what changed. Checks run every 10 s.
     let looked = Instant::now() + Duration::from_secs(25);
     while Instant::now() < looked {
@@ -71,13 +81,21 @@ fn assert_unharmed(stage: &Stage) {
 
 fn send(stage: &Stage, ip: IpAddr) {
     let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-    let socket = netns(stage, "client").run(|| UdpSocket::bind(any)).unwrap().unwrap();
+    let socket = netns(stage, "client")
+        .run(|| UdpSocket::bind(any))
+        .unwrap()
+        .unwrap();
     socket.send_to(b"datagram", (ip, 9)).unwrap();
 }
 
 /// From the pod `evil`, with the orphan IP as its source.
 fn forge(stage: &Stage, source: IpAddr) {
     let [from, to] = [source, ip(stage, "client")].map(|ip| v4((ip, 9).into()));
-    let forged = Forged { from, to, flags: 2, acknowledges: 0 };
+    let forged = Forged {
+        from,
+        to,
+        flags: 2,
+        acknowledges: 0,
+    };
     Client::new(netns(stage, "evil")).forge([forged]).unwrap();
 }

@@ -1,4 +1,5 @@
-//! The whole agent under traffic: IPs that are reused before any API object shows it, agents that restart, false lists.
+//! The whole agent under traffic: IPs that are reused before any API object shows it, agents that
+//! restart, false lists.
 
 mod forged;
 pub mod pelting;

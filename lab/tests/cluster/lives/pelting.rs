@@ -28,7 +28,9 @@ impl Pelting {
 
     /// Sends a datagram with its number every `pause`.
     fn start(netns: &NetNs, to: SocketAddr, pause: Duration) -> Self {
-        let any: SocketAddr = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" }.parse().unwrap();
+        let any: SocketAddr = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" }
+            .parse()
+            .unwrap();
         let socket = netns.run(|| UdpSocket::bind(any)).unwrap().unwrap();
         let (sent, mut next) = (Arc::new(AtomicU64::new(0)), Instant::now());
         let counted = Arc::clone(&sent);
@@ -41,7 +43,10 @@ impl Pelting {
                 thread::sleep(next.saturating_duration_since(Instant::now()));
             }
         };
-        Self { sent, thread: Repeated::start(|| turn) }
+        Self {
+            sent,
+            thread: Repeated::start(|| turn),
+        }
     }
 
     /// Ends the sender; returns how many it sent.
@@ -51,8 +56,8 @@ impl Pelting {
     }
 }
 
-/// Receives numbered datagrams: the numbers that arrived, in ascending order. Datagrams that waited for a neighbour entry
-/// may be overtaken.
+/// Receives numbered datagrams: the numbers that arrived, in ascending order. Datagrams that waited
+/// for a neighbour entry may be overtaken.
 pub(crate) struct Catching {
     numbers: Arc<std::sync::Mutex<Vec<u64>>>,
     socket: Arc<UdpSocket>,
@@ -62,7 +67,9 @@ impl Catching {
     /// Listens at an address, on a port of its own.
     pub(crate) fn start(netns: &NetNs, at: IpAddr) -> Self {
         let socket = Arc::new(netns.run(|| UdpSocket::bind((at, PORT))).unwrap().unwrap());
-        socket2::SockRef::from(&*socket).set_recv_buffer_size(1 << 23).unwrap();
+        socket2::SockRef::from(&*socket)
+            .set_recv_buffer_size(1 << 23)
+            .unwrap();
         let numbers = Arc::new(std::sync::Mutex::new(Vec::new()));
         let (listening, caught) = (Arc::clone(&socket), Arc::clone(&numbers));
         thread::spawn(move || {
@@ -77,7 +84,8 @@ impl Catching {
         Self { numbers, socket }
     }
 
-    /// Waits until `enough` returns true for the numbers that arrived, for some seconds at most; returns the numbers.
+    /// Waits until `enough` returns true for the numbers that arrived, for some seconds at most;
+    /// returns the numbers.
     pub(crate) fn wait(&self, enough: impl Fn(&[u64]) -> bool) -> Vec<u64> {
         let deadline = Instant::now() + Duration::from_mins(1);
         loop {
@@ -96,7 +104,8 @@ impl Drop for Catching {
     }
 }
 
-/// Senders in the pod `client` to living pods, and one to `old/web`, whose packets are stale and would reach pod B.
+/// Senders in the pod `client` to living pods, and one to `old/web`, whose packets are stale and
+/// would reach pod B.
 pub(crate) struct Traffic {
     begun: Instant,
     living: Vec<(Pelting, Catching)>,
@@ -104,7 +113,8 @@ pub(crate) struct Traffic {
     hit: Catching,
 }
 
-/// Datagrams sent to the living pods and to `old/web`, how many of these B got, and all in a second.
+/// Datagrams sent to the living pods and to `old/web`, how many of these B got, and all in a
+/// second.
 #[derive(Debug)]
 pub(crate) struct Sent {
     pub(crate) living: u64,
@@ -121,8 +131,17 @@ impl Traffic {
         let receivers: Vec<_> = living.iter().map(|(_, pod)| receive(pod)).collect();
         let hit = receive("B");
         let begun = Instant::now();
-        let living = living.iter().map(|(service, _)| send(service)).zip(receivers).collect();
-        Self { begun, living, stale: send("old/web"), hit }
+        let living = living
+            .iter()
+            .map(|(service, _)| send(service))
+            .zip(receivers)
+            .collect();
+        Self {
+            begun,
+            living,
+            stale: send("old/web"),
+            hit,
+        }
     }
 
     /// How many stale packets got through.
@@ -137,7 +156,10 @@ impl Traffic {
         let stale = self.stale.stop();
         let seconds = self.begun.elapsed().as_secs_f64();
         let lost = wait::until(Duration::from_millis(1), || {
-            let arrived: Vec<usize> = receivers.iter().map(|one| one.wait(|_| true).len()).collect();
+            let arrived: Vec<usize> = receivers
+                .iter()
+                .map(|one| one.wait(|_| true).len())
+                .collect();
             let is_all = arrived.iter().sum::<usize>() as u64 == living && !arrived.contains(&0);
             Ok((!is_all).then(|| format!("{arrived:?} of {living} arrived")))
         });
@@ -145,6 +167,11 @@ impl Traffic {
         let got_through = self.hit.wait(|_| true).len() as u64;
         #[allow(clippy::cast_precision_loss, reason = "far below 2^52")]
         let per_second = (living + stale) as f64 / seconds;
-        Sent { living, stale, got_through, per_second }
+        Sent {
+            living,
+            stale,
+            got_through,
+            per_second,
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! A list that shows every pod Failed: pending before it costs a packet; denials with other proof stay.
+//! A list that shows every pod Failed: pending before it costs a packet; denials with other proof
+//! stay.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +12,8 @@ use epguard_lab::scenario::format::Condition;
 use epguard_lab::scenario::stage::Stage;
 use epguard_lab::wait;
 
-/// A's only replica died and B has its IP (#109414); the others live. No lease ends while a busy machine starts an agent.
+/// A's only replica died and B has its IP (#109414); the others live. No lease ends while a busy
+/// machine starts an agent.
 const STORY: &str = "
 agent: {mode: enforce, enforce-retired: true, lease: 60, max-view-age: 300}
 pods:
@@ -40,10 +42,13 @@ steps:
   - proxy: sync
   - pods: [A fails, B starts]
 ";
-const LIVING: [(&str, &[&str]); 3] =
-    [("small/web", &["S1"]), ("mid/web", &["M1", "M2"]), ("big/web", &["L1", "L2", "L3", "L4", "L5"])];
-/// Whether the slices list the living pods, and whether the agent restarts. An agent that restarts and never sees the pods
-/// listed has nothing to deny, so that case is missing.
+const LIVING: [(&str, &[&str]); 3] = [
+    ("small/web", &["S1"]),
+    ("mid/web", &["M1", "M2"]),
+    ("big/web", &["L1", "L2", "L3", "L4", "L5"]),
+];
+/// Whether the slices list the living pods, and whether the agent restarts. An agent that restarts
+/// and never sees the pods listed has nothing to deny, so that case is missing.
 const CASES: [(bool, bool); 3] = [(true, false), (true, true), (false, false)];
 const PAUSE: Duration = Duration::from_millis(2);
 /// At most one of so many packets is sent between two parts of a list.
@@ -53,7 +58,9 @@ const BETWEEN_PARTS: u64 = 50;
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn a_list_of_failed_pods_drops_no_packet_before_a_second_list_confirms() {
     let mut stage = stage();
-    let living = LIVING.iter().flat_map(|(service, pods)| pods.iter().map(|pod| (*service, *pod)));
+    let living = LIVING
+        .iter()
+        .flat_map(|(service, pods)| pods.iter().map(|pod| (*service, *pod)));
     let traffic = Traffic::start(&stage, &living.collect::<Vec<_>>(), PAUSE);
     for (listed, restart) in CASES {
         for lie in [Lie::Failed, Lie::Dead] {
@@ -66,12 +73,13 @@ fn a_list_of_failed_pods_drops_no_packet_before_a_second_list_confirms() {
     }
     let sent = traffic.stop();
     println!("{} packets to the living, 0 lost: {sent:?}", sent.living);
-    // Nothing is judged while a busy machine keeps the agent from checking other programs, and A's denial is only observed between two
-    // parts of a list that changes its reason.
+    // Nothing is judged while a busy machine keeps the agent from checking other programs, and A's
+    // denial is only observed between two parts of a list that changes its reason.
     assert!(sent.got_through <= sent.stale / BETWEEN_PARTS, "{sent:?}");
 
     list(&mut stage, true);
-    // The second list is one of each Service's pods, and one of B; a busy machine may make the agent repeat one.
+    // The second list is one of each Service's pods, and one of B; a busy machine may make the
+    // agent repeat one.
     let second = u32::try_from(LIVING.len()).unwrap() + 1;
     lie(&mut stage, Lie::Dead, 1 + 2 * second, false);
     let denied = carried_out(&stage);
@@ -83,8 +91,13 @@ fn stage() -> Stage {
     let stage = crate::stage::stage(STORY);
     let dump = stage.agent.dump().unwrap();
     let denied = dump["denied"].as_array().unwrap();
-    let only = denied.iter().all(|row| row["service"] == "old/web" && row["held"] == false);
-    assert!(only && !denied.is_empty(), "the only replica is not denied at once");
+    let only = denied
+        .iter()
+        .all(|row| row["service"] == "old/web" && row["held"] == false);
+    assert!(
+        only && !denied.is_empty(),
+        "the only replica is not denied at once"
+    );
     stage
 }
 
@@ -101,13 +114,16 @@ struct Seen {
 fn list(stage: &mut Stage, listed: bool) {
     for (service, pods) in LIVING {
         let pods = pods.iter().filter(|_| listed);
-        let ready = pods.map(|pod| ((*pod).to_owned(), Condition::Ready)).collect();
+        let ready = pods
+            .map(|pod| ((*pod).to_owned(), Condition::Ready))
+            .collect();
         stage.cluster.set_slice(service, &ready).unwrap();
     }
     stage.catch_up().unwrap();
 }
 
-/// Makes the agent list anew, with false lists of pods. Returns the breaker's actions until a list has settled it.
+/// Makes the agent list anew, with false lists of pods. Returns the breaker's actions until a list
+/// has settled it.
 fn lie(stage: &mut Stage, lie: Lie, lists: u32, restart: bool) -> Seen {
     let server = &stage.cluster.api;
     server.faults(|faults| faults.poisoned = Some((lie, Arc::new(lists.into()))));

@@ -1,5 +1,5 @@
-//! An IP is reused, by a pod or behind a link that is made again under its old name or renamed at once, and no API object shows it. None
-//! of its new holder's packets is denied.
+//! An IP is reused, by a pod or behind a link that is made again under its old name or renamed at
+//! once, and no API object shows it. None of its new holder's packets is denied.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
@@ -32,7 +32,10 @@ fn an_unpublished_owner_of_an_address_is_never_denied_over_150_runs_of_ipv4_and_
         println!(
             "{family}: {runs} runs, {denied_before} packets denied while nobody held the IP, 0 of its new holder's"
         );
-        assert!(denied_before >= runs as u64, "the IPs were not even denied before");
+        assert!(
+            denied_before >= runs as u64,
+            "the IPs were not even denied before"
+        );
     }
 }
 
@@ -49,7 +52,8 @@ fn stage(variant: Variant, runs: usize) -> Stage {
     )
 }
 
-/// Names of the link of a holder that the CNI does not know: that of the one before, or a new one right after it was made.
+/// Names of the link of a holder that the CNI does not know: that of the one before, or a new one
+/// right after it was made.
 const LINK: &str = "holder";
 const RENAMED: &str = "renamed";
 
@@ -60,7 +64,10 @@ const HOST_MAC: &str = "ee:ee:ee:ee:ee:ee";
 fn plug(node: &NetNs, is_renamed: bool, ip: IpAddr) -> NetNs {
     let holder = NetNs::new("holder").unwrap();
     let peer = holder.name();
-    node.ip(&[format!("link add {LINK} address {HOST_MAC} type veth peer name eth0 netns {peer}")]).unwrap();
+    node.ip(&[format!(
+        "link add {LINK} address {HOST_MAC} type veth peer name eth0 netns {peer}"
+    )])
+    .unwrap();
     let sandbox = [
         "link set lo up".to_owned(),
         format!("address add {ip} dev eth0"),
@@ -70,16 +77,26 @@ fn plug(node: &NetNs, is_renamed: bool, ip: IpAddr) -> NetNs {
     ];
     holder.ip(&sandbox).unwrap();
     let route = |link| format!("route replace {ip} dev {link} scope link");
-    node.ip(&[format!("link set {LINK} up"), route(LINK)]).unwrap();
+    node.ip(&[format!("link set {LINK} up"), route(LINK)])
+        .unwrap();
     if is_renamed {
-        node.ip(&[format!("link set {LINK} down name {RENAMED} up"), route(RENAMED)]).unwrap();
+        node.ip(&[
+            format!("link set {LINK} down name {RENAMED} up"),
+            route(RENAMED),
+        ])
+        .unwrap();
     }
     holder
 }
 
 /// A dies, B gets its IP. Returns the number of packets denied while no pod had it.
 fn hand_on(stage: &mut Stage, run: usize) -> u64 {
-    let agent = [Agent::Running, Agent::Running, Agent::JustKilled, Agent::JustStarting][run % 4];
+    let agent = [
+        Agent::Running,
+        Agent::Running,
+        Agent::JustKilled,
+        Agent::JustStarting,
+    ][run % 4];
     let node = netns(stage, "node-a").clone();
     let speaks_first = fastrand::bool();
     let (a, b) = (format!("A{run}"), format!("B{run}"));
@@ -90,7 +107,10 @@ fn hand_on(stage: &mut Stage, run: usize) -> u64 {
     stage.agent.await_orphan_ip(ip).unwrap();
     let before = dropped(stage);
     let pelting = Pelting::from_far(stage, ip, Duration::from_micros(300));
-    until(&format!("run {run}: packets to {ip}, which nobody has, are denied"), || dropped(stage) > before);
+    until(
+        &format!("run {run}: packets to {ip}, which nobody has, are denied"),
+        || dropped(stage) > before,
+    );
     match agent {
         Agent::Running => {}
         Agent::JustKilled => stage.agent.kill(),
@@ -124,9 +144,12 @@ fn hand_on(stage: &mut Stage, run: usize) -> u64 {
     };
     let last = pelting.stop();
     // The last one may overtake others, on another CPU.
-    let since_first = |numbers: &[u64]| numbers.iter().filter(|number| **number >= first).count() as u64;
+    let since_first =
+        |numbers: &[u64]| numbers.iter().filter(|number| **number >= first).count() as u64;
     let caught = catching.wait(|numbers| since_first(numbers) == last - first);
-    let missing: Vec<u64> = (first..last).filter(|number| !caught.contains(number)).collect();
+    let missing: Vec<u64> = (first..last)
+        .filter(|number| !caught.contains(number))
+        .collect();
     assert!(
         missing.is_empty(),
         "{missing:?} are missing: run {run}, {agent:?}, {link:?}, speaks first {speaks_first}: of {first}..{last}"
@@ -153,8 +176,13 @@ fn hand_on(stage: &mut Stage, run: usize) -> u64 {
 /// B makes a call and gets an answer.
 fn says_hello(stage: &Stage, holder: &NetNs, ip: IpAddr) {
     let far = stage::ip(stage, "far");
-    let socket = holder.run(|| std::net::UdpSocket::bind(SocketAddr::new(ip, 0))).unwrap().unwrap();
-    socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    let socket = holder
+        .run(|| std::net::UdpSocket::bind(SocketAddr::new(ip, 0)))
+        .unwrap()
+        .unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_millis(200)))
+        .unwrap();
     let answered = (0..300).any(|_| {
         let sent = socket.send_to(b"hello", SocketAddr::new(far, 8080));
         sent.is_ok() && socket.recv(&mut [0; 1500]).is_ok()

@@ -1,4 +1,5 @@
-//! Agents that end and start again under traffic: no allowed packet is lost, no stale one gets through.
+//! Agents that end and start again under traffic: no allowed packet is lost, no stale one gets
+//! through.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -40,7 +41,11 @@ fn stage(agent: &str, prepare: impl FnOnce(&Stage)) -> Stage {
     // A list alone denies nothing, so the first denial waits for its confirmation.
     until("something is denied", || {
         let dump = stage.agent.dump().unwrap();
-        dump["denied"].as_array().unwrap().iter().any(|denial| denial["held"] == false)
+        dump["denied"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|denial| denial["held"] == false)
     });
     stage
 }
@@ -56,14 +61,19 @@ fn ten_takeovers_under_traffic_lose_no_packet_and_pass_no_stale_one() {
         stage.agent.start_again().unwrap();
         stage.catch_up().unwrap();
         sleep(Duration::from_millis(fastrand::u64(0..200)));
-        assert_eq!(traffic.got_through(), 0, "stale packets after takeover {takeover}");
+        assert_eq!(
+            traffic.got_through(),
+            0,
+            "stale packets after takeover {takeover}"
+        );
     }
     let sent = traffic.stop();
     println!("{TAKEOVERS} takeovers, {sent:?}, 0 allowed lost, 0 stale got through");
     assert!(sent.per_second >= PACKETS_PER_SECOND, "{sent:?}");
 }
 
-/// The flags only observe: a new agent enforces from its start, as the `ConfigMap` that it has not read yet wants.
+/// The flags only observe: a new agent enforces from its start, as the `ConfigMap` that it has not
+/// read yet wants.
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn no_restart_is_a_gap_where_the_config_map_enforces() {
@@ -72,13 +82,18 @@ fn no_restart_is_a_gap_where_the_config_map_enforces() {
         let map = json!({"kind": "ConfigMap", "apiVersion": "v1", "data": {"mode": "enforce"},
             "metadata": {"name": "modes", "namespace": "epguard"}});
         stage.cluster.store.apply(map).unwrap();
-        until("the agent enforces", || stage.agent.status().unwrap().mode == Some(Mode::Enforce));
+        until("the agent enforces", || {
+            stage.agent.status().unwrap().mode == Some(Mode::Enforce)
+        });
     };
     let flags = "{mode: observe, lease: 20, fleet-config: epguard/modes}";
     let mut stage = stage(flags, enforce);
     let traffic = Traffic::start(&stage, &LIVING, PAUSE);
-    for (ends, is_api_away) in [("a rollout", false), ("kill -9", false), ("kill -9 with the API away", true)]
-    {
+    for (ends, is_api_away) in [
+        ("a rollout", false),
+        ("kill -9", false),
+        ("kill -9 with the API away", true),
+    ] {
         if is_api_away {
             stage.cluster.set_api(ApiStep::Away);
         }
@@ -90,7 +105,11 @@ fn no_restart_is_a_gap_where_the_config_map_enforces() {
         if is_api_away {
             // Half of the lease that the earlier agent left at least.
             sleep(Duration::from_secs(5));
-            assert_eq!(traffic.got_through(), 0, "stale packets while the API was away");
+            assert_eq!(
+                traffic.got_through(),
+                0,
+                "stale packets while the API was away"
+            );
             stage.cluster.set_api(ApiStep::Back);
         }
         stage.catch_up().unwrap();

@@ -1,5 +1,5 @@
-//! A process of the node has opened connections that are not answered yet when their endpoint is denied: their SYNs are repeated,
-//! and must not reach the IP's next holder.
+//! A process of the node has opened connections that are not answered yet when their endpoint is
+//! denied: their SYNs are repeated, and must not reach the IP's next holder.
 
 use nix::libc;
 use std::cell::Cell;
@@ -24,14 +24,19 @@ const REUSES: usize = 50;
 fn calls_that_were_under_way_when_the_denial_began_are_not_answered_over_100_reuses() {
     for family in Variant::all(&Runs::default()) {
         let mut stage = stage(family);
-        let answered: Vec<SocketAddr> = (0..REUSES).flat_map(|run| hand_on(&mut stage, run)).collect();
+        let answered: Vec<SocketAddr> = (0..REUSES)
+            .flat_map(|run| hand_on(&mut stage, run))
+            .collect();
         assert!(
             answered.is_empty(),
             "{family}: the next holder answered {answered:?}\n{}",
             stage.agent.log()
         );
         let denied = denied(&stage);
-        assert!(denied > REUSES as u64, "few calls were sent again and denied: {denied}");
+        assert!(
+            denied > REUSES as u64,
+            "few calls were sent again and denied: {denied}"
+        );
     }
 }
 
@@ -39,12 +44,17 @@ fn calls_that_were_under_way_when_the_denial_began_are_not_answered_over_100_reu
 fn stage(family: Variant) -> Stage {
     let (mut pods, mut services) = (String::new(), String::new());
     for run in 0..REUSES {
-        let _ = writeln!(pods, "  A{run}: {{is: old/a-{run}, ip: X{run}, labels: {{app: a{run}}}}}");
+        let _ = writeln!(
+            pods,
+            "  A{run}: {{is: old/a-{run}, ip: X{run}, labels: {{app: a{run}}}}}"
+        );
         let _ = writeln!(pods, "  B{run}: {{is: new/b-{run}, ip: X{run}}}");
         let _ = writeln!(services, "  old/a{run}: {{selector: {{app: a{run}}}}}");
     }
     stage_as(
-        &format!("agent: {{mode: enforce}}\npods:\n{pods}services:\n{services}steps:\n  - proxy: sync\n"),
+        &format!(
+            "agent: {{mode: enforce}}\npods:\n{pods}services:\n{services}steps:\n  - proxy: sync\n"
+        ),
         family,
     )
 }
@@ -59,22 +69,30 @@ fn hand_on(stage: &mut Stage, run: usize) -> Vec<SocketAddr> {
     stage.catch_up().unwrap();
     fall_silent(stage, &a);
     let to = vip(stage, &service);
-    let calls: Vec<Socket> = (0..CALLS).map(|_| open(netns(stage, "node-a"), to)).collect();
+    let calls: Vec<Socket> = (0..CALLS)
+        .map(|_| open(netns(stage, "node-a"), to))
+        .collect();
     stage.cluster.pod_event(&a, PodEvent::Fails).unwrap();
     stage.catch_up().unwrap();
     let before = denied(stage);
     stage.cluster.pod_event(&b, PodEvent::Starts).unwrap();
     stage.catch_up().unwrap();
-    // Each call repeats its SYN after a second. A busy machine may take longer to make B answer its neighbours than a call lives.
+    // Each call repeats its SYN after a second. A busy machine may take longer to make B answer its
+    // neighbours than a call lives.
     let failed = Cell::new(0);
     let fails = |call: &&Socket| call.take_error().unwrap().is_some();
-    until("the stranger answers, or all calls have sent again or failed", || {
-        failed.set(failed.get() + calls.iter().filter(fails).count());
-        let over = denied(stage) - before + failed.get() as u64;
-        over >= CALLS as u64 || calls.iter().any(|call| call.peer_addr().is_ok())
-    });
+    until(
+        "the stranger answers, or all calls have sent again or failed",
+        || {
+            failed.set(failed.get() + calls.iter().filter(fails).count());
+            let over = denied(stage) - before + failed.get() as u64;
+            over >= CALLS as u64 || calls.iter().any(|call| call.peer_addr().is_ok())
+        },
+    );
     let answered = calls.iter().filter(|call| call.peer_addr().is_ok());
-    let answered = answered.filter_map(|call| call.local_addr().unwrap().as_socket()).collect();
+    let answered = answered
+        .filter_map(|call| call.local_addr().unwrap().as_socket())
+        .collect();
     drop(calls);
     stage.cluster.pod_event(&b, PodEvent::SandboxDown).unwrap();
     stage.cluster.pod_event(&b, PodEvent::Gone).unwrap();
@@ -96,13 +114,19 @@ fn open(node: &NetNs, to: SocketAddr) -> Socket {
 /// Simulates the death of the pod's node: the pod answers no more, and closes nothing.
 fn fall_silent(stage: &Stage, pod: &str) {
     let pod = netns(stage, pod);
-    let chain =
-        |hook| format!("add chain inet dead {hook} {{ type filter hook {hook} priority 0; policy drop; }}");
-    let script = format!("add table inet dead; {}; {}", chain("input"), chain("output"));
+    let chain = |hook| {
+        format!("add chain inet dead {hook} {{ type filter hook {hook} priority 0; policy drop; }}")
+    };
+    let script = format!(
+        "add table inet dead; {}; {}",
+        chain("input"),
+        chain("output")
+    );
     assert!(pod.command("nft").arg(script).status().unwrap().success());
 }
 
 fn denied(stage: &Stage) -> u64 {
     let counters = stage.counters().unwrap();
-    counters.of(Reason::DeadBackend, Outcome::Dropped) + counters.of(Reason::Reused, Outcome::Dropped)
+    counters.of(Reason::DeadBackend, Outcome::Dropped)
+        + counters.of(Reason::Reused, Outcome::Dropped)
 }

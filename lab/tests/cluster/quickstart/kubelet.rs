@@ -1,4 +1,5 @@
-//! The kubelet of node-a and the controller of `DaemonSet`s, as far as one `DaemonSet` with one pod needs them.
+//! The kubelet of node-a and the controller of `DaemonSet`s, as far as one `DaemonSet` with one pod
+//! needs them.
 
 use epguard_lab::agent::AgentProcess;
 use epguard_lab::api::{Kind, ObjectRef, Run, Store};
@@ -37,12 +38,24 @@ struct Running {
 }
 
 impl Kubelet {
-    /// Gives this thread, and its children, mounts of their own: those of a node and of the agent's pod on it.
+    /// Gives this thread, and its children, mounts of their own: those of a node and of the agent's
+    /// pod on it.
     pub(crate) fn new(cluster: &Cluster) -> Self {
         unshare(CloneFlags::CLONE_NEWNS).unwrap();
         let nothing = None::<&str>;
-        mount(nothing, "/", nothing, MsFlags::MS_REC | MsFlags::MS_PRIVATE, nothing).unwrap();
-        for (kind, at) in [("bpf", "/sys/fs/bpf"), ("cgroup2", "/sys/fs/cgroup"), ("tmpfs", "/run")] {
+        mount(
+            nothing,
+            "/",
+            nothing,
+            MsFlags::MS_REC | MsFlags::MS_PRIVATE,
+            nothing,
+        )
+        .unwrap();
+        for (kind, at) in [
+            ("bpf", "/sys/fs/bpf"),
+            ("cgroup2", "/sys/fs/cgroup"),
+            ("tmpfs", "/run"),
+        ] {
             mount(nothing, at, Some(kind), MsFlags::empty(), nothing).unwrap();
         }
         fs::create_dir_all(ACCOUNT).unwrap();
@@ -57,10 +70,17 @@ impl Kubelet {
         // Only node-a gets an agent.
         for (node, os) in [(NODE, "linux"), ("node-b", "windows")] {
             let label = json!({"metadata": {"labels": {"kubernetes.io/os": os}}});
-            let patched = cluster.store.patch(&ObjectRef::new(Kind::Node, "", node), &label);
+            let patched = cluster
+                .store
+                .patch(&ObjectRef::new(Kind::Node, "", node), &label);
             patched.unwrap();
         }
-        Self { api: cluster.api.address, running: None, templates: Vec::new(), pods: 0 }
+        Self {
+            api: cluster.api.address,
+            running: None,
+            templates: Vec::new(),
+            pods: 0,
+        }
     }
 
     /// Name of the agent's pod; empty while none runs.
@@ -68,11 +88,15 @@ impl Kubelet {
         self.running.as_ref().map_or("", |running| &running.pod)
     }
 
-    /// Starts the pod of the `DaemonSet`, ends it when it is deleted or its template has changed, and publishes both.
+    /// Starts the pod of the `DaemonSet`, ends it when it is deleted or its template has changed,
+    /// and publishes both.
     pub(crate) fn step(&mut self, cluster: &Cluster) {
         let store = &cluster.store;
         let wanted = store.get(&named(Kind::DaemonSet, "epguard"));
-        if let Some(running) = self.running.take_if(|running| !running.may_go_on(store, wanted.as_ref())) {
+        if let Some(running) = self
+            .running
+            .take_if(|running| !running.may_go_on(store, wanted.as_ref()))
+        {
             running.agent.end(libc::SIGTERM).unwrap();
             store.remove(&named(Kind::Pod, &running.pod)).unwrap();
         }
@@ -110,7 +134,10 @@ impl Kubelet {
         let variables = container["env"].as_array().unwrap().iter();
         let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
         command
-            .envs(variables.filter_map(|variable| text(&variable["name"]).zip(text(&variable["value"]))))
+            .envs(
+                variables
+                    .filter_map(|variable| text(&variable["name"]).zip(text(&variable["value"]))),
+            )
             .env("KUBERNETES_SERVICE_HOST", self.api.ip().to_string())
             .env("KUBERNETES_SERVICE_PORT", self.api.port().to_string());
         AgentProcess::start(command, Path::new("/run")).unwrap()
@@ -126,7 +153,8 @@ impl Running {
     }
 }
 
-/// Lets the API server run commands in the agent's pod: with this thread's mounts, and in the node's network namespace.
+/// Lets the API server run commands in the agent's pod: with this thread's mounts, and in the
+/// node's network namespace.
 pub(crate) fn runs_commands(cluster: &Cluster) {
     let node = cluster.topology.node(NODE).unwrap().netns.clone();
     let mounts = Arc::new(fs::File::open("/proc/thread-self/ns/mnt").unwrap());
@@ -136,9 +164,12 @@ pub(crate) fn runs_commands(cluster: &Cluster) {
         let mut command = node.command(&epguard);
         command.args(&exec.command[1..]);
         let mounts = Arc::clone(&mounts);
-        // SAFETY: the closure only makes the system call setns, which is async-signal-safe, and converts its error without allocating.
+        // SAFETY: the closure only makes the system call setns, which is async-signal-safe, and
+        // converts its error without allocating.
         unsafe {
-            command.pre_exec(move || setns(&*mounts, CloneFlags::CLONE_NEWNS).map_err(std::io::Error::from));
+            command.pre_exec(move || {
+                setns(&*mounts, CloneFlags::CLONE_NEWNS).map_err(std::io::Error::from)
+            });
         }
         Run::Process(command)
     });
@@ -175,7 +206,10 @@ fn resolved(argument: &str, spec: &Value) -> String {
     }
     for mounted in all(&container["volumeMounts"]) {
         let volumes = all(&spec["volumes"]);
-        let volume = volumes.iter().find(|volume| volume["name"] == mounted["name"]).unwrap();
+        let volume = volumes
+            .iter()
+            .find(|volume| volume["name"] == mounted["name"])
+            .unwrap();
         let (inside, outside) = (&mounted["mountPath"], &volume["hostPath"]["path"]);
         resolved = resolved.replace(inside.as_str().unwrap(), outside.as_str().unwrap());
     }

@@ -1,5 +1,5 @@
-//! Where the commands of the quick start run, and those of all pages: a shell, with kubectl and Helm against an API server, and the agent
-//! as in its `DaemonSet`.
+//! Where the commands of the quick start run, and those of all pages: a shell, with kubectl and
+//! Helm against an API server, and the agent as in its `DaemonSet`.
 
 pub(crate) mod kubelet;
 pub(crate) mod shell;
@@ -38,5 +38,8 @@ pub(crate) fn cluster() -> Cluster {
 pub(crate) fn calls(cluster: &Cluster) {
     let vip = (cluster.names.service("shop/web").unwrap().vip, 80).into();
     let client = cluster.topology.pod("client").unwrap();
-    let _ = client.netns.run(|| TcpStream::connect_timeout(&vip, Duration::from_millis(100))).unwrap();
+    let _ = client
+        .netns
+        .run(|| TcpStream::connect_timeout(&vip, Duration::from_millis(100)))
+        .unwrap();
 }

@@ -35,7 +35,8 @@ impl Shell {
         fs::create_dir_all(&bin).unwrap();
         fs::create_dir_all(here.join("target/image")).unwrap();
         fs::write(folder.join("kubeconfig"), cluster.api.kubeconfig()).unwrap();
-        // A build takes minutes, and its command is tested elsewhere; the agent runs without a container here.
+        // A build takes minutes, and its command is tested elsewhere; the agent runs without a
+        // container here.
         program(&bin, "cargo", "#!/bin/sh\n[ \"$*\" = \"xtask image\" ]\n");
         let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
         // Helm's own engine, which is a library.
@@ -56,7 +57,10 @@ impl Shell {
             std::os::unix::fs::symlink(file, link).unwrap();
         }
         let node = &cluster.topology.node("node-a").unwrap().netns;
-        let path = format!("{}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", bin.display());
+        let path = format!(
+            "{}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+            bin.display()
+        );
         let mut bash = node
             .command("bash")
             .current_dir(here)
@@ -75,10 +79,17 @@ impl Shell {
         thread::spawn(move || {
             let mut chunk = [0; 4096];
             while let Ok(length @ 1..) = stdout.read(&mut chunk) {
-                seen.lock().unwrap().push_str(&String::from_utf8_lossy(&chunk[..length]));
+                seen.lock()
+                    .unwrap()
+                    .push_str(&String::from_utf8_lossy(&chunk[..length]));
             }
         });
-        let mut shell = Self { bash, input, output, folder: scratch };
+        let mut shell = Self {
+            bash,
+            input,
+            output,
+            folder: scratch,
+        };
         shell.run("exec 2>&1; set -e", || {});
         shell
     }
@@ -98,14 +109,23 @@ impl Shell {
     ) -> String {
         let said = wait::value(Duration::ZERO, || {
             let seen = self.run(&format!("set +e\n{commands}\nset -e"), &mut meanwhile);
-            Ok(if seen.contains(text) { Ok(seen) } else { Err(unsaid(commands, text, &seen)) })
+            Ok(if seen.contains(text) {
+                Ok(seen)
+            } else {
+                Err(unsaid(commands, text, &seen))
+            })
         });
         said.unwrap()
     }
 
-    /// Runs a command until its output contains a text, then ends it. SIGINT would be ignored if the tests ran in the
-    /// background of a shell.
-    pub(crate) fn run_until(&mut self, commands: &str, text: &str, meanwhile: impl FnMut()) -> String {
+    /// Runs a command until its output contains a text, then ends it. SIGINT would be ignored if
+    /// the tests ran in the background of a shell.
+    pub(crate) fn run_until(
+        &mut self,
+        commands: &str,
+        text: &str,
+        meanwhile: impl FnMut(),
+    ) -> String {
         self.give(&format!("set +e\n{commands}\nset -e"));
         let seen = self.await_output(text, commands, meanwhile);
         let bash = self.bash.id();
@@ -162,7 +182,8 @@ fn unsaid(commands: &str, text: &str, seen: &str) -> String {
 fn kubectl() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut all = std::env::split_paths(&path).map(|folder| folder.join("kubectl"));
-    all.find(|file| file.is_file()).expect("kubectl, which `cargo xtask setup` installs")
+    all.find(|file| file.is_file())
+        .expect("kubectl, which `cargo xtask setup` installs")
 }
 
 fn program(folder: &Path, name: &str, text: &str) {

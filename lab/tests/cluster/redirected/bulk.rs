@@ -1,4 +1,5 @@
-//! Many connections, and many bytes on one; a pod floods a redirected Service with SYNs, and other pods' redirected connections go on.
+//! Many connections, and many bytes on one; a pod floods a redirected Service with SYNs, and other
+//! pods' redirected connections go on.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpStream};
@@ -23,8 +24,14 @@ fn ten_thousand_connections_all_reach_the_live_endpoint_and_none_another_pod() {
     let (live, stranger, plain) = (echo(&stage, "L"), echo(&stage, "B"), echo(&stage, "C"));
     call_often(&stage, "old/web");
     call_often(&stage, "ok/api");
-    assert_eq!([live, stranger, plain].map(|server| taken(&server)), [CONNECTIONS, 0, CONNECTIONS]);
-    let failed = stage.counters().unwrap().with_outcome(Outcome::RedirectFailed);
+    assert_eq!(
+        [live, stranger, plain].map(|server| taken(&server)),
+        [CONNECTIONS, 0, CONNECTIONS]
+    );
+    let failed = stage
+        .counters()
+        .unwrap()
+        .with_outcome(Outcome::RedirectFailed);
     assert_eq!(failed, 0, "packets that could not be steered");
 }
 
@@ -76,7 +83,11 @@ const SYNS: u32 = 180_000;
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn a_flood_of_syns_resets_no_other_pods_redirected_connection() {
     survives(|stage| {
-        let flood = Flood { to: vip(stage, "old/web"), per_second: 24_000, count: SYNS };
+        let flood = Flood {
+            to: vip(stage, "old/web"),
+            per_second: 24_000,
+            count: SYNS,
+        };
         attacker(stage).flood(flood).unwrap();
     });
 }
@@ -90,7 +101,12 @@ fn a_flood_from_forged_addresses_with_guessed_acknowledgements_resets_no_redirec
         let forged = (0..SYNS / 2).flat_map(|number| {
             let [_, a, b, c] = number.to_be_bytes();
             let from = SocketAddrV4::new(Ipv4Addr::new(172, 16 + (a & 15), b, c), 40_000);
-            [(2, 0), (16, number)].map(|(flags, acknowledges)| Forged { from, to, flags, acknowledges })
+            [(2, 0), (16, number)].map(|(flags, acknowledges)| Forged {
+                from,
+                to,
+                flags,
+                acknowledges,
+            })
         });
         attacker(stage).forge(forged).unwrap();
     });

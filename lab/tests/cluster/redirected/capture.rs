@@ -19,13 +19,21 @@ fn a_denied_packet_leaves_unchanged_by_the_capture_interface() {
     let stage = stage_with(&[(ANNOTATION, "")]);
     let _stranger = echo(&stage, "B");
     let node = netns(&stage, "node-a");
-    node.ip(&["link add cap0 type veth peer name cap1", "link set cap1 up", "link set cap0 up"]).unwrap();
+    node.ip(&[
+        "link add cap0 type veth peer name cap1",
+        "link set cap1 up",
+        "link set cap0 up",
+    ])
+    .unwrap();
     let shown = || stage.agent.dump().unwrap()["denied"][0]["action"].clone();
     assert_eq!(shown(), "drop");
     stage.agent.run("action capture=cap0").unwrap();
     assert_eq!(shown(), "capture");
     let unknown = stage.agent.run("action capture=cap7").unwrap_err();
-    assert!(format!("{unknown:#}").contains("interface cap7"), "{unknown:#}");
+    assert!(
+        format!("{unknown:#}").contains("interface cap7"),
+        "{unknown:#}"
+    );
 
     let everything = node.run(all_packets).unwrap();
     let dead = ip(&stage, "A").to_string();
@@ -34,24 +42,37 @@ fn a_denied_packet_leaves_unchanged_by_the_capture_interface() {
     let [source, destination] = seen.join().unwrap();
     println!("captured a SYN {source} -> {destination}; the client: {error}");
     assert_eq!(source, ip(&stage, "client").to_string());
-    let captured = stage.counters().unwrap().of(Reason::Reused, Outcome::Captured);
+    let captured = stage
+        .counters()
+        .unwrap()
+        .of(Reason::Reused, Outcome::Captured);
     assert!(captured > 0, "{}", stage.counters().unwrap());
 }
 
 /// A packet socket that receives the packets of all interfaces.
 fn all_packets() -> OwnedFd {
     let flags = SockFlag::SOCK_CLOEXEC;
-    let packets = socket(AddressFamily::Packet, SockType::Raw, flags, SockProtocol::EthAll).unwrap();
+    let packets = socket(
+        AddressFamily::Packet,
+        SockType::Raw,
+        flags,
+        SockProtocol::EthAll,
+    )
+    .unwrap();
     setsockopt(&packets, sockopt::ReceiveTimeout, &TimeVal::seconds(60)).unwrap();
     packets
 }
 
-/// Source and destination of the first TCP SYN to the address that is not on its way into the node's own stack.
+/// Source and destination of the first TCP SYN to the address that is not on its way into the
+/// node's own stack.
 fn frame_to(socket: &OwnedFd, dead: &str) -> [String; 2] {
     let mut frame = [0; 2048];
     loop {
         let length = recv(socket.as_raw_fd(), &mut frame, MsgFlags::empty()).unwrap();
-        let Some(packet) = frame[..length].get(ETHERNET..).filter(|packet| packet.len() >= 40) else {
+        let Some(packet) = frame[..length]
+            .get(ETHERNET..)
+            .filter(|packet| packet.len() >= 40)
+        else {
             continue;
         };
         let address = |at: usize| {

@@ -1,4 +1,5 @@
-//! Single flows: each keeps its endpoint, its port and its room, and is refused where it could not be carried.
+//! Single flows: each keeps its endpoint, its port and its room, and is refused where it could not
+//! be carried.
 
 use super::place::{ON_A_BRIDGE, address, call, connect, echo, stage, stage_with, taken};
 use crate::stage::{ip, netns, until, vip};
@@ -36,7 +37,10 @@ fn a_redirected_flow_keeps_its_endpoint_and_is_reset_when_it_dies() {
     stage.catch_up().unwrap();
     let begun = Instant::now();
     let error = call(&mut flow).unwrap_err();
-    println!("a flow whose endpoint died is told after {:.1?}: {error}", begun.elapsed());
+    println!(
+        "a flow whose endpoint died is told after {:.1?}: {error}",
+        begun.elapsed()
+    );
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
 }
 
@@ -101,7 +105,9 @@ fn a_connection_is_refused_if_the_way_to_the_live_endpoint_takes_smaller_packets
     let _servers = (echo(&stage, "L"), echo(&stage, "B"));
     assert!(connect(&stage, "old/web").is_ok());
     let (interface, _) = interface_of(&stage, "L");
-    netns(&stage, "node-a").ip(&[format!("link set {interface} mtu 1400")]).unwrap();
+    netns(&stage, "node-a")
+        .ip(&[format!("link set {interface} mtu 1400")])
+        .unwrap();
     let error = connect(&stage, "old/web").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{error}");
 }

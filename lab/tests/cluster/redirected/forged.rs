@@ -32,7 +32,8 @@ fn forged_packets_close_evict_and_open_no_redirected_connection_of_another_pod()
     let (before, counted) = (proven(&stage, client), stage.counters().unwrap());
     let other = SocketAddrV4::new(*client.ip(), 45_123);
     let forged = [
-        // From the endpoint, and from the client to the endpoint itself: the client's own packets would end the flow.
+        // From the endpoint, and from the client to the endpoint itself: the client's own packets
+        // would end the flow.
         (live, client, FIN | ACK),
         (live, client, RST),
         (client, live, ACK),
@@ -41,27 +42,47 @@ fn forged_packets_close_evict_and_open_no_redirected_connection_of_another_pod()
         (client, service, RST),
         (other, service, SYN),
     ];
-    let forged = forged.map(|(from, to, flags)| Forged { from, to, flags, acknowledges: 7 });
+    let forged = forged.map(|(from, to, flags)| Forged {
+        from,
+        to,
+        flags,
+        acknowledges: 7,
+    });
     let attacker = Client::new(netns(&stage, "C"));
     attacker.forge(forged).unwrap();
     // The hooks handle them within the attacker's system calls.
     sleep(Duration::from_millis(50));
     let after = proven(&stage, client);
-    assert_eq!(after.flags, before.flags, "the forged packets changed the flow");
+    assert_eq!(
+        after.flags, before.flags,
+        "the forged packets changed the flow"
+    );
     let counted = stage.counters().unwrap().since(&counted);
-    assert_eq!(counted.with_outcome(Outcome::RedirectRefused), 1, "the SYN\n{counted}");
+    assert_eq!(
+        counted.with_outcome(Outcome::RedirectRefused),
+        1,
+        "the SYN\n{counted}"
+    );
     let opening = entries(&stage, "OPENING");
     assert!(
-        opening.iter().all(|(flow, _)| flow.client_port != other.port()),
+        opening
+            .iter()
+            .all(|(flow, _)| flow.client_port != other.port()),
         "a forged SYN was redirected: {opening:?}"
     );
     call(&mut victim).unwrap();
     // Its own FIN ends the flow.
     victim.shutdown(std::net::Shutdown::Write).unwrap();
     sleep(Duration::from_millis(50));
-    let closed = entries(&stage, "FLOWS").into_iter().chain(entries(&stage, "OPENING"));
+    let closed = entries(&stage, "FLOWS")
+        .into_iter()
+        .chain(entries(&stage, "OPENING"));
     let closed = closed.filter(|(flow, _)| flow.client_port == client.port());
-    assert!(closed.into_iter().any(|(_, redirected)| redirected.flags & Redirected::CLIENT_CLOSED != 0));
+    assert!(
+        closed
+            .into_iter()
+            .any(|(_, redirected)| redirected.flags & Redirected::CLIENT_CLOSED != 0)
+    );
 }
 
 #[test]
@@ -75,8 +96,12 @@ fn a_datagram_that_another_pod_forges_is_no_reply_of_a_redirected_flow() {
     ] {
         let stage = stage_with(changes);
         let live = address(&stage, "L");
-        let in_pod =
-            |pod: &str, at: SocketAddr| netns(&stage, pod).run(|| UdpSocket::bind(at)).unwrap().unwrap();
+        let in_pod = |pod: &str, at: SocketAddr| {
+            netns(&stage, pod)
+                .run(|| UdpSocket::bind(at))
+                .unwrap()
+                .unwrap()
+        };
         let server = in_pod("L", live);
         thread::spawn(move || {
             let mut chunk = [0; 16];
@@ -87,7 +112,9 @@ fn a_datagram_that_another_pod_forges_is_no_reply_of_a_redirected_flow() {
         let client = in_pod("client", SocketAddr::new(address(&stage, "client").ip(), 0));
         client.connect(vip(&stage, "old/web")).unwrap();
         let call = |expected: &[u8]| {
-            client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            client
+                .set_read_timeout(Some(Duration::from_secs(10)))
+                .unwrap();
             client.send(b"hello").unwrap();
             let mut answer = [0; 16];
             let length = client.recv(&mut answer).unwrap();
@@ -96,9 +123,13 @@ fn a_datagram_that_another_pod_forges_is_no_reply_of_a_redirected_flow() {
         call(b"hello");
         // On a bridge, pods can forge each other's addresses, with epguard and without it.
         if name != "a bridge" {
-            netns(&stage, "C").ip(&[format!("addr add {} dev lo", live.ip())]).unwrap();
+            netns(&stage, "C")
+                .ip(&[format!("addr add {} dev lo", live.ip())])
+                .unwrap();
             let forged = in_pod("C", live);
-            forged.send_to(b"forged", client.local_addr().unwrap()).unwrap();
+            forged
+                .send_to(b"forged", client.local_addr().unwrap())
+                .unwrap();
             sleep(Duration::from_millis(50));
         }
         call(b"hello");
@@ -108,8 +139,12 @@ fn a_datagram_that_another_pod_forges_is_no_reply_of_a_redirected_flow() {
 /// The victim's flow in FLOWS.
 fn proven(stage: &Stage, client: SocketAddrV4) -> Redirected {
     let flows = entries(stage, "FLOWS");
-    let found = flows.iter().find(|(flow, _)| flow.client_port == client.port());
-    found.unwrap_or_else(|| panic!("no flow of {client} in {flows:?}")).1
+    let found = flows
+        .iter()
+        .find(|(flow, _)| flow.client_port == client.port());
+    found
+        .unwrap_or_else(|| panic!("no flow of {client} in {flows:?}"))
+        .1
 }
 
 fn entries(stage: &Stage, map: &str) -> Vec<(Flow, Redirected)> {

@@ -1,5 +1,5 @@
-//! Two pods with the same address and port of their node, as masquerading may give them: conntrack lets them share it for
-//! different destinations.
+//! Two pods with the same address and port of their node, as masquerading may give them: conntrack
+//! lets them share it for different destinations.
 
 use std::io::ErrorKind;
 
@@ -16,9 +16,13 @@ fn a_masqueraded_client_is_refused_and_another_one_keeps_the_live_endpoint_from_
     let stage = stage();
     let servers = (echo(&stage, "L"), echo(&stage, "B"));
     masquerade(&stage, &["C", "client"], &SHARED.to_string());
-    // conntrack sees no answer to a pod, so an entry keeps the only port until it times out: the next client's first SYN is lost.
+    // conntrack sees no answer to a pod, so an entry keeps the only port until it times out: the
+    // next client's first SYN is lost.
     let timeout = "/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_syn_sent";
-    netns(&stage, "node-a").run(|| std::fs::write(timeout, "1")).unwrap().unwrap();
+    netns(&stage, "node-a")
+        .run(|| std::fs::write(timeout, "1"))
+        .unwrap()
+        .unwrap();
     // A redirected flow to L would occupy the address and port that the next connection needs.
     refused(&stage, "C");
     let mut direct = connect_from(&stage, "client", address(&stage, "L")).unwrap();
@@ -27,7 +31,11 @@ fn a_masqueraded_client_is_refused_and_another_one_keeps_the_live_endpoint_from_
     refused(&stage, "C");
     call(&mut direct).unwrap();
     assert_eq!(taken(&servers.1), 0, "the stranger got a connection");
-    assert_eq!(taken(&servers.0), 1, "L got more than the connection of its own client");
+    assert_eq!(
+        taken(&servers.0),
+        1,
+        "L got more than the connection of its own client"
+    );
 }
 
 #[test]
@@ -49,7 +57,8 @@ fn of_two_masqueraded_clients_behind_one_ip_each_gets_its_own_refusal() {
     assert_eq!((taken(&servers.0), taken(&servers.1)), (0, 0));
 }
 
-/// Gives TCP connections of these pods the node's address and one of these ports, before kube-proxy's rules can.
+/// Gives TCP connections of these pods the node's address and one of these ports, before
+/// kube-proxy's rules can.
 fn masquerade(stage: &Stage, pods: &[&str], ports: &str) {
     let node = stage.cluster.topology.node("node-a").unwrap();
     let clients: Vec<String> = pods.iter().map(|pod| ip(stage, pod).to_string()).collect();

@@ -77,7 +77,10 @@ pub(crate) fn call(stream: &mut TcpStream) -> std::io::Result<()> {
 /// A server in a pod that returns all data; the result counts its connections.
 pub(crate) fn echo(stage: &Stage, pod: &str) -> Arc<AtomicUsize> {
     let at = address(stage, pod);
-    let listener = netns(stage, pod).run(|| TcpListener::bind(at)).unwrap().unwrap();
+    let listener = netns(stage, pod)
+        .run(|| TcpListener::bind(at))
+        .unwrap()
+        .unwrap();
     let taken = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&taken);
     thread::spawn(move || {

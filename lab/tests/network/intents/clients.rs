@@ -1,5 +1,5 @@
-//! Sockets in pods, on hosts outside, and of processes on the node, whose packets pass no ingress hook: every datagram is judged by its
-//! own aim, not by its socket's earlier ones.
+//! Sockets in pods, on hosts outside, and of processes on the node, whose packets pass no ingress
+//! hook: every datagram is judged by its own aim, not by its socket's earlier ones.
 
 use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
 
@@ -12,27 +12,52 @@ use super::figures::{
 };
 use super::world::{Plan, World, on_both_families};
 
-pub(crate) const BRIDGE: TopologyOptions = TopologyOptions { cni: Cni::Bridge, overlay: Overlay::None };
+pub(crate) const BRIDGE: TopologyOptions = TopologyOptions {
+    cni: Cni::Bridge,
+    overlay: Overlay::None,
+};
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn one_socket_to_both_services_and_the_pod() {
     let plan = Plan::default();
-    let remote = Plan { remote: true, ..plan };
-    let masqueraded = Plan { proxy: ProxyOptions { masquerade_all: true }, ..plan };
+    let remote = Plan {
+        remote: true,
+        ..plan
+    };
+    let masqueraded = Plan {
+        proxy: ProxyOptions {
+            masquerade_all: true,
+        },
+        ..plan
+    };
     for (host, plan) in [
         ("shop/client", plan),
-        ("shop/client", Plan { options: BRIDGE, ..plan }),
+        (
+            "shop/client",
+            Plan {
+                options: BRIDGE,
+                ..plan
+            },
+        ),
         ("shop/client", remote),
         ("shop/client", masqueraded),
-        ("shop/client", Plan { remote: true, ..masqueraded }),
+        (
+            "shop/client",
+            Plan {
+                remote: true,
+                ..masqueraded
+            },
+        ),
         ("node-a", plan),
         ("node-a", remote),
     ] {
         on_both_families(plan, |mut world| {
             let socket = world.socket(host);
             let case = format!("one UDP socket of {host}, {plan:?}");
-            judged_right(&mut world, &case, |world| send_all(world, &socket, &interleaved(3000)));
+            judged_right(&mut world, &case, |world| {
+                send_all(world, &socket, &interleaved(3000))
+            });
         });
     }
 }
@@ -41,17 +66,29 @@ fn one_socket_to_both_services_and_the_pod() {
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn a_pod_that_reaches_itself_through_services() {
     for options in [TopologyOptions::default(), BRIDGE] {
-        on_both_families(Plan { options, ..Plan::default() }, |mut world| {
-            let socket = world.socket("bank/x");
-            // Packets of a pod to its own address never leave it.
-            let aims = interleaved(3000);
-            let figures = in_both_modes(&mut world, "hairpin", |world| send_all(world, &socket, &aims));
-            for figures in figures {
-                let [denied, other, _] = figures.aimed;
-                assert_eq!((figures.denied, figures.not_denied), (denied, other), "{figures}");
-                assert_eq!(figures.arrived[1..], figures.aimed[1..], "{figures}");
-            }
-        });
+        on_both_families(
+            Plan {
+                options,
+                ..Plan::default()
+            },
+            |mut world| {
+                let socket = world.socket("bank/x");
+                // Packets of a pod to its own address never leave it.
+                let aims = interleaved(3000);
+                let figures = in_both_modes(&mut world, "hairpin", |world| {
+                    send_all(world, &socket, &aims)
+                });
+                for figures in figures {
+                    let [denied, other, _] = figures.aimed;
+                    assert_eq!(
+                        (figures.denied, figures.not_denied),
+                        (denied, other),
+                        "{figures}"
+                    );
+                    assert_eq!(figures.arrived[1..], figures.aimed[1..], "{figures}");
+                }
+            },
+        );
     }
 }
 
@@ -59,20 +96,31 @@ fn a_pod_that_reaches_itself_through_services() {
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn a_host_outside_by_node_port() {
     for remote in [false, true] {
-        on_both_families(Plan { remote, ..Plan::default() }, |mut world| {
-            let socket = world.socket("external");
-            judged_right(&mut world, "NodePort", |world| {
-                send_each(world, &socket, &interleaved(3000), |aim| world.node_port(aim))
-            });
-        });
+        on_both_families(
+            Plan {
+                remote,
+                ..Plan::default()
+            },
+            |mut world| {
+                let socket = world.socket("external");
+                judged_right(&mut world, "NodePort", |world| {
+                    send_each(world, &socket, &interleaved(3000), |aim| {
+                        world.node_port(aim)
+                    })
+                });
+            },
+        );
     }
 }
 
 /// Sends `count` datagrams on a connected socket.
 pub(crate) fn connected(world: &World, host: &str, aim: Aim, count: usize) -> [u64; 3] {
     let to = world.address(aim);
-    let socket =
-        world.netns(host).run(|| Socket::new(Domain::for_address(to), Type::DGRAM, None)).unwrap().unwrap();
+    let socket = world
+        .netns(host)
+        .run(|| Socket::new(Domain::for_address(to), Type::DGRAM, None))
+        .unwrap()
+        .unwrap();
     socket.connect(&to.into()).unwrap();
     (0..count).for_each(|_| send(|| socket.send(&[aim as u8; 64])));
     counted(&vec![aim; count])
@@ -84,7 +132,9 @@ fn sockets_that_are_connected_once_or_anew_each_time_or_that_also_send_elsewhere
     on_both_families(Plan::default(), |mut world| {
         for aim in AIMS {
             let case = format!("node, connected, {aim:?}");
-            judged_right(&mut world, &case, |world| connected(world, "node-a", aim, 500));
+            judged_right(&mut world, &case, |world| {
+                connected(world, "node-a", aim, 500)
+            });
         }
         let (socket, aims) = (world.socket("node-a"), interleaved(600));
         judged_right(&mut world, "node, reconnected", |world| {
@@ -114,8 +164,11 @@ fn sockets_that_are_connected_once_or_anew_each_time_or_that_also_send_elsewhere
 fn several_threads_on_one_socket() {
     on_both_families(Plan::default(), |mut world| {
         let socket = world.socket("node-a");
-        // One flow after another: if conntrack begins two at once, they may clash, and the kernel drops one's first packet.
-        in_both_modes(&mut world, "flows begin", |world| send_all(world, &socket, &AIMS));
+        // One flow after another: if conntrack begins two at once, they may clash, and the kernel
+        // drops one's first packet.
+        in_both_modes(&mut world, "flows begin", |world| {
+            send_all(world, &socket, &AIMS)
+        });
         judged_right(&mut world, "node, 3 threads on one socket", |world| {
             std::thread::scope(|scope| {
                 let (world, socket) = (&*world, &socket);
@@ -138,8 +191,16 @@ fn ipv4_through_an_ipv6_socket() {
     };
     let addresses = AIMS.map(mapped);
     let netns = world.netns("node-a").clone();
-    let sending = netns.run(|| UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0))).unwrap().unwrap();
-    let connecting = || netns.run(|| Socket::new(Domain::IPV6, Type::DGRAM, None)).unwrap().unwrap();
+    let sending = netns
+        .run(|| UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)))
+        .unwrap()
+        .unwrap();
+    let connecting = || {
+        netns
+            .run(|| Socket::new(Domain::IPV6, Type::DGRAM, None))
+            .unwrap()
+            .unwrap()
+    };
     judged_right(&mut world, "node, v4-mapped", |_| {
         let aims = interleaved(100);
         for aim in &aims {
@@ -150,6 +211,8 @@ fn ipv4_through_an_ipv6_socket() {
         counted(&aims)
     });
     judged_right(&mut world, "node, v4-mapped sendto", |world| {
-        send_each(world, &sending, &interleaved(600), |aim| addresses[aim as usize])
+        send_each(world, &sending, &interleaved(600), |aim| {
+            addresses[aim as usize]
+        })
     });
 }

@@ -55,8 +55,8 @@ impl Figures {
         }
     }
 
-    /// Asserts that exactly the packets aimed at the denied Service were denied, and that each packet was counted once. In IPv6
-    /// neighbour solicitations pass, too.
+    /// Asserts that exactly the packets aimed at the denied Service were denied, and that each
+    /// packet was counted once. In IPv6 neighbour solicitations pass, too.
     #[track_caller]
     pub(crate) fn all_right(&self, ipv6: bool) {
         let [denied, other, direct] = self.aimed;
@@ -72,7 +72,13 @@ impl Figures {
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (aimed, arrived) = (self.aimed, self.arrived);
-        let Self { denied, no_intent, no_connection, not_denied, .. } = self;
+        let Self {
+            denied,
+            no_intent,
+            no_connection,
+            not_denied,
+            ..
+        } = self;
         write!(
             f,
             "aimed {aimed:?} arrived {arrived:?} denied {denied} no-intent {no_intent} no-connection {no_connection} not-denied {not_denied}"
@@ -91,7 +97,11 @@ pub(crate) fn in_both_modes(
 
 /// Runs a case in both modes, in which each packet has to be judged by its own aim.
 #[track_caller]
-pub(crate) fn judged_right(world: &mut World, case: &str, shoot: impl FnMut(&mut World) -> [u64; 3]) {
+pub(crate) fn judged_right(
+    world: &mut World,
+    case: &str,
+    shoot: impl FnMut(&mut World) -> [u64; 3],
+) {
     for figures in in_both_modes(world, case, shoot) {
         figures.all_right(world.ipv6);
     }
@@ -112,11 +122,17 @@ pub(crate) fn in_mode(
     world.hooks.set_mode(mode).unwrap();
     let before = world.figures();
     let aimed = shoot(world);
-    let figures =
-        settled(world, &before, aimed, mode).unwrap_or_else(|lost| panic!("{case} {mode:?}: {lost}"));
-    println!("{case} IPv{} {mode:?}: {figures}", if world.ipv6 { 6 } else { 4 });
+    let figures = settled(world, &before, aimed, mode)
+        .unwrap_or_else(|lost| panic!("{case} {mode:?}: {lost}"));
+    println!(
+        "{case} IPv{} {mode:?}: {figures}",
+        if world.ipv6 { 6 } else { 4 }
+    );
     if mode != Mode::Enforce {
-        assert_eq!(figures.arrived, figures.aimed, "observing stopped something: {figures}");
+        assert_eq!(
+            figures.arrived, figures.aimed,
+            "observing stopped something: {figures}"
+        );
     }
     figures
 }
@@ -124,10 +140,22 @@ pub(crate) fn in_mode(
 /// The figures once every datagram is accounted for.
 fn settled(world: &World, before: &Figures, aimed: [u64; 3], mode: Mode) -> Result<Figures> {
     wait::value(Duration::ZERO, || {
-        let figures = Figures { aimed, ..world.figures().since(before) };
-        let stopped = if mode == Mode::Enforce { figures.denied } else { 0 };
-        let is_settled = figures.arrived[1..] == aimed[1..] && figures.arrived[0] + stopped >= aimed[0];
-        Ok(if is_settled { Ok(figures) } else { Err(format!("lost: {figures}")) })
+        let figures = Figures {
+            aimed,
+            ..world.figures().since(before)
+        };
+        let stopped = if mode == Mode::Enforce {
+            figures.denied
+        } else {
+            0
+        };
+        let is_settled =
+            figures.arrived[1..] == aimed[1..] && figures.arrived[0] + stopped >= aimed[0];
+        Ok(if is_settled {
+            Ok(figures)
+        } else {
+            Err(format!("lost: {figures}"))
+        })
     })
 }
 
@@ -157,7 +185,10 @@ pub(crate) fn send_each(
 pub(crate) fn send(mut attempt: impl FnMut() -> std::io::Result<usize>) {
     match attempt() {
         Ok(_) => {}
-        Err(error) => assert!(matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOBUFS)), "{error}"),
+        Err(error) => assert!(
+            matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOBUFS)),
+            "{error}"
+        ),
     }
 }
 
@@ -166,7 +197,9 @@ fn keep_pace(world: &World, start: [u64; 3], aimed: [u64; 3]) {
     let deadline = Instant::now() + Duration::from_millis(200);
     let under_way = || {
         let arrived = world.sink.arrived();
-        (1..3).map(|aim| aimed[aim].saturating_sub(arrived[aim] - start[aim])).sum::<u64>()
+        (1..3)
+            .map(|aim| aimed[aim].saturating_sub(arrived[aim] - start[aim]))
+            .sum::<u64>()
     };
     while aimed[1] + aimed[2] > 200 && under_way() > 100 && Instant::now() < deadline {
         std::thread::yield_now();

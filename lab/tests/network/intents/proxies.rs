@@ -1,4 +1,5 @@
-//! Services that kube-proxy's other modes translate: iptables of both kinds, and the kernel's own IPVS.
+//! Services that kube-proxy's other modes translate: iptables of both kinds, and the kernel's own
+//! IPVS.
 
 use super::figures::{Denied, Direct, Other, in_both_modes, interleaved, judged_right, send_all};
 use super::world::{Plan, World, on_both_families};
@@ -18,7 +19,10 @@ fn has_ipvs() -> bool {
 fn instead(world: &World, before: &str, each: impl Fn(SocketAddr, &str) -> String) {
     let services = [Denied, Other].map(|service| world.address(service));
     let each = services.map(|vip| ["tcp", "udp"].map(|protocol| each(vip, protocol)).concat());
-    world.shell("node-a", &["nft flush ruleset\n", before, &each.concat()].concat());
+    world.shell(
+        "node-a",
+        &["nft flush ruleset\n", before, &each.concat()].concat(),
+    );
 }
 
 /// `program`: `nft` or `legacy`.
@@ -28,13 +32,16 @@ fn iptables(world: &World, program: &str) {
     instead(world, "", |vip, protocol| {
         let to = format!("-d {} -p {protocol} --dport {}", vip.ip(), vip.port());
         let rule = |chain| {
-            format!("{iptables}-{program} -t nat -A {chain} {to} -j DNAT --to-destination {endpoint}\n")
+            format!(
+                "{iptables}-{program} -t nat -A {chain} {to} -j DNAT --to-destination {endpoint}\n"
+            )
         };
         ["PREROUTING", "OUTPUT"].map(rule).concat()
     });
 }
 
-/// kube-proxy sets `conntrack` to 1, and masquerades what it marks: the rule makes the kernel track connections.
+/// kube-proxy sets `conntrack` to 1, and masquerades what it marks: the rule makes the kernel track
+/// connections.
 fn ipvs(world: &World, conntrack: u8) {
     let endpoint = world.address(Direct);
     let iptables = if world.ipv6 { "ip6tables" } else { "iptables" };
@@ -61,7 +68,9 @@ fn judged(case: &str, replace_proxy: impl Fn(&World)) {
             replace_proxy(&world);
             let socket = world.socket(host);
             let case = format!("{case}, from {host}");
-            judged_right(&mut world, &case, |world| send_all(world, &socket, &interleaved(3000)));
+            judged_right(&mut world, &case, |world| {
+                send_all(world, &socket, &interleaved(3000))
+            });
         });
     }
 }
@@ -70,7 +79,9 @@ fn judged(case: &str, replace_proxy: impl Fn(&World)) {
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn packets_that_both_kinds_of_iptables_translate_are_judged_by_their_own_aim() {
     for program in ["nft", "legacy"] {
-        judged(&format!("iptables-{program}"), |world| iptables(world, program));
+        judged(&format!("iptables-{program}"), |world| {
+            iptables(world, program)
+        });
     }
 }
 
@@ -92,9 +103,9 @@ fn packets_that_ipvs_takes_out_of_conntrack_pass_and_are_counted() {
         ipvs(&world, 0);
         let socket = world.socket("shop/client");
         let aims = [Denied; 200];
-        for figures in
-            in_both_modes(&mut world, "IPVS without conntrack", |world| send_all(world, &socket, &aims))
-        {
+        for figures in in_both_modes(&mut world, "IPVS without conntrack", |world| {
+            send_all(world, &socket, &aims)
+        }) {
             assert_eq!(figures.arrived, figures.aimed, "{figures}");
             assert_eq!(figures.denied, 0, "{figures}");
             assert!(figures.no_connection >= aims.len() as u64, "{figures}");

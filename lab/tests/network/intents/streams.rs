@@ -31,10 +31,16 @@ pub(crate) fn stream(world: &World, host: &str, port: u16, to: SocketAddr, lengt
     let Ok(mut stream) = world.netns(host).run(open).unwrap() else {
         return false;
     };
-    let octets: Vec<u8> = (0..length).map(|at| ((at * 31) >> 3).to_le_bytes()[0]).collect();
+    let octets: Vec<u8> = (0..length)
+        .map(|at| ((at * 31) >> 3).to_le_bytes()[0])
+        .collect();
     let mut answer = Vec::new();
-    stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
-    stream.set_write_timeout(Some(Duration::from_mins(1))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_mins(1)))
+        .unwrap();
+    stream
+        .set_write_timeout(Some(Duration::from_mins(1)))
+        .unwrap();
     let exchanged = stream
         .write_all(&octets)
         .and_then(|()| stream.shutdown(Shutdown::Write))
@@ -42,18 +48,29 @@ pub(crate) fn stream(world: &World, host: &str, port: u16, to: SocketAddr, lengt
     exchanged.is_ok() && answer == summary(&octets)
 }
 
-/// Connects to each aim from one source port, twice in both modes; every packet of each is judged alike.
-fn each(world: &mut World, case: &str, host: &str, address: fn(&World, Aim) -> SocketAddr, length: usize) {
+/// Connects to each aim from one source port, twice in both modes; every packet of each is judged
+/// alike.
+fn each(
+    world: &mut World,
+    case: &str,
+    host: &str,
+    address: fn(&World, Aim) -> SocketAddr,
+    length: usize,
+) {
     for mode in [Mode::Observe, Mode::Enforce] {
         world.hooks.set_mode(mode).unwrap();
         let rounds = [(45_000, AIMS), (46_000, [Other, Denied, Direct])];
-        for (port, aim) in
-            rounds.into_iter().flat_map(|(port, aims)| aims.map(|aim| (port + mode as u16, aim)))
+        for (port, aim) in rounds
+            .into_iter()
+            .flat_map(|(port, aims)| aims.map(|aim| (port + mode as u16, aim)))
         {
             let before = world.figures();
             let arrived = stream(world, host, port, address(world, aim), length);
             let seen = world.figures().since(&before);
-            println!("{case}, {host}, IPv6 {} {mode:?} {aim:?}: arrived {arrived}, {seen}", world.ipv6);
+            println!(
+                "{case}, {host}, IPv6 {} {mode:?} {aim:?}: arrived {arrived}, {seen}",
+                world.ipv6
+            );
             assert_eq!(arrived, aim != Denied || mode == Mode::Observe);
             let counted = [seen.denied, seen.not_denied, seen.no_intent].map(|packets| packets > 0);
             assert_eq!(counted, [aim == Denied, aim == Other, aim == Direct]);
@@ -67,11 +84,24 @@ fn connections_from_one_source_port() {
     for options in [TopologyOptions::default(), BRIDGE] {
         for masquerade_all in [false, true] {
             let proxy = ProxyOptions { masquerade_all };
-            on_both_families(Plan { options, proxy, ..Plan::default() }, |mut world| {
-                each(&mut world, "TCP", "shop/client", World::address, 100);
-                each(&mut world, "TCP", "node-a", World::address, 100);
-                each(&mut world, "TCP NodePort", "external", World::node_port, 100);
-            });
+            on_both_families(
+                Plan {
+                    options,
+                    proxy,
+                    ..Plan::default()
+                },
+                |mut world| {
+                    each(&mut world, "TCP", "shop/client", World::address, 100);
+                    each(&mut world, "TCP", "node-a", World::address, 100);
+                    each(
+                        &mut world,
+                        "TCP NodePort",
+                        "external",
+                        World::node_port,
+                        100,
+                    );
+                },
+            );
         }
     }
 }
@@ -85,8 +115,20 @@ fn megabytes_with_segments_merged_on_receive() {
             "node-a",
             "for link in eth0 $(ls /sys/class/net | grep ^veth); do ethtool -K $link gro on; done",
         );
-        each(&mut world, "8 MB, GRO", "shop/client", World::address, 8 << 20);
-        each(&mut world, "8 MB, GRO", "external", World::node_port, 8 << 20);
+        each(
+            &mut world,
+            "8 MB, GRO",
+            "shop/client",
+            World::address,
+            8 << 20,
+        );
+        each(
+            &mut world,
+            "8 MB, GRO",
+            "external",
+            World::node_port,
+            8 << 20,
+        );
         each(&mut world, "8 MB", "node-a", World::address, 8 << 20);
     });
 }
@@ -102,9 +144,18 @@ fn replies_to_a_client_whose_address_and_port_are_a_denied_endpoint_pass() {
         }
         world.hooks.writer.install(&world.tables).unwrap();
         world.hooks.set_mode(Mode::Enforce).unwrap();
-        assert!(stream(&world, "shop/client", PORT, world.address(Other), 100_000));
+        assert!(stream(
+            &world,
+            "shop/client",
+            PORT,
+            world.address(Other),
+            100_000
+        ));
         let figures = world.figures();
         assert_eq!(figures.denied, 0, "{figures}");
-        assert!(figures.no_intent > 0, "the replies go to a suspect: {figures}");
+        assert!(
+            figures.no_intent > 0,
+            "the replies go to a suspect: {figures}"
+        );
     });
 }

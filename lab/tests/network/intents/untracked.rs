@@ -11,17 +11,26 @@ fn send(world: &World, aim: Aim) -> [u64; 3] {
     send_all(world, &socket, &[aim; COUNT])
 }
 
-/// Asserts that so many packets without an entry passed. In IPv6 neighbour solicitations are among them.
+/// Asserts that so many packets without an entry passed. In IPv6 neighbour solicitations are among
+/// them.
 #[track_caller]
 fn passed_without_entry(figures: &Figures, packets: usize, ipv6: bool) {
     let packets = packets as u64;
     let exact = figures.no_connection == packets;
-    assert!(exact || ipv6 && figures.no_connection > packets, "{figures}");
+    assert!(
+        exact || ipv6 && figures.no_connection > packets,
+        "{figures}"
+    );
 }
 
-/// Rules of nftables on node-a. `IP` is `ip` or `ip6`, `X` pod X, `VIP` the address of Service S, `GATEWAY` a host outside.
+/// Rules of nftables on node-a. `IP` is `ip` or `ip6`, `X` pod X, `VIP` the address of Service S,
+/// `GATEWAY` a host outside.
 fn rules(world: &World, text: &str) {
-    let (ip, gateway) = if world.ipv6 { ("ip6", "fd00:250::1") } else { ("ip", "192.168.250.1") };
+    let (ip, gateway) = if world.ipv6 {
+        ("ip6", "fd00:250::1")
+    } else {
+        ("ip", "192.168.250.1")
+    };
     let text = text
         .replace("VIP", &world.address(Denied).ip().to_string())
         .replace("IP", ip)
@@ -30,13 +39,15 @@ fn rules(world: &World, text: &str) {
     world.shell("node-a", &format!("nft '{text}'"));
 }
 
-/// Packets that a rule exempts from tracking, packets that are translated without conntrack, and copies that a rule makes.
+/// Packets that a rule exempts from tracking, packets that are translated without conntrack, and
+/// copies that a rule makes.
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn packets_that_rules_keep_from_conntrack_pass_and_are_counted() {
     let raw = "add table IP raw; add chain IP raw pre { type filter hook prerouting priority raw; }; \
                add rule IP raw pre ";
-    let stateless = format!("{raw} IP daddr VIP udp dport 80 notrack IP daddr set X udp dport set {PORT}");
+    let stateless =
+        format!("{raw} IP daddr VIP udp dport 80 notrack IP daddr set X udp dport set {PORT}");
     let copies = "add table IP copies; add chain IP copies post { type filter hook postrouting priority 0; }; \
                   add rule IP copies post IP daddr X dup to GATEWAY device \"eth0\"";
     for (text, aim, denied) in [
@@ -47,7 +58,11 @@ fn packets_that_rules_keep_from_conntrack_pass_and_are_counted() {
         on_both_families(Plan::default(), |mut world| {
             rules(&world, text);
             for figures in in_both_modes(&mut world, text, |world| send(world, aim)) {
-                assert_eq!((figures.denied, figures.no_intent), (denied, 0), "{figures}");
+                assert_eq!(
+                    (figures.denied, figures.no_intent),
+                    (denied, 0),
+                    "{figures}"
+                );
                 assert!(denied > 0 || figures.arrived == figures.aimed, "{figures}");
                 passed_without_entry(&figures, COUNT, world.ipv6);
             }
@@ -68,7 +83,9 @@ fn copies_that_tc_mirrors_pass_and_are_counted_once_beside_their_packets() {
             ),
         );
         // In enforce the packet is stopped before it is copied.
-        let figures = in_mode(&mut world, "mirred", Mode::Observe, |world| send(world, Denied));
+        let figures = in_mode(&mut world, "mirred", Mode::Observe, |world| {
+            send(world, Denied)
+        });
         assert_eq!(figures.denied, COUNT as u64, "{figures}");
         passed_without_entry(&figures, COUNT, world.ipv6);
     });

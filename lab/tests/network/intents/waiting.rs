@@ -1,4 +1,5 @@
-//! Datagrams that wait for the resolution of a neighbour leave later, from another context; enforcing begins while four callers send.
+//! Datagrams that wait for the resolution of a neighbour leave later, from another context;
+//! enforcing begins while four callers send.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,7 +41,11 @@ fn each(test: impl Fn(World, &str)) {
     for host in ["shop/client", "node-a"] {
         for options in [TopologyOptions::default(), BRIDGE] {
             for ipv6 in [false, true] {
-                let plan = Plan { options, ipv6, ..Plan::default() };
+                let plan = Plan {
+                    options,
+                    ipv6,
+                    ..Plan::default()
+                };
                 test(World::new(plan), host);
             }
         }
@@ -87,7 +92,11 @@ const STEP: Duration = Duration::from_millis(25);
 fn counted(world: &World) -> [u64; 3] {
     let packets = |outcome| world.hooks.packets(&[outcome]).unwrap();
     let arrived = world.sink.arrived()[Denied as usize];
-    [packets(Outcome::Observed), packets(Outcome::Dropped), arrived]
+    [
+        packets(Outcome::Observed),
+        packets(Outcome::Dropped),
+        arrived,
+    ]
 }
 
 #[test]
@@ -128,7 +137,13 @@ fn each_datagram_is_counted_once_and_none_passes_once_enforcing_has_begun() {
             let early = counted(&world);
             sleep(STEP);
             end.store(true, Ordering::SeqCst);
-            (senders.map(|sender| sender.join().unwrap()).into_iter().sum(), early)
+            (
+                senders
+                    .map(|sender| sender.join().unwrap())
+                    .into_iter()
+                    .sum(),
+                early,
+            )
         });
         let since = |now: [u64; 3]| std::array::from_fn(|place| now[place] - before[place]);
         let deadline = Instant::now() + Duration::from_secs(10);

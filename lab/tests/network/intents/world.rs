@@ -1,4 +1,5 @@
-//! A cluster with the datapath on `node-a`: a client pod there, pod X, and Services S and T that lead to X.
+//! A cluster with the datapath on `node-a`: a client pod there, pod X, and Services S and T that
+//! lead to X.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
@@ -58,7 +59,14 @@ impl World {
         hooks.hook().unwrap();
         let tables = tables(&lab, plan.ipv6, x);
         hooks.writer.install(&tables).unwrap();
-        Self { lab, hooks, sink, ipv6: plan.ipv6, tables, x }
+        Self {
+            lab,
+            hooks,
+            sink,
+            ipv6: plan.ipv6,
+            tables,
+            x,
+        }
     }
 
     /// The address that a client uses for an aim.
@@ -74,7 +82,10 @@ impl World {
         if aim == Direct {
             return self.address(Direct);
         }
-        SocketAddr::new(self.lab.node("node-a").unwrap().ip(!self.ipv6), NODE_PORTS[aim as usize])
+        SocketAddr::new(
+            self.lab.node("node-a").unwrap().ip(!self.ipv6),
+            NODE_PORTS[aim as usize],
+        )
     }
 
     /// A host's network namespace.
@@ -84,8 +95,15 @@ impl World {
 
     /// An unconnected UDP socket in a host's network namespace.
     pub(crate) fn socket(&self, host: &str) -> UdpSocket {
-        let any = if self.ipv6 { IpAddr::from(Ipv6Addr::UNSPECIFIED) } else { IpAddr::from([0, 0, 0, 0]) };
-        self.netns(host).run(|| UdpSocket::bind((any, 0))).unwrap().unwrap()
+        let any = if self.ipv6 {
+            IpAddr::from(Ipv6Addr::UNSPECIFIED)
+        } else {
+            IpAddr::from([0, 0, 0, 0])
+        };
+        self.netns(host)
+            .run(|| UdpSocket::bind((any, 0)))
+            .unwrap()
+            .unwrap()
     }
 
     /// The counters of the datapath and of pod X so far.
@@ -93,7 +111,10 @@ impl World {
         Figures {
             aimed: [0; 3],
             arrived: self.sink.arrived(),
-            denied: self.hooks.packets(&[Outcome::Observed, Outcome::Dropped]).unwrap(),
+            denied: self
+                .hooks
+                .packets(&[Outcome::Observed, Outcome::Dropped])
+                .unwrap(),
             no_intent: self.hooks.packets(&[Outcome::NoIntent]).unwrap(),
             no_connection: self.hooks.packets(&[Outcome::NoConnection]).unwrap(),
             not_denied: self.hooks.packets(&[Outcome::NotDenied]).unwrap(),
@@ -105,8 +126,15 @@ impl World {
     pub(crate) fn shell(&self, host: &str, script: &str) {
         let name = self.netns(host).name();
         let mut command = std::process::Command::new("ip");
-        let output = command.args(["netns", "exec", name, "sh", "-ec", script]).output().unwrap();
-        assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+        let output = command
+            .args(["netns", "exec", name, "sh", "-ec", script])
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{script}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 
     /// The node's end of a pod's veth pair.
@@ -128,14 +156,22 @@ fn vip(ipv6: bool, service: Aim) -> SocketAddr {
 /// The rules of both Services, for the proxy.
 pub(crate) fn rules(ipv6: bool, x: IpAddr) -> Vec<ServiceRule> {
     let rules = |service: Aim| {
-        let node_port = Frontend::NodePort { family: x, port: NODE_PORTS[service as usize] };
+        let node_port = Frontend::NodePort {
+            family: x,
+            port: NODE_PORTS[service as usize],
+        };
         let frontends = [Frontend::ClusterIp(vip(ipv6, service)), node_port];
-        ServiceRule::tcp_and_udp(&format!("shop/{service:?}"), &frontends, &[SocketAddr::new(x, PORT)])
+        ServiceRule::tcp_and_udp(
+            &format!("shop/{service:?}"),
+            &frontends,
+            &[SocketAddr::new(x, PORT)],
+        )
     };
     [Denied, Other].into_iter().flat_map(rules).collect()
 }
 
-/// Denies Service S its endpoint X. Service T has a number, too, as if another endpoint were denied.
+/// Denies Service S its endpoint X. Service T has a number, too, as if another endpoint were
+/// denied.
 fn tables(lab: &Topology, ipv6: bool, x: IpAddr) -> Tables {
     let mut tables = Tables::default();
     deny(&mut tables, S, SocketAddr::new(x, PORT));
@@ -165,11 +201,17 @@ impl Sink {
     /// Serves a UDP and a TCP port on all addresses.
     pub(crate) fn start(netns: &NetNs, port: u16) -> Self {
         let arrived = Arc::new([const { AtomicU64::new(0) }; 3]);
-        let (datagrams, streams) = netns.run(|| (bind(Type::DGRAM, port), bind(Type::STREAM, port))).unwrap();
+        let (datagrams, streams) = netns
+            .run(|| (bind(Type::DGRAM, port), bind(Type::STREAM, port)))
+            .unwrap();
         streams.listen(1024).unwrap();
         let datagrams = Arc::new(UdpSocket::from(datagrams));
-        SockRef::from(&*datagrams).set_recv_buffer_size(1 << 23).unwrap();
-        datagrams.set_read_timeout(Some(Duration::from_mins(2))).unwrap();
+        SockRef::from(&*datagrams)
+            .set_recv_buffer_size(1 << 23)
+            .unwrap();
+        datagrams
+            .set_read_timeout(Some(Duration::from_mins(2)))
+            .unwrap();
         let (counted, socket) = (Arc::clone(&arrived), Arc::clone(&datagrams));
         std::thread::spawn(move || count(&socket, &counted));
         let streams = TcpListener::from(streams);
@@ -178,7 +220,10 @@ impl Sink {
                 std::thread::spawn(move || digest(stream));
             }
         });
-        Self { arrived, stop: datagrams }
+        Self {
+            arrived,
+            stop: datagrams,
+        }
     }
 
     /// Datagrams received, by aim.

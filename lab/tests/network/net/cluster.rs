@@ -26,7 +26,13 @@ pub(crate) fn on_every_cni_and_family(test: impl Fn(Cluster)) {
     for cni in [Cni::Ptp, Cni::Bridge] {
         for ipv6 in [false, true] {
             println!("{cni:?}, IPv{}", if ipv6 { 6 } else { 4 });
-            test(Cluster::new(TopologyOptions { cni, overlay: Overlay::None }, ipv6));
+            test(Cluster::new(
+                TopologyOptions {
+                    cni,
+                    overlay: Overlay::None,
+                },
+                ipv6,
+            ));
         }
     }
 }
@@ -34,8 +40,15 @@ pub(crate) fn on_every_cni_and_family(test: impl Fn(Cluster)) {
 impl Cluster {
     pub(crate) fn new(options: TopologyOptions, ipv6: bool) -> Self {
         let lab = Topology::new(options).unwrap();
-        let mut cluster = Self { lab, servers: Vec::new(), ipv6 };
-        cluster.lab.add_pod("node-a", "shop/client", &[cluster.ip(1, 2)]).unwrap();
+        let mut cluster = Self {
+            lab,
+            servers: Vec::new(),
+            ipv6,
+        };
+        cluster
+            .lab
+            .add_pod("node-a", "shop/client", &[cluster.ip(1, 2)])
+            .unwrap();
         cluster.serve("node-a", "shop/local", cluster.ip(1, 3));
         cluster.serve("node-b", "shop/remote", cluster.ip(2, 3));
         cluster
@@ -44,7 +57,8 @@ impl Cluster {
     /// Adds a pod that serves every protocol.
     pub(crate) fn serve(&mut self, node: &str, name: &str, ip: IpAddr) {
         let pod = self.lab.add_pod(node, name, &[ip]).unwrap();
-        self.servers.push(Server::start(&pod.netns, name, &[TARGET_PORT]).unwrap());
+        self.servers
+            .push(Server::start(&pod.netns, name, &[TARGET_PORT]).unwrap());
     }
 
     /// An address in the pod CIDR of a node.
@@ -60,7 +74,13 @@ impl Cluster {
 
     /// The cluster IP and port of the Service.
     pub(crate) fn vip(&self) -> SocketAddr {
-        (if self.ipv6 { "[fd00:10:96::a]:80" } else { "10.96.0.10:80" }).parse().unwrap()
+        (if self.ipv6 {
+            "[fd00:10:96::a]:80"
+        } else {
+            "10.96.0.10:80"
+        })
+        .parse()
+        .unwrap()
     }
 
     /// The `NodePort` of the Service on a node.
@@ -69,10 +89,19 @@ impl Cluster {
     }
 
     /// Programs the Service with these backends on a node.
-    pub(crate) fn program(&self, node: &str, backends: &[SocketAddr], options: ProxyOptions) -> Proxy {
+    pub(crate) fn program(
+        &self,
+        node: &str,
+        backends: &[SocketAddr],
+        options: ProxyOptions,
+    ) -> Proxy {
         let vip = self.vip();
-        let node_port = Frontend::NodePort { family: vip.ip(), port: NODE_PORT };
-        let rules = ServiceRule::tcp_and_udp("shop/a", &[Frontend::ClusterIp(vip), node_port], backends);
+        let node_port = Frontend::NodePort {
+            family: vip.ip(),
+            port: NODE_PORT,
+        };
+        let rules =
+            ServiceRule::tcp_and_udp("shop/a", &[Frontend::ClusterIp(vip), node_port], backends);
         let proxy = Proxy::new(self.lab.netns(node).unwrap(), options);
         proxy.program(&rules).unwrap();
         proxy
@@ -83,12 +112,26 @@ impl Cluster {
         self.call_within(Duration::from_secs(1), from, protocol, to)
     }
 
-    fn call_within(&self, timeout: Duration, from: &str, protocol: Protocol, to: SocketAddr) -> Outcome {
+    fn call_within(
+        &self,
+        timeout: Duration,
+        from: &str,
+        protocol: Protocol,
+        to: SocketAddr,
+    ) -> Outcome {
         let client = Client::new(self.lab.netns(from).unwrap());
-        client.call(Call { protocol, to, from: None, timeout }).outcome
+        client
+            .call(Call {
+                protocol,
+                to,
+                from: None,
+                timeout,
+            })
+            .outcome
     }
 
-    /// Asserts which pod answers such a call, in each protocol. It may take its time on a busy machine.
+    /// Asserts which pod answers such a call, in each protocol. It may take its time on a busy
+    /// machine.
     #[track_caller]
     pub(crate) fn answered_by(&self, from: &str, to: SocketAddr, pod: &str) {
         for protocol in PROTOCOLS {

@@ -1,4 +1,5 @@
-//! Services lead to their backends as with kube-proxy, for every kind of client, and with any delay.
+//! Services lead to their backends as with kube-proxy, for every kind of client, and with any
+//! delay.
 
 use std::time::Duration;
 
@@ -12,12 +13,23 @@ const SECOND: Duration = Duration::from_secs(1);
 #[ignore = "needs root: makes network namespaces"]
 fn a_service_leads_to_local_and_remote_backends_from_everywhere() {
     on_every_cni_and_family(|cluster| {
-        let (local, remote) = ((cluster.pod(1, 3), "shop/local"), (cluster.pod(2, 3), "shop/remote"));
+        let (local, remote) = (
+            (cluster.pod(1, 3), "shop/local"),
+            (cluster.pod(2, 3), "shop/remote"),
+        );
         let (vip, node_port) = (cluster.vip(), cluster.node_port("node-a"));
-        let (pods, hosts) = (&["shop/client", "node-a"], &["node-b", "external", "node-a", "shop/client"]);
+        let (pods, hosts) = (
+            &["shop/client", "node-a"],
+            &["node-b", "external", "node-a", "shop/client"],
+        );
         for (masquerade_all, (backend, pod), to, clients) in [
             // A pod reaches itself, and the external host routes a cluster IP to the node.
-            (false, local, vip, &["shop/client", "node-a", "shop/local", "external"][..]),
+            (
+                false,
+                local,
+                vip,
+                &["shop/client", "node-a", "shop/local", "external"][..],
+            ),
             (false, remote, vip, pods),
             (false, local, node_port, hosts),
             (false, remote, node_port, hosts),
@@ -36,10 +48,20 @@ fn a_service_leads_to_local_and_remote_backends_from_everywhere() {
 #[ignore = "needs root: makes network namespaces"]
 fn calls_are_spread_over_the_backends() {
     on_every_cni_and_family(|cluster| {
-        cluster.program("node-a", &[cluster.pod(1, 3), cluster.pod(2, 3)], ProxyOptions::default());
-        let replies: Vec<_> =
-            (0..4).map(|_| cluster.call("shop/client", Protocol::Tcp, cluster.vip())).collect();
-        let by = |pod: &str| replies.iter().filter(|reply| **reply == Outcome::Reply(pod.to_owned())).count();
+        cluster.program(
+            "node-a",
+            &[cluster.pod(1, 3), cluster.pod(2, 3)],
+            ProxyOptions::default(),
+        );
+        let replies: Vec<_> = (0..4)
+            .map(|_| cluster.call("shop/client", Protocol::Tcp, cluster.vip()))
+            .collect();
+        let by = |pod: &str| {
+            replies
+                .iter()
+                .filter(|reply| **reply == Outcome::Reply(pod.to_owned()))
+                .count()
+        };
         assert_eq!((by("shop/local"), by("shop/remote")), (2, 2), "{replies:?}");
     });
 }
@@ -55,7 +77,11 @@ fn a_service_without_backends_refuses() {
             ("node-b", cluster.node_port("node-a")),
         ] {
             for protocol in PROTOCOLS {
-                assert_eq!(cluster.call(from, protocol, to), Outcome::Refused, "{from} to {to}/{protocol:?}");
+                assert_eq!(
+                    cluster.call(from, protocol, to),
+                    Outcome::Refused,
+                    "{from} to {to}/{protocol:?}"
+                );
             }
         }
     });
@@ -87,16 +113,35 @@ fn an_established_flow_keeps_its_backend_when_rules_change() {
         let proxy = cluster.program("node-a", &[cluster.pod(1, 3)], ProxyOptions::default());
         let client = Client::new(cluster.lab.netns("shop/client").unwrap());
         let open = |protocol| {
-            client.open(Call { protocol, to: cluster.vip(), from: None, timeout: SECOND }).unwrap()
+            client
+                .open(Call {
+                    protocol,
+                    to: cluster.vip(),
+                    from: None,
+                    timeout: SECOND,
+                })
+                .unwrap()
         };
         let mut flows = PROTOCOLS.map(open);
         let local = Outcome::Reply("shop/local".to_owned());
-        assert!(flows.iter_mut().all(|flow| flow.ask(SECOND).outcome == local));
+        assert!(
+            flows
+                .iter_mut()
+                .all(|flow| flow.ask(SECOND).outcome == local)
+        );
         cluster.program("node-a", &[cluster.pod(2, 3)], ProxyOptions::default());
-        assert!(flows.iter_mut().all(|flow| flow.ask(SECOND).outcome == local));
+        assert!(
+            flows
+                .iter_mut()
+                .all(|flow| flow.ask(SECOND).outcome == local)
+        );
         cluster.answered_by("shop/client", cluster.vip(), "shop/remote");
         proxy.program(&[]).unwrap();
-        assert!(flows.iter_mut().all(|flow| flow.ask(SECOND).outcome == local));
+        assert!(
+            flows
+                .iter_mut()
+                .all(|flow| flow.ask(SECOND).outcome == local)
+        );
     });
 }
 
@@ -114,18 +159,34 @@ fn one_source_port_serves_many_destinations_at_once() {
         ];
         for protocol in PROTOCOLS {
             for (to, pod) in destinations {
-                let answer = client.call(Call { protocol, to, from: Some(from), timeout: SECOND });
-                assert_eq!(answer.outcome, Outcome::Reply(pod.to_owned()), "{to}/{protocol:?}");
+                let answer = client.call(Call {
+                    protocol,
+                    to,
+                    from: Some(from),
+                    timeout: SECOND,
+                });
+                assert_eq!(
+                    answer.outcome,
+                    Outcome::Reply(pod.to_owned()),
+                    "{to}/{protocol:?}"
+                );
                 assert_eq!(answer.local, Some(from));
             }
         }
         let peer = client.udp(from).unwrap();
         for (to, pod) in destinations {
-            assert_eq!(peer.ask(to, SECOND).outcome, Outcome::Reply(pod.to_owned()), "{to}");
+            assert_eq!(
+                peer.ask(to, SECOND).outcome,
+                Outcome::Reply(pod.to_owned()),
+                "{to}"
+            );
         }
         cluster.program("node-a", &[], ProxyOptions::default());
         let closed = std::net::SocketAddr::new(cluster.ip(2, 3), 9);
         assert_eq!(peer.ask(closed, SECOND).outcome, Outcome::Refused);
-        assert_eq!(peer.ask(cluster.pod(2, 3), SECOND).outcome, Outcome::Reply("shop/remote".to_owned()));
+        assert_eq!(
+            peer.ask(cluster.pod(2, 3), SECOND).outcome,
+            Outcome::Reply("shop/remote".to_owned())
+        );
     });
 }

@@ -1,5 +1,6 @@
-//! Checksums that are complete when the packet is rejected, or that the client's own device completes in the answer; and
-//! a device without Ethernet headers, as the devices of `WireGuard`, IPIP and TUN are.
+//! Checksums that are complete when the packet is rejected, or that the client's own device
+//! completes in the answer; and a device without Ethernet headers, as the devices of `WireGuard`,
+//! IPIP and TUN are.
 
 use std::fs::File;
 
@@ -13,25 +14,40 @@ use crate::net::cluster::PROTOCOLS;
 
 fn without_offload(netns: &NetNs, device: &str) {
     let mut ethtool = netns.command("ethtool");
-    assert!(ethtool.args(["-K", device, "tx", "off"]).status().unwrap().success());
+    assert!(
+        ethtool
+            .args(["-K", device, "tx", "off"])
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn checksums_are_right_when_the_client_completes_its_own() {
     for remote in [false, true] {
-        let plan = Plan { remote, ..Plan::default() };
+        let plan = Plan {
+            remote,
+            ..Plan::default()
+        };
         on_both_families(plan, |mut world| {
             count_invalid(&world);
             without_offload(world.netns("shop/client"), "eth0");
             without_offload(world.netns("node-b"), "eth0");
             reject(&mut world);
-            all_refused(&world, &["shop/client", "node-b"], |client| service(&world, client), 5);
+            all_refused(
+                &world,
+                &["shop/client", "node-b"],
+                |client| service(&world, client),
+                5,
+            );
         });
     }
 }
 
-/// On the way back to the client the kernel completes the checksum that the client left to its device.
+/// On the way back to the client the kernel completes the checksum that the client left to its
+/// device.
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn checksums_are_right_when_the_nodes_device_completes_them() {
@@ -41,7 +57,13 @@ fn checksums_are_right_when_the_nodes_device_completes_them() {
         without_offload(world.netns("node-a"), &link);
         reject(&mut world);
         for protocol in PROTOCOLS {
-            let wrong = wrong(&world, "shop/client", protocol, service(&world, "shop/client"), 5);
+            let wrong = wrong(
+                &world,
+                "shop/client",
+                protocol,
+                service(&world, "shop/client"),
+                5,
+            );
             assert_eq!(wrong, None, "{protocol:?}");
         }
     });
@@ -53,11 +75,21 @@ fn reroute(world: &mut World) -> File {
     // It takes packets for as long as the file is open.
     let file = node.tun("t0", false).unwrap();
     let x = world.address(Direct).ip();
-    world.shell("node-a", &format!("ip link set t0 up; ip route replace {x} dev t0"));
-    let ifindex = node.run(|| nix::net::if_::if_nametoindex("t0")).unwrap().unwrap();
+    world.shell(
+        "node-a",
+        &format!("ip link set t0 up; ip route replace {x} dev t0"),
+    );
+    let ifindex = node
+        .run(|| nix::net::if_::if_nametoindex("t0"))
+        .unwrap()
+        .unwrap();
     let datapath = &mut world.hooks.datapath;
-    node.run(|| datapath.hook(ifindex, "t0").map(drop)).unwrap().unwrap();
-    let role = RawRole { number: Role::Pod as u32 | RawRole::TAKES_ANSWERS };
+    node.run(|| datapath.hook(ifindex, "t0").map(drop))
+        .unwrap()
+        .unwrap();
+    let role = RawRole {
+        number: Role::Pod as u32 | RawRole::TAKES_ANSWERS,
+    };
     world.hooks.writer.set_role(ifindex, Some(role)).unwrap();
     file
 }

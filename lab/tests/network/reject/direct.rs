@@ -1,4 +1,5 @@
-//! Packets to an orphan IP, and packets that do not lift its denial; connections that are established when the denial begins.
+//! Packets to an orphan IP, and packets that do not lift its denial; connections that are
+//! established when the denial begins.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream};
@@ -18,7 +19,12 @@ fn terminated(world: &mut World, ip: IpAddr) {
         IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() | u128::from(u64::MAX)).into(),
     };
     let dead = Uid { octets: [0xdd; 16] };
-    let vacant = OrphanIp { dead, mode: Mode::Enforce, range: range.into(), lifted: None };
+    let vacant = OrphanIp {
+        dead,
+        mode: Mode::Enforce,
+        range: range.into(),
+        lifted: None,
+    };
     world.tables.terminated.insert(ip.into(), vacant);
     count_invalid(world);
     world.hooks.writer.install(&world.tables).unwrap();
@@ -33,7 +39,12 @@ fn clients_of_an_orphan_ip_are_refused_and_a_thousand_answers_lift_nothing() {
         let ip = world.address(Direct).ip();
         terminated(&mut world, ip);
         reject(&mut world);
-        all_refused(&world, &["shop/client", "node-b"], |_| (ip, PORT).into(), 250);
+        all_refused(
+            &world,
+            &["shop/client", "node-b"],
+            |_| (ip, PORT).into(),
+            250,
+        );
         assert_eq!(world.hooks.packets(&[Counted::Lifted]).unwrap(), 0);
         assert_eq!(rejected(&world), 1000);
     });
@@ -43,12 +54,20 @@ fn clients_of_an_orphan_ip_are_refused_and_a_thousand_answers_lift_nothing() {
 #[test]
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn a_thousand_answers_to_packets_of_a_service_lift_nothing() {
-    let plan = Plan { remote: true, ..Plan::default() };
+    let plan = Plan {
+        remote: true,
+        ..Plan::default()
+    };
     on_both_families(plan, |mut world| {
         let ip = world.address(Direct).ip();
         terminated(&mut world, ip);
         reject(&mut world);
-        all_refused(&world, &["shop/client", "node-a"], |client| service(&world, client), 250);
+        all_refused(
+            &world,
+            &["shop/client", "node-a"],
+            |client| service(&world, client),
+            250,
+        );
         assert_eq!(world.hooks.packets(&[Counted::Lifted]).unwrap(), 0);
         assert_eq!(rejected(&world), 1000);
         // It is still denied when aimed at directly.
@@ -59,9 +78,17 @@ fn a_thousand_answers_to_packets_of_a_service_lift_nothing() {
 fn connected(world: &mut World, client: &str) -> TcpStream {
     world.hooks.set_mode(Mode::Observe).unwrap();
     let to = world.address(Denied);
-    let stream = world.netns(client).run(|| TcpStream::connect(to)).unwrap().unwrap();
-    stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
-    stream.set_write_timeout(Some(Duration::from_mins(1))).unwrap();
+    let stream = world
+        .netns(client)
+        .run(|| TcpStream::connect(to))
+        .unwrap()
+        .unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_mins(1)))
+        .unwrap();
+    stream
+        .set_write_timeout(Some(Duration::from_mins(1)))
+        .unwrap();
     stream
 }
 
@@ -76,7 +103,10 @@ fn error_of(stream: &mut TcpStream, octets: &[u8]) -> ErrorKind {
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn an_established_connection_is_reset_even_during_bulk_transfer() {
     for remote in [false, true] {
-        let plan = Plan { remote, ..Plan::default() };
+        let plan = Plan {
+            remote,
+            ..Plan::default()
+        };
         on_both_families(plan, |mut world| {
             for client in ["shop/client", "node-a"] {
                 for size in [1, 4_000_000] {

@@ -1,5 +1,6 @@
-//! Clients' results when the node on their path rejects: their sockets' errors, after what time, and the effect on the
-//! node. The cluster is that of the tests about conntrack: Service S is denied its endpoint, pod X.
+//! Clients' results when the node on their path rejects: their sockets' errors, after what time,
+//! and the effect on the node. The cluster is that of the tests about conntrack: Service S is
+//! denied its endpoint, pod X.
 
 mod bridge;
 mod cluster;

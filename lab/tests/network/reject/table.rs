@@ -1,5 +1,5 @@
-//! The result of each client, in every case that the lab can build: of a Service that leads to a pod, and of one that leads to an IP that
-//! no pod has any more.
+//! The result of each client, in every case that the lab can build: of a Service that leads to a
+//! pod, and of one that leads to an IP that no pod has any more.
 
 use std::time::Duration;
 
@@ -13,8 +13,16 @@ use super::world::{Plan, World};
 use crate::net::cluster::PROTOCOLS;
 
 const fn plan(cni: Cni, overlay: Overlay, remote: bool, masquerade_all: bool) -> Plan {
-    let (options, proxy) = (TopologyOptions { cni, overlay }, ProxyOptions { masquerade_all });
-    Plan { options, proxy, ipv6: false, remote }
+    let (options, proxy) = (
+        TopologyOptions { cni, overlay },
+        ProxyOptions { masquerade_all },
+    );
+    Plan {
+        options,
+        proxy,
+        ipv6: false,
+        remote,
+    }
 }
 
 const CLUSTERS: [Plan; 9] = [
@@ -39,12 +47,18 @@ fn nothing_is_wrong(
     wrong: impl Fn(&mut World, &str, Protocol) -> Option<String>,
 ) {
     let mut all = Vec::new();
-    for (plan, ipv6) in plans.iter().flat_map(|plan| [false, true].map(|ipv6| (*plan, ipv6))) {
+    for (plan, ipv6) in plans
+        .iter()
+        .flat_map(|plan| [false, true].map(|ipv6| (*plan, ipv6)))
+    {
         let plan = Plan { ipv6, ..plan };
         println!("{plan:?}");
         let mut world = World::new(plan);
         prepare(&mut world);
-        for (client, protocol) in CLIENTS.into_iter().flat_map(|client| PROTOCOLS.map(|of| (client, of))) {
+        for (client, protocol) in CLIENTS
+            .into_iter()
+            .flat_map(|client| PROTOCOLS.map(|of| (client, of)))
+        {
             let wrong = wrong(&mut world, client, protocol);
             all.extend(wrong.map(|wrong| format!("{plan:?}, {client}, {protocol:?}: {wrong}")));
         }
@@ -64,7 +78,9 @@ fn every_client_is_refused_at_once_wherever_the_packet_reaches_a_hook() {
             let dropped = calls(world, client, protocol, to, 1, Duration::from_millis(100));
             reject(world);
             let wrong = wrong(world, client, protocol, to, 21);
-            (dropped != [Outcome::TimedOut]).then(|| format!("under drop {dropped:?}")).or(wrong)
+            (dropped != [Outcome::TimedOut])
+                .then(|| format!("under drop {dropped:?}"))
+                .or(wrong)
         },
     );
 }
@@ -77,7 +93,14 @@ fn clients_are_refused_at_once_unless_the_packet_waits_for_a_neighbour() {
         reject(world);
     };
     nothing_is_wrong(&WITHOUT_A_POD, without_a_pod, |world, client, protocol| {
-        let seen = calls(world, client, protocol, service(world, client), 5, Duration::from_secs(4));
+        let seen = calls(
+            world,
+            client,
+            protocol,
+            service(world, client),
+            5,
+            Duration::from_secs(4),
+        );
         (seen != [Outcome::Refused]).then(|| format!("{seen:?}"))
     });
 }

@@ -22,9 +22,16 @@ const HOSTS: [&str; 2] = ["node-a", "shop/client"];
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn a_cluster_ip_leads_to_its_backends_without_any_packet_to_it() {
     on_both_families(|mut world| {
-        for (backend, pod) in world.backends().into_iter().zip(["shop/local", "shop/remote"]) {
+        for (backend, pod) in world
+            .backends()
+            .into_iter()
+            .zip(["shop/local", "shop/remote"])
+        {
             world.program(&[backend]);
-            for (host, protocol) in HOSTS.into_iter().flat_map(|host| PROTOCOLS.map(|of| (host, of))) {
+            for (host, protocol) in HOSTS
+                .into_iter()
+                .flat_map(|host| PROTOCOLS.map(|of| (host, of)))
+            {
                 let seen = world.call(host, protocol, world.cluster.vip());
                 assert_eq!(seen, Outcome::Reply(pod.to_owned()), "{host} {protocol:?}");
             }
@@ -44,10 +51,21 @@ fn tcp_connections_take_turns_and_a_udp_socket_stays_with_its_backend() {
         assert_ne!(seen[0], seen[1]);
         let socket = world.socket("shop/client", Type::DGRAM, vip);
         socket.bind(&any(vip.is_ipv6()).into()).unwrap();
-        let answers = || world.cluster.servers.iter().map(Server::requests).collect::<Vec<_>>();
+        let answers = || {
+            world
+                .cluster
+                .servers
+                .iter()
+                .map(Server::requests)
+                .collect::<Vec<_>>()
+        };
         let before = answers();
         (0..4).for_each(|_| assert_eq!(echo(&socket, vip), vip));
-        let by: Vec<u64> = answers().iter().zip(before).map(|(now, before)| now - before).collect();
+        let by: Vec<u64> = answers()
+            .iter()
+            .zip(before)
+            .map(|(now, before)| now - before)
+            .collect();
         assert!(by == [4, 0] || by == [0, 4], "{by:?}");
     });
 }
@@ -58,7 +76,10 @@ fn a_connected_socket_shows_the_cluster_ip_as_its_peer() {
     on_both_families(|mut world| {
         world.program(&world.backends()[..1]);
         let vip = world.cluster.vip();
-        for (host, kind) in HOSTS.into_iter().flat_map(|host| KINDS.map(|kind| (host, kind))) {
+        for (host, kind) in HOSTS
+            .into_iter()
+            .flat_map(|host| KINDS.map(|kind| (host, kind)))
+        {
             let socket = world.socket(host, kind, vip);
             socket.connect(&vip.into()).unwrap();
             assert_eq!(peer(&socket), vip, "{host} {kind:?}");
@@ -79,14 +100,18 @@ fn one_udp_socket_to_two_services_is_shown_which_of_them_has_answered() {
         let one = world.cluster.vip();
         let two = SocketAddr::new(one.ip(), 81);
         let program = |world: &mut World, second| {
-            let rules = [World::service(one, &[local], false), World::service(two, &[second], false)];
+            let rules = [
+                World::service(one, &[local], false),
+                World::service(two, &[second], false),
+            ];
             world.lb.program(&rules.concat()).unwrap();
         };
         program(&mut world, remote);
         let socket = world.socket("shop/client", Type::DGRAM, one);
         socket.bind(&any(one.is_ipv6()).into()).unwrap();
         for to in [one, two, one, local, two] {
-            // A backend that was reached through a Service before is shown as that Service: its entry is (cookie, backend).
+            // A backend that was reached through a Service before is shown as that Service: its
+            // entry is (cookie, backend).
             assert_eq!(echo(&socket, to), if to == local { one } else { to });
         }
         // Two Services with one backend: the one that was used last.
@@ -113,7 +138,10 @@ fn session_affinity_keeps_each_network_namespace_at_one_backend() {
         // A backend that is gone frees its clients, even if it comes back.
         world.lb.program(&rules(&world.backends()[..1])).unwrap();
         let local = Outcome::Reply("shop/local".into());
-        assert_eq!(HOSTS.map(|host| call(&world, host)), [local.clone(), local.clone()]);
+        assert_eq!(
+            HOSTS.map(|host| call(&world, host)),
+            [local.clone(), local.clone()]
+        );
         world.lb.program(&rules(&world.backends())).unwrap();
         assert_eq!(HOSTS.map(|host| call(&world, host)), [local.clone(), local]);
     });
@@ -126,7 +154,10 @@ fn a_service_without_backends_is_an_unreachable_host() {
         world.program(&[]);
         let vip = world.cluster.vip();
         for kind in KINDS {
-            let error = world.socket("shop/client", kind, vip).connect(&vip.into()).unwrap_err();
+            let error = world
+                .socket("shop/client", kind, vip)
+                .connect(&vip.into())
+                .unwrap_err();
             assert_eq!(error.kind(), ErrorKind::HostUnreachable, "{kind:?}");
         }
         let socket = world.socket("shop/client", Type::DGRAM, vip);
@@ -148,14 +179,17 @@ fn sockets_of_other_network_namespaces_are_left_alone() {
     });
 }
 
-/// How many of its programs of `connect` are at the root. Agents of other tests may have hooked it too.
+/// How many of its programs of `connect` are at the root. Agents of other tests may have hooked it
+/// too.
 fn attached(root: &SocketRoot) -> usize {
     let root = File::open(&root.path).unwrap();
     let hook = aya_obj::generated::bpf_attach_type::BPF_CGROUP_INET4_CONNECT;
     let (there, _) = query(Target::Cgroup(root.as_fd()), hook, 0).unwrap();
     let programs = loaded_programs().filter_map(Result::ok);
     programs
-        .filter(|program| there.contains(&program.id()) && program.name_as_str() == Some("sock4_connect"))
+        .filter(|program| {
+            there.contains(&program.id()) && program.name_as_str() == Some("sock4_connect")
+        })
         .count()
 }
 

@@ -1,4 +1,5 @@
-//! The small cluster with a load balancer at the sockets of `node-a` and its client, and no other proxy.
+//! The small cluster with a load balancer at the sockets of `node-a` and its client, and no other
+//! proxy.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -41,11 +42,20 @@ impl World {
         let served = ["node-a", "shop/client"].map(|host| cluster.lab.netns(host).unwrap());
         lb.serve(&served).unwrap();
         lb.start().unwrap();
-        Self { lb, cluster, root, _workdir: workdir }
+        Self {
+            lb,
+            cluster,
+            root,
+            _workdir: workdir,
+        }
     }
 
     /// A Service port for TCP and one for UDP.
-    pub(crate) fn service(vip: SocketAddr, backends: &[SocketAddr], affinity: bool) -> [ServiceRule; 2] {
+    pub(crate) fn service(
+        vip: SocketAddr,
+        backends: &[SocketAddr],
+        affinity: bool,
+    ) -> [ServiceRule; 2] {
         let rules = ServiceRule::tcp_and_udp("shop/a", &[Frontend::ClusterIp(vip)], backends);
         rules.map(|rule| ServiceRule { affinity, ..rule })
     }
@@ -63,8 +73,14 @@ impl World {
 
     /// Makes one call from a host to an address.
     pub(crate) fn call(&self, from: &str, protocol: Protocol, to: SocketAddr) -> Outcome {
-        let client = Client::new(self.cluster.lab.netns(from).unwrap()).in_cgroups(vec![self.cgroup()]);
-        let call = Call { protocol, to, from: None, timeout: Duration::from_secs(1) };
+        let client =
+            Client::new(self.cluster.lab.netns(from).unwrap()).in_cgroups(vec![self.cgroup()]);
+        let call = Call {
+            protocol,
+            to,
+            from: None,
+            timeout: Duration::from_secs(1),
+        };
         client.call(call).outcome
     }
 
@@ -75,8 +91,17 @@ impl World {
     /// A socket of a host, of the domain of `to`.
     pub(crate) fn socket(&self, host: &str, kind: Type, to: SocketAddr) -> Socket {
         let make = || socket_in(&[self.cgroup()], Domain::for_address(to), kind);
-        let socket = self.cluster.lab.netns(host).unwrap().run(make).unwrap().unwrap();
-        socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        let socket = self
+            .cluster
+            .lab
+            .netns(host)
+            .unwrap()
+            .run(make)
+            .unwrap()
+            .unwrap();
+        socket
+            .set_read_timeout(Some(Duration::from_secs(5)))
+            .unwrap();
         socket
     }
 }
@@ -96,6 +121,10 @@ pub(crate) fn echo(socket: &Socket, to: SocketAddr) -> SocketAddr {
 
 /// Any address of a family.
 pub(crate) fn any(ipv6: bool) -> SocketAddr {
-    let ip = if ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { IpAddr::from(Ipv4Addr::UNSPECIFIED) };
+    let ip = if ipv6 {
+        Ipv6Addr::UNSPECIFIED.into()
+    } else {
+        IpAddr::from(Ipv4Addr::UNSPECIFIED)
+    };
     SocketAddr::new(ip, 0)
 }

@@ -38,7 +38,11 @@ pub fn usual(exec: &Exec) -> Run {
 /// Three nodes that answer by their number.
 fn answers(world: &World, answer: fn(&Exec, u64) -> Run) {
     world.answers(move |exec| {
-        let number = node_of(exec).strip_prefix("worker-").unwrap().parse().unwrap();
+        let number = node_of(exec)
+            .strip_prefix("worker-")
+            .unwrap()
+            .parse()
+            .unwrap();
         answer(exec, number)
     });
 }
@@ -65,7 +69,10 @@ async fn the_same_denial_on_several_nodes_is_one_row() {
     let json = world.run("drops -n team --node worker-2 -o json").await;
     world.answers(|exec| one_hangs_one_is_gone(exec, |_| prints(&[dropped("shop/web", 1)], 0)));
     let partial = world.run("drops --timeout 1").await;
-    expect("drops.txt", &[all, narrow, nothing, json, partial].join("\n"));
+    expect(
+        "drops.txt",
+        &[all, narrow, nothing, json, partial].join("\n"),
+    );
 }
 
 pub fn explanation(verdict: &str) -> Value {
@@ -87,7 +94,9 @@ async fn nodes_that_agree_share_an_explanation_and_those_that_deny_come_first() 
         assert_eq!(exec.command.join(" "), asked);
         prints(&explanation(if number == 1 { "pass" } else { "deny" }), 0)
     });
-    let output = world.run("why 10.244.1.10:8080 --service shop/web --at 5m").await;
+    let output = world
+        .run("why 10.244.1.10:8080 --service shop/web --at 5m")
+        .await;
     let wrong = world.run("why web").await;
     expect("why.txt", &[output, wrong].join("\n"));
 }
@@ -106,7 +115,11 @@ async fn an_audit_shows_nodes_with_findings_and_counts_the_others() {
     let world = World::new();
     answers(&world, |exec, number| {
         let stale = number == 3;
-        let findings = if stale { json!([finding("stale", "dead-backend")]) } else { json!([]) };
+        let findings = if stale {
+            json!([finding("stale", "dead-backend")])
+        } else {
+            json!([])
+        };
         prints(&report(node_of(exec), &findings), stale.into())
     });
     let some = world.run("audit").await;
@@ -162,7 +175,10 @@ async fn filters_of_services_go_to_the_agents_command_in_every_verb_that_shows_t
     }
     for verb in ["status", "mode", "sysdump"] {
         let output = world.run(&format!("{verb} -n team")).await;
-        assert!(output.starts_with("exit code 2\n"), "{verb} shows whole nodes: {output}");
+        assert!(
+            output.starts_with("exit code 2\n"),
+            "{verb} shows whole nodes: {output}"
+        );
     }
 }
 
@@ -172,9 +188,20 @@ async fn nodes_without_an_agent_are_named_by_every_verb() {
     world.agent("worker-1");
     world.node("worker-1");
     world.node("worker-2");
-    for verb in ["status", "drops", "why 10.244.1.10", "audit", "mode", "sysdump -f /dev/null"] {
+    for verb in [
+        "status",
+        "drops",
+        "why 10.244.1.10",
+        "audit",
+        "mode",
+        "sysdump -f /dev/null",
+    ] {
         let output = world.run(verb).await;
-        assert_eq!(output.matches("no agent runs on worker-2").count(), 1, "{verb}: {output}");
+        assert_eq!(
+            output.matches("no agent runs on worker-2").count(),
+            1,
+            "{verb}: {output}"
+        );
     }
     let json = world.run("audit -o json").await;
     let document: Value = serde_json::from_str(json.split_once('\n').unwrap().1).unwrap();
@@ -191,7 +218,15 @@ async fn one_that_hangs_and_one_that_is_gone_are_named_by_every_verb() {
             _ => usual(exec),
         })
     });
-    let verbs = ["why 10.244.1.10", "audit", "mode", "mode enforce", "mode off -y --node worker-1,worker-2"];
+    let verbs = [
+        "why 10.244.1.10",
+        "audit",
+        "mode",
+        "mode enforce",
+        "mode off -y --node worker-1,worker-2",
+    ];
     let verbs = verbs.map(|verb| format!("{verb} --timeout 1"));
-    world.expect_each("partly.txt", &verbs.each_ref().map(|verb| &**verb)).await;
+    world
+        .expect_each("partly.txt", &verbs.each_ref().map(|verb| &**verb))
+        .await;
 }

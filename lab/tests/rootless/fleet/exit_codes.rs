@@ -32,7 +32,12 @@ const ROWS: [(&str, Agents, &str, i32); 24] = [
     ("`drops`, `why`, `sysdump`", Bad, "drops", 0),
     ("`drops`, `why`, `sysdump`", Missing, "drops", 2),
     ("`drops`, `why`, `sysdump`", Missing, "why 10.0.0.1", 2),
-    ("`drops`, `why`, `sysdump`", Missing, "sysdump -f /dev/null", 2),
+    (
+        "`drops`, `why`, `sysdump`",
+        Missing,
+        "sysdump -f /dev/null",
+        2,
+    ),
     ("`drops -f`", None, "drops -f", 2),
     ("`audit`", Well, "audit", 0),
     ("`audit`", Bad, "audit", 1),
@@ -55,8 +60,13 @@ fn answer(world: &World, agents: Agents) {
         let node = node_of(exec);
         match (agents, node, &*exec.command[1]) {
             (Missing, "worker-3", _) => gone(),
-            (Bad, "worker-2", "status") => condition(Status { synced: false, ..status(node) }),
-            (Killed, "worker-2", "status") => prints(&json!({"problems": [], "status": status(node)}), 137),
+            (Bad, "worker-2", "status") => condition(Status {
+                synced: false,
+                ..status(node)
+            }),
+            (Killed, "worker-2", "status") => {
+                prints(&json!({"problems": [], "status": status(node)}), 137)
+            }
             (Bad, "worker-2", "audit") => {
                 prints(&report(node, &json!([finding("stale", "dead-backend")])), 1)
             }
@@ -80,11 +90,23 @@ async fn each_row_of_the_page_holds() {
         answer(world, agents);
         let output = world.run(command).await;
         let first = output.lines().next().unwrap();
-        assert_eq!(first, format!("exit code {code}"), "{command}, {agents:?}: {output}");
+        assert_eq!(
+            first,
+            format!("exit code {code}"),
+            "{command}, {agents:?}: {output}"
+        );
     }
     let page = include_str!("../../../../docs/operate.md");
-    let table = page.split("### Exit codes").nth(1).unwrap().split("###").next().unwrap();
+    let table = page
+        .split("### Exit codes")
+        .nth(1)
+        .unwrap()
+        .split("###")
+        .next()
+        .unwrap();
     let rows = table.lines().filter(|line| line.starts_with('|')).skip(2);
-    let documented: BTreeSet<&str> = rows.filter_map(|row| Some(row.split('|').nth(1)?.trim())).collect();
+    let documented: BTreeSet<&str> = rows
+        .filter_map(|row| Some(row.split('|').nth(1)?.trim()))
+        .collect();
     assert_eq!(documented, ROWS.map(|(row, ..)| row).into());
 }

@@ -13,7 +13,12 @@ use std::time::Duration;
 /// Each answer counts four packets more than the one before.
 fn counts() -> impl Fn() -> Run + Clone {
     let packets = Arc::new(AtomicU64::new(4));
-    move || prints(&[dropped("shop/web", packets.fetch_add(4, Ordering::Relaxed))], 0)
+    move || {
+        prints(
+            &[dropped("shop/web", packets.fetch_add(4, Ordering::Relaxed))],
+            0,
+        )
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -48,7 +53,11 @@ async fn a_reader_that_leaves_ends_it_even_while_nothing_is_denied() {
         let count = count.clone();
         world.answers(move |_| if denies { count() } else { silent() });
         let left = world.leave("drops -f").await;
-        assert_eq!((left.status.code(), left.stderr), (Some(0), vec![]), "{denies}");
+        assert_eq!(
+            (left.status.code(), left.stderr),
+            (Some(0), vec![]),
+            "{denies}"
+        );
     }
 }
 
@@ -61,19 +70,31 @@ async fn a_node_whose_agent_goes_is_named() {
     let (asked, count) = (AtomicU64::new(0), counts());
     world.answers(move |exec| {
         if node_of(exec) == "worker-1" && asked.fetch_add(1, Ordering::Relaxed) == 1 {
-            store.delete(&ObjectRef::pod("epguard", "epguard-worker-2"), Some(0)).unwrap();
+            store
+                .delete(&ObjectRef::pod("epguard", "epguard-worker-2"), Some(0))
+                .unwrap();
         }
         count()
     });
-    let mut child = world.command("drops -f").stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut child = world
+        .command("drops -f")
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
     let mut named = lines.filter(|line| line.contains("no agent runs"));
     let line = tokio::task::spawn_blocking(move || named.next());
     let line = tokio::time::timeout(Duration::from_mins(1), line).await;
     child.kill().unwrap();
     child.wait().unwrap();
     let line = line.unwrap().unwrap().unwrap();
-    assert_eq!(line, "epguard: no answer from worker-2: no agent runs there");
+    assert_eq!(
+        line,
+        "epguard: no answer from worker-2: no agent runs there"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -82,8 +103,11 @@ async fn a_document_of_new_denials_counts_all_of_them_and_keeps_words_of_a_newer
     world.agent("worker-1");
     let asked = AtomicU64::new(1);
     world.answers(move |_| {
-        let mut entry =
-            serde_json::to_value(dropped("shop/web", 4 * asked.fetch_add(1, Ordering::Relaxed))).unwrap();
+        let mut entry = serde_json::to_value(dropped(
+            "shop/web",
+            4 * asked.fetch_add(1, Ordering::Relaxed),
+        ))
+        .unwrap();
         entry["reason"] = "moved".into();
         prints(&json!([entry]), 0)
     });
@@ -128,12 +152,17 @@ async fn the_pod_that_replaces_an_agent_is_followed() {
             let mut new = super::world::pod("worker-1");
             new["metadata"]["name"] = "epguard-new".into();
             store.apply(new).unwrap();
-            store.delete(&ObjectRef::pod("epguard", "epguard-worker-1"), Some(0)).unwrap();
+            store
+                .delete(&ObjectRef::pod("epguard", "epguard-worker-1"), Some(0))
+                .unwrap();
         }
         count()
     });
     let line = first_line(world.command("drops -f")).await;
-    assert!(line.starts_with("worker-1: dropped reused shop/web"), "{line}");
+    assert!(
+        line.starts_with("worker-1: dropped reused shop/web"),
+        "{line}"
+    );
 }
 
 /// The first line that a command prints, within a minute. Then it is ended.
@@ -143,11 +172,26 @@ pub async fn first_line(command: Command) -> String {
 
 /// So many first lines of its standard output, and of its standard error.
 async fn first_lines(mut command: Command, out: usize, err: usize) -> Vec<String> {
-    let stderr = if err > 0 { Stdio::piped() } else { Stdio::inherit() };
-    let mut child = command.stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
-    let stdout = BufReader::new(child.stdout.take().unwrap()).lines().take(out);
-    let stderr = child.stderr.take().into_iter().flat_map(move |pipe| BufReader::new(pipe).lines().take(err));
-    let lines = tokio::task::spawn_blocking(|| stdout.chain(stderr).collect::<Result<_, _>>().unwrap());
+    let stderr = if err > 0 {
+        Stdio::piped()
+    } else {
+        Stdio::inherit()
+    };
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(stderr)
+        .spawn()
+        .unwrap();
+    let stdout = BufReader::new(child.stdout.take().unwrap())
+        .lines()
+        .take(out);
+    let stderr = child
+        .stderr
+        .take()
+        .into_iter()
+        .flat_map(move |pipe| BufReader::new(pipe).lines().take(err));
+    let lines =
+        tokio::task::spawn_blocking(|| stdout.chain(stderr).collect::<Result<_, _>>().unwrap());
     let lines = tokio::time::timeout(Duration::from_mins(1), lines).await;
     child.kill().unwrap();
     child.wait().unwrap();

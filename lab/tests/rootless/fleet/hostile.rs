@@ -22,7 +22,9 @@ fn hostile(document: &Value, words: &[&str]) -> Value {
 
 /// The first character that a terminal would obey.
 fn raw(output: &str) -> Option<char> {
-    output.chars().find(|one| (one.is_control() && *one != '\n') || *one == '\u{202e}')
+    output
+        .chars()
+        .find(|one| (one.is_control() && *one != '\n') || *one == '\u{202e}')
 }
 
 fn world() -> World {
@@ -39,7 +41,10 @@ fn world() -> World {
             let mut status = status("worker-1");
             status.version = EVIL.into();
             status.translators.cilium = vec![EVIL.into()];
-            let problem = Problem { what: EVIL.into(), remedy: EVIL.into() };
+            let problem = Problem {
+                what: EVIL.into(),
+                remedy: EVIL.into(),
+            };
             prints(&json!({"problems": [problem], "status": status}), 1)
         }
         ("worker-2", "drops") => {
@@ -48,7 +53,10 @@ fn world() -> World {
             dropped.packets += asked.fetch_add(1, Ordering::Relaxed);
             prints(&json!([dropped]), 0)
         }
-        ("worker-2", "why") => prints(&hostile(&explanation("deny"), &["shop/a", "of it", "worker-1"]), 0),
+        ("worker-2", "why") => prints(
+            &hostile(&explanation("deny"), &["shop/a", "of it", "worker-1"]),
+            0,
+        ),
         ("worker-2", "audit") => prints(&report(EVIL, &json!([])), 1),
         ("worker-2", _) => says("", &EVIL.replace('\n', "\u{85}"), 1),
         _ => usual(exec),
@@ -59,13 +67,23 @@ fn world() -> World {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_node_writes_to_the_terminal_or_forges_a_line() {
     let world = world();
-    let verbs =
-        ["status", "status -o wide", "status --node worker-2", "drops", "why 10.244.1.10", "audit", "mode"];
+    let verbs = [
+        "status",
+        "status -o wide",
+        "status --node worker-2",
+        "drops",
+        "why 10.244.1.10",
+        "audit",
+        "mode",
+    ];
     let outputs = world.expect_each("hostile.txt", &verbs).await;
     let followed = first_line(world.command("drops -f")).await;
     for output in outputs.iter().chain([&followed]) {
         assert_eq!(raw(output), None, "{output:?}");
-        assert!(!output.lines().any(|line| line.starts_with("FORGED")), "{output}");
+        assert!(
+            !output.lines().any(|line| line.starts_with("FORGED")),
+            "{output}"
+        );
     }
     assert!(followed.contains("FORGED"), "{followed}");
 }
@@ -90,7 +108,10 @@ async fn a_reader_that_has_left_ends_every_verb_quietly() {
     for verb in ["status", "drops", "why 10.244.1.10", "audit", "mode"] {
         let output = world.leave(verb).await;
         let stderr = String::from_utf8(output.stderr).unwrap();
-        assert!(!stderr.contains("panicked") && !stderr.contains("Broken pipe"), "{verb}: {stderr}");
+        assert!(
+            !stderr.contains("panicked") && !stderr.contains("Broken pipe"),
+            "{verb}: {stderr}"
+        );
         assert_ne!(output.status.code(), Some(101), "{verb}");
     }
 }

@@ -1,5 +1,5 @@
-//! `kubectl epguard` against an API server whose pods run canned commands. Whole outputs are compared with the files in
-//! `expected`.
+//! `kubectl epguard` against an API server whose pods run canned commands. Whole outputs are
+//! compared with the files in `expected`.
 
 mod denials;
 mod exit_codes;

@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 
 fn agents(world: &World) {
     let canary = json!({"metadata": {"labels": {"epguard.io/canary": "true"}}});
-    world.store.patch(&ObjectRef::new(Kind::Node, "", "worker-3"), &canary).unwrap();
+    world
+        .store
+        .patch(&ObjectRef::new(Kind::Node, "", "worker-3"), &canary)
+        .unwrap();
     world.answers(|exec| {
         let mut status = status(node_of(exec));
         match (node_of(exec), exec.command[1].as_str()) {
@@ -24,14 +27,23 @@ fn agents(world: &World) {
 }
 
 fn switched(exec: &Exec) -> Run {
-    assert_eq!(exec.command, ["epguard", "mode", "enforce", "--reason", "reused"]);
+    assert_eq!(
+        exec.command,
+        ["epguard", "mode", "enforce", "--reason", "reused"]
+    );
     let failed = node_of(exec) == "worker-2";
-    let error = if failed { "epguard: no datapath is pinned at /sys/fs/bpf/epguard\n" } else { "" };
+    let error = if failed {
+        "epguard: no datapath is pinned at /sys/fs/bpf/epguard\n"
+    } else {
+        ""
+    };
     says("", error, failed.into())
 }
 
 fn data(world: &World) -> Value {
-    let map = world.store.get(&ObjectRef::new(Kind::ConfigMap, "epguard", "epguard"));
+    let map = world
+        .store
+        .get(&ObjectRef::new(Kind::ConfigMap, "epguard", "epguard"));
     map.map_or(Value::Null, |map| map["data"].clone())
 }
 
@@ -41,18 +53,30 @@ async fn the_clusters_mode_is_a_key_of_the_config_map_and_the_change_is_shown_fi
     agents(&world);
     let before = world.run("mode").await;
     let unasked = world.run("mode observe").await;
-    assert_eq!(data(&world), Value::Null, "nothing is written without a yes");
+    assert_eq!(
+        data(&world),
+        Value::Null,
+        "nothing is written without a yes"
+    );
     let made = world.run("mode observe --yes").await;
     assert_eq!(data(&world), json!({"mode": "observe"}));
     let canary = world.run("mode enforce --canary --yes").await;
     let all = world.run("mode enforce -y").await;
     let reason = world.run("mode off --reason terminated -y").await;
-    assert_eq!(data(&world), json!({"mode": "enforce", "canary-mode": "enforce", "terminated": "off"}));
+    assert_eq!(
+        data(&world),
+        json!({"mode": "enforce", "canary-mode": "enforce", "terminated": "off"})
+    );
     let again = world.run("mode enforce").await;
     let unset = world.run("mode --unset --canary -y").await;
-    assert_eq!(data(&world), json!({"mode": "enforce", "terminated": "off"}));
+    assert_eq!(
+        data(&world),
+        json!({"mode": "enforce", "terminated": "off"})
+    );
     let after = world.run("mode").await;
-    let all = [before, unasked, made, canary, all, reason, again, unset, after];
+    let all = [
+        before, unasked, made, canary, all, reason, again, unset, after,
+    ];
     expect("mode.txt", &all.join("\n"));
 }
 
@@ -60,7 +84,9 @@ async fn the_clusters_mode_is_a_key_of_the_config_map_and_the_change_is_shown_fi
 async fn the_mode_of_chosen_nodes_is_switched_by_their_agents() {
     let world = World::new();
     agents(&world);
-    let nodes = world.run("mode enforce --reason reused --node worker-1,worker-2 -y").await;
+    let nodes = world
+        .run("mode enforce --reason reused --node worker-1,worker-2 -y")
+        .await;
     let shown = world.run("mode --node worker-3").await;
     expect("mode-nodes.txt", &[nodes, shown].join("\n"));
     assert_eq!(data(&world), Value::Null);
@@ -70,9 +96,11 @@ async fn the_mode_of_chosen_nodes_is_switched_by_their_agents() {
 async fn a_config_map_that_may_not_be_read_or_written_is_named_with_the_right() {
     let world = World::new();
     agents(&world);
-    let rule =
-        |resource: &str, verbs: &[&str]| json!({"apiGroups": [""], "resources": [resource], "verbs": verbs});
-    world.allow(&json!([rule("pods", &["list"]), rule("pods/exec", &["get", "create"])]));
+    let rule = |resource: &str, verbs: &[&str]| json!({"apiGroups": [""], "resources": [resource], "verbs": verbs});
+    world.allow(&json!([
+        rule("pods", &["list"]),
+        rule("pods/exec", &["get", "create"])
+    ]));
     let read = world.run("mode observe -y").await;
     world.allow(&json!([rule("configmaps", &["get"])]));
     let write = world.run("mode observe -y").await;
@@ -107,7 +135,10 @@ fn map(data: &Value) -> Value {
 async fn nodes_switched_by_hand_and_nodes_that_follow_another_config_map_are_named() {
     let world = World::new();
     world.node("worker-4");
-    for (node, map) in [("worker-3", "--fleet-config=$(MAPS)/other"), ("worker-4", "--verbose")] {
+    for (node, map) in [
+        ("worker-3", "--fleet-config=$(MAPS)/other"),
+        ("worker-4", "--verbose"),
+    ] {
         let mut pod = super::world::pod(node);
         let container = &mut pod["spec"]["containers"][0];
         container["args"][3] = map.into();

@@ -20,7 +20,8 @@ async fn without_rights_or_agents_the_answer_is_one_line() {
     let little = world.run("status").await;
     let archive = world.run("sysdump -f /dev/null").await;
     assert!(
-        archive.starts_with("exit code 2\n") && archive.contains("\nevents.json: may not list events"),
+        archive.starts_with("exit code 2\n")
+            && archive.contains("\nevents.json: may not list events"),
         "{archive}"
     );
     expect("refusals.txt", &[none, no_list, no_exec, little].join("\n"));
@@ -59,7 +60,12 @@ async fn the_operators_roles_are_enough_for_every_verb() {
         assert!(output.starts_with("exit code 0\n"), "{verb}: {output}");
     }
     let folder = tempfile::tempdir().unwrap();
-    let output = world.run(&format!("sysdump -f {}/operator.tar", folder.path().display())).await;
+    let output = world
+        .run(&format!(
+            "sysdump -f {}/operator.tar",
+            folder.path().display()
+        ))
+        .await;
     assert!(output.contains("0 nodes missing"), "{output}");
     assert_eq!(world.server.api.access.refused(), [""; 0]);
 }
@@ -68,10 +74,15 @@ async fn the_operators_roles_are_enough_for_every_verb() {
 async fn an_agent_that_cannot_answer_is_named_with_its_own_error() {
     let world = World::new();
     let mut waiting = super::world::pod("worker-3");
-    waiting["status"]["containerStatuses"][0]["state"] = json!({"waiting": {"reason": "ImagePullBackOff"}});
+    waiting["status"]["containerStatuses"][0]["state"] =
+        json!({"waiting": {"reason": "ImagePullBackOff"}});
     world.store.apply(waiting).unwrap();
     world.answers(|exec| match node_of(exec) {
-        "worker-1" => says("", "epguard: no agent answers at /run/epguard/status.sock\n", 2),
+        "worker-1" => says(
+            "",
+            "epguard: no agent answers at /run/epguard/status.sock\n",
+            2,
+        ),
         _ => prints(&json!({"problems": [], "status": {"form": 9}}), 0),
     });
     expect("failing.txt", &world.run("status").await);
@@ -83,7 +94,10 @@ async fn an_answer_that_is_too_long_is_named_as_that() {
     world.agent("worker-1");
     world.answers(|_| says(vec![b' '; 9 << 20], "", 0));
     let output = world.run("drops").await;
-    assert!(output.contains("no answer from worker-1: it prints 8388608 octets or more"), "{output}");
+    assert!(
+        output.contains("no answer from worker-1: it prints 8388608 octets or more"),
+        "{output}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,7 +5,9 @@ use epguard_common::{Mode, Reason};
 use serde_json::{Value, json};
 
 use super::denials::{dropped, explanation, finding, report, usual};
-use super::world::{World, condition, expect, node_of, one_hangs_one_is_gone, prints, says, status};
+use super::world::{
+    World, condition, expect, node_of, one_hangs_one_is_gone, prints, says, status,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn all_that_is_well_is_a_line_for_each_node() {
@@ -19,7 +21,10 @@ async fn a_node_that_hangs_and_one_that_is_gone_are_named_and_the_others_are_sho
     let world = World::new();
     world.answers(|exec| one_hangs_one_is_gone(exec, |_| condition(status("worker-1"))));
     expect("status-partial.txt", &world.run("status --timeout 1").await);
-    expect("status-partial.json", &world.run("status --timeout 1 -o json").await);
+    expect(
+        "status-partial.json",
+        &world.run("status --timeout 1 -o json").await,
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -27,7 +32,10 @@ async fn differences_and_problems_name_their_nodes() {
     let world = World::new();
     world.node("worker-4");
     let mut pod = super::world::pod("worker-3");
-    pod["spec"]["containers"][0]["args"].as_array_mut().unwrap().push(json!("--hooks=clsact"));
+    pod["spec"]["containers"][0]["args"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!("--hooks=clsact"));
     world.store.apply(pod).unwrap();
     world.answers(|exec| {
         let node = node_of(exec);
@@ -61,8 +69,7 @@ async fn one_named_node_is_shown_as_by_its_own_command() {
 }
 
 /// What the parser of an older version prints.
-const USAGE: &str =
-    "error: unrecognized subcommand 'x'\n\nUsage: epguard <COMMAND>\n\nFor more information, try '--help'.\n";
+const USAGE: &str = "error: unrecognized subcommand 'x'\n\nUsage: epguard <COMMAND>\n\nFor more information, try '--help'.\n";
 
 /// A status in a form of the future.
 fn newer() -> Value {
@@ -94,13 +101,22 @@ async fn agents_of_other_versions_are_named_once_and_lose_no_line_that_is_known(
                 moved["verdicts"][0]["reason"] = "moved".into();
                 prints(&moved, 0)
             }
-            ("worker-2", "audit") => prints(&report("worker-2", &json!([finding("moved", "moved")])), 1),
+            ("worker-2", "audit") => {
+                prints(&report("worker-2", &json!([finding("moved", "moved")])), 1)
+            }
             (_, "drops") => prints(&[denial], 0),
             (_, "status" | "why" | "audit") => usual(exec),
             (_, verb) => says("", &format!("unexpected {verb}"), 2),
         }
     });
-    let verbs = ["status", "drops", "drops --reason reused", "why 10.244.1.10", "audit", "mode"];
+    let verbs = [
+        "status",
+        "drops",
+        "drops --reason reused",
+        "why 10.244.1.10",
+        "audit",
+        "mode",
+    ];
     world.expect_each("versions.txt", &verbs).await;
     let document = world.run("drops -o json --node worker-2").await;
     assert!(document.contains("\"moved\""), "{document}");

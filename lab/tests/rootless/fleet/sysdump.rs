@@ -13,7 +13,11 @@ fn archive() -> Vec<u8> {
     std::fs::write(inside.join("version.txt"), "0.1.0").unwrap();
     std::fs::write(inside.join("missing.txt"), "").unwrap();
     let mut tar = Command::new("tar");
-    tar.args(["-c", "epguard-sysdump/version.txt", "epguard-sysdump/missing.txt"]);
+    tar.args([
+        "-c",
+        "epguard-sysdump/version.txt",
+        "epguard-sysdump/missing.txt",
+    ]);
     tar.current_dir(&folder).output().unwrap().stdout
 }
 
@@ -35,30 +39,57 @@ async fn one_archive_has_a_folder_for_each_node_and_names_the_missing() {
     world.answers(move |exec| {
         one_hangs_one_is_gone(exec, |exec| {
             assert_eq!(exec.command, ["epguard", "sysdump", "-f", "/dev/stdout"]);
-            says(content.clone(), "wrote /dev/stdout: 2 parts, 0 missing\n", 0)
+            says(
+                content.clone(),
+                "wrote /dev/stdout: 2 parts, 0 missing\n",
+                0,
+            )
         })
     });
     let folder = tempdir().unwrap();
     let file = folder.path().join("sysdump.tar");
-    let output = world.run(&format!("sysdump --timeout 1 -f {}", file.display())).await;
+    let output = world
+        .run(&format!("sysdump --timeout 1 -f {}", file.display()))
+        .await;
     let output = output.replace(file.to_str().unwrap(), "FILE");
     let tar = |arguments: &[&str]| {
-        let tar = Command::new("tar").args(arguments).arg("-f").arg(&file).output().unwrap();
+        let tar = Command::new("tar")
+            .args(arguments)
+            .arg("-f")
+            .arg(&file)
+            .output()
+            .unwrap();
         String::from_utf8(tar.stdout).unwrap()
     };
     let list = tar(&["-t"]);
-    let parts = ["nodes/worker-1/version.txt", "missing.txt", "pods.json", "events.json"].map(|part| {
+    let parts = [
+        "nodes/worker-1/version.txt",
+        "missing.txt",
+        "pods.json",
+        "events.json",
+    ]
+    .map(|part| {
         let path = format!("epguard-sysdump/{part}");
-        let read = Command::new("tar").args(["-x", "-O", "-f"]).arg(&file).arg(path).output().unwrap();
+        let read = Command::new("tar")
+            .args(["-x", "-O", "-f"])
+            .arg(&file)
+            .arg(path)
+            .output()
+            .unwrap();
         String::from_utf8(read.stdout).unwrap()
     });
     let [pods, events] = [&parts[2], &parts[3]].map(|part| {
         let objects: Vec<Value> = serde_json::from_str(part).unwrap();
-        let names = objects.iter().map(|object| object["metadata"]["name"].as_str().unwrap().to_owned());
+        let names = objects
+            .iter()
+            .map(|object| object["metadata"]["name"].as_str().unwrap().to_owned());
         names.collect::<Vec<_>>().join(" ")
     });
     let api = format!("pods: {pods}\nevents: {events}");
-    expect("sysdump.txt", &[&[output, list], &parts[..2], &[api]].concat().join("\n"));
+    expect(
+        "sysdump.txt",
+        &[&[output, list], &parts[..2], &[api]].concat().join("\n"),
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -40,10 +40,16 @@ impl World {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let server = ApiServer::start(listener, store.clone()).unwrap();
         let mut kubeconfig = NamedTempFile::new().unwrap();
-        kubeconfig.write_all(server.kubeconfig().as_bytes()).unwrap();
+        kubeconfig
+            .write_all(server.kubeconfig().as_bytes())
+            .unwrap();
         let kubeconfig = kubeconfig.into_temp_path();
         store.ensure_namespace("epguard").unwrap();
-        let world = Self { store, server, kubeconfig };
+        let world = Self {
+            store,
+            server,
+            kubeconfig,
+        };
         world.answers(usual);
         world
     }
@@ -55,8 +61,7 @@ impl World {
 
     /// Lets the user of the kubeconfig do this in the agents' namespace.
     pub fn allow(&self, rules: &Value) {
-        let role =
-            json!({"kind": "Role", "metadata": {"name": "operator", "namespace": "epguard"}, "rules": rules});
+        let role = json!({"kind": "Role", "metadata": {"name": "operator", "namespace": "epguard"}, "rules": rules});
         self.server.api.access.bind(&role).unwrap();
     }
 
@@ -70,7 +75,8 @@ impl World {
         self.store.apply(pod(node)).unwrap();
     }
 
-    /// Runs the plugin with these words, and returns its exit code, standard output and standard error as one text.
+    /// Runs the plugin with these words, and returns its exit code, standard output and standard
+    /// error as one text.
     pub async fn run(&self, arguments: &str) -> String {
         let mut command = self.command(arguments);
         let done = tokio::task::spawn_blocking(move || command.output());
@@ -79,7 +85,8 @@ impl World {
         format!("exit code {}\n{out}{err}", done.status.code().unwrap())
     }
 
-    /// Runs the plugin with each of these words, and compares the outputs with a file of `expected`.
+    /// Runs the plugin with each of these words, and compares the outputs with a file of
+    /// `expected`.
     pub async fn expect_each(&self, name: &str, all: &[&str]) -> Vec<String> {
         let mut outputs = Vec::new();
         for arguments in all {
@@ -93,7 +100,11 @@ impl World {
     pub async fn leave(&self, arguments: &str) -> Output {
         let mut command = self.command(arguments);
         let left = tokio::task::spawn_blocking(move || {
-            let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            let mut child = command
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
             drop(child.stdout.take());
             let until = Instant::now() + Duration::from_secs(20);
             while child.try_wait().unwrap().is_none() && Instant::now() < until {
@@ -140,7 +151,11 @@ pub fn prints(document: &impl Serialize, code: i32) -> Run {
 
 /// A command with these outputs.
 pub fn says(stdout: impl AsRef<[u8]>, stderr: &str, code: i32) -> Run {
-    Run::Prints { stdout: stdout.as_ref().to_owned(), stderr: stderr.to_owned(), code }
+    Run::Prints {
+        stdout: stdout.as_ref().to_owned(),
+        stderr: stderr.to_owned(),
+        code,
+    }
 }
 
 /// What an API server answers if it does not reach the node.
@@ -167,7 +182,11 @@ pub fn condition(status: Status) -> Run {
 
 /// A healthy agent.
 pub fn status(node: &str) -> Status {
-    let watch = Watch { up: true, age_ms: Some(3100), ..Watch::default() };
+    let watch = Watch {
+        up: true,
+        age_ms: Some(3100),
+        ..Watch::default()
+    };
     let mut status = Status {
         version: "0.1.0".into(),
         node: node.into(),
@@ -175,11 +194,18 @@ pub fn status(node: &str) -> Status {
         synced: true,
         mode: Some(Mode::Observe),
         mode_source: ModeSource::ConfigMap,
-        reasons: [(Reason::DeadBackend, Mode::Observe), (Reason::Reused, Mode::Observe)].into(),
+        reasons: [
+            (Reason::DeadBackend, Mode::Observe),
+            (Reason::Reused, Mode::Observe),
+        ]
+        .into(),
         watches: [(Watched::Pods, watch)].into(),
         lease_ms: 12_000,
         view_age_ms: Some(3100),
-        translators: Translators { conntrack: true, ..Translators::default() },
+        translators: Translators {
+            conntrack: true,
+            ..Translators::default()
+        },
         interfaces: vec![Attachment {
             ifindex: 2,
             name: "eth0".into(),
@@ -202,7 +228,9 @@ pub fn expect(name: &str, output: &str) {
 
 /// A file beside the tests.
 fn beside(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rootless").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/rootless")
+        .join(name)
 }
 
 /// Compares an output with a file; `EPGUARD_WRITE_GOLDEN=1` writes it anew.
@@ -211,10 +239,15 @@ fn compare(file: &Path, output: &str) {
         std::fs::write(file, output).unwrap();
     }
     let expected = std::fs::read_to_string(file).unwrap_or_default();
-    assert!(expected == output, "{} is\n{expected}\nand now\n{output}", file.display());
+    assert!(
+        expected == output,
+        "{} is\n{expected}\nand now\n{output}",
+        file.display()
+    );
 }
 
-/// Compares a file whose sections begin with `== RECORDING at WHAT` with the `text` of each. Every recording must have one.
+/// Compares a file whose sections begin with `== RECORDING at WHAT` with the `text` of each. Every
+/// recording must have one.
 pub fn golden(file: &str, mut text: impl FnMut(&str, &str) -> String) {
     let file = beside(file);
     let sections = std::fs::read_to_string(&file).unwrap();

@@ -1,5 +1,5 @@
-//! `epguard lint`: as a process against an API server (the lists, the rights that it needs, the exit code), and over the
-//! recordings of a real cluster. No root.
+//! `epguard lint`: as a process against an API server (the lists, the rights that it needs, the
+//! exit code), and over the recordings of a real cluster. No root.
 
 use super::fleet::world::{World, golden};
 use epguard::commands::lint::{self, LintArgs, Listed, Report, findings};
@@ -52,7 +52,9 @@ impl Cluster {
     }
 
     async fn look(&self, namespace: Option<&str>) -> Report {
-        lint::collect(self.args(namespace, Duration::ZERO)).await.unwrap()
+        lint::collect(self.args(namespace, Duration::ZERO))
+            .await
+            .unwrap()
     }
 
     async fn exit(&self, namespace: Option<&str>) -> ExitCode {
@@ -80,19 +82,35 @@ async fn warnings_alone_exit_with_0_unless_strict() {
     slice_now["endpoints"][0]["conditions"] = json!({"ready": false});
     cluster.0.store.apply(slice_now).unwrap();
     let report = cluster.look(None).await;
-    assert!(report.text().ends_with("0 errors, 1 warning"), "{}", report.text());
-    let Value::Object(document) = json!(report) else { panic!("{report:?}") };
-    assert_eq!(document.keys().collect::<Vec<_>>(), ["findings", "pods", "slices", "unchecked"]);
+    assert!(
+        report.text().ends_with("0 errors, 1 warning"),
+        "{}",
+        report.text()
+    );
+    let Value::Object(document) = json!(report) else {
+        panic!("{report:?}")
+    };
+    assert_eq!(
+        document.keys().collect::<Vec<_>>(),
+        ["findings", "pods", "slices", "unchecked"]
+    );
     let mut finding = document["findings"][0].clone();
     let said = ["what", "fix"].map(|words| finding.as_object_mut().unwrap().remove(words));
-    assert!(said.iter().all(|words| words.as_ref().is_some_and(Value::is_string)), "{said:?}");
+    assert!(
+        said.iter()
+            .all(|words| words.as_ref().is_some_and(Value::is_string)),
+        "{said:?}"
+    );
     let object = json!({"kind": "EndpointSlice", "namespace": "shop", "name": "web-gone"});
     let writer = "endpointslice-controller.k8s.io";
     let expected = json!({"object": object, "controller": writer, "address": "10.1.1.2", "problem": "terminal-pod",
         "severity": "warning"});
     assert_eq!(finding, expected);
     assert_eq!(cluster.exit(None).await, ExitCode::SUCCESS);
-    let strict = LintArgs { strict: true, ..cluster.args(None, Duration::from_millis(1)) };
+    let strict = LintArgs {
+        strict: true,
+        ..cluster.args(None, Duration::from_millis(1))
+    };
     assert_eq!(lint::run(strict).await, ExitCode::from(1));
 }
 
@@ -102,7 +120,15 @@ async fn only_findings_of_both_reads_are_reported() {
     cluster.endpoint("gone", "10.1.1.2", "Succeeded");
     let look = tokio::spawn(lint::collect(cluster.args(None, Duration::from_secs(5))));
     // The first pass is over when Nodes were listed.
-    while !cluster.0.server.api.audit.requests().iter().any(|request| request.path.ends_with("/nodes")) {
+    while !cluster
+        .0
+        .server
+        .api
+        .audit
+        .requests()
+        .iter()
+        .any(|request| request.path.ends_with("/nodes"))
+    {
         assert!(!look.is_finished(), "it looked once only");
         tokio::task::yield_now().await;
     }
@@ -114,16 +140,30 @@ async fn only_findings_of_both_reads_are_reported() {
 async fn a_forbidden_list_is_reported_or_is_an_error_with_the_remedy() {
     let cluster = Cluster::new();
     cluster.endpoint("gone", "10.1.1.2", "Succeeded");
-    cluster.0.server.faults(|faults| _ = faults.forbidden.insert(Kind::Node));
+    cluster
+        .0
+        .server
+        .faults(|faults| _ = faults.forbidden.insert(Kind::Node));
     let report = cluster.look(None).await;
     assert_eq!(report.findings.len(), 1);
     assert_eq!(
         report.unchecked,
-        ["ranges: may not list nodes, so addresses outside of them, or in them without a pod, are not found"]
+        [
+            "ranges: may not list nodes, so addresses outside of them, or in them without a pod, are not found"
+        ]
     );
-    cluster.0.server.faults(|faults| _ = faults.forbidden.insert(Kind::EndpointSlice));
-    let error = lint::collect(cluster.args(None, Duration::ZERO)).await.unwrap_err().to_string();
-    assert!(error.starts_with("cannot list endpointslices: forbidden ("), "{error}");
+    cluster
+        .0
+        .server
+        .faults(|faults| _ = faults.forbidden.insert(Kind::EndpointSlice));
+    let error = lint::collect(cluster.args(None, Duration::ZERO))
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("cannot list endpointslices: forbidden ("),
+        "{error}"
+    );
     assert!(
         error.ends_with(
             "grant the account the verb list on endpointslices, or pass -n NAMESPACE to check only one"
@@ -135,7 +175,11 @@ async fn a_forbidden_list_is_reported_or_is_an_error_with_the_remedy() {
 /// The contents of each collection at a time.
 fn listed(recording: &Recording, at: Duration) -> Listed {
     let mut objects = Objects::default();
-    for (_, what) in recording.instants.iter().take_while(|(then, _)| *then <= at) {
+    for (_, what) in recording
+        .instants
+        .iter()
+        .take_while(|(then, _)| *then <= at)
+    {
         if let What::Api(event) = what {
             objects.apply(event);
         }
@@ -149,16 +193,34 @@ fn listed(recording: &Recording, at: Duration) -> Listed {
 }
 
 fn parsed<O: Object>(objects: &Objects, kind: Kind) -> Vec<O> {
-    objects.of(kind).map(|object| O::parse(object.to_string().as_bytes()).unwrap()).collect()
+    objects
+        .of(kind)
+        .map(|object| O::parse(object.to_string().as_bytes()).unwrap())
+        .collect()
 }
 
 #[test]
 fn every_recording_is_described_as_it_was_at_each_chosen_time() {
     golden("lint/traces.txt", |name, ms| {
-        let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("traces").join(name);
+        let recording = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("traces")
+            .join(name);
         let ms = ms.strip_suffix(" ms").unwrap().parse().unwrap();
-        let listed = listed(&Recording::read(&recording).unwrap(), Duration::from_millis(ms));
-        let (slices, pods, findings) = (listed.slices.len(), listed.pods.len(), findings(&listed, None));
-        Report { slices, pods, findings, unchecked: vec![] }.text()
+        let listed = listed(
+            &Recording::read(&recording).unwrap(),
+            Duration::from_millis(ms),
+        );
+        let (slices, pods, findings) = (
+            listed.slices.len(),
+            listed.pods.len(),
+            findings(&listed, None),
+        );
+        Report {
+            slices,
+            pods,
+            findings,
+            unchecked: vec![],
+        }
+        .text()
     });
 }

@@ -1,6 +1,7 @@
-//! The output of `epguard why` on the recordings of a real cluster, compared as a whole with `traces.txt` beside this
-//! file. A section of it begins with `== RECORDING at MS ms: IP[:PORT] [SERVICE]`; the recording's first moment is 1970.
-//! To write it anew: `EPGUARD_WRITE_GOLDEN=1`, then read the diff.
+//! The output of `epguard why` on the recordings of a real cluster, compared as a whole with
+//! `traces.txt` beside this file. A section of it begins with
+//! `== RECORDING at MS ms: IP[:PORT] [SERVICE]`; the recording's first moment is 1970. To write it
+//! anew: `EPGUARD_WRITE_GOLDEN=1`, then read the diff.
 
 use super::fleet::world::{golden, recordings};
 use epguard::commands::why::{Moment, Question, Subject, explain};
@@ -32,14 +33,22 @@ fn denied(state: &State) -> Vec<Line> {
         let held = state.is_pending(&(namespace.clone(), name.clone()), socket);
         let verdict = if held { "hold" } else { "deny" };
         let reason = denial.reason.as_str().to_owned();
-        (socket.ip.ip(), format!("{namespace}/{name}"), socket.port, verdict.to_owned(), reason)
+        (
+            socket.ip.ip(),
+            format!("{namespace}/{name}"),
+            socket.port,
+            verdict.to_owned(),
+            reason,
+        )
     };
     state.denials().map(line).collect()
 }
 
 impl Remembered {
     fn of(name: &str) -> Self {
-        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("traces").join(name);
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("traces")
+            .join(name);
         let recording = Recording::read(&dir).unwrap();
         let mut agent = Agent::new(&recording);
         let mut history = History::default();
@@ -53,7 +62,12 @@ impl Remembered {
             }
             end = *at;
         }
-        Self { agent, history, end, denied: denied_at }
+        Self {
+            agent,
+            history,
+            end,
+            denied: denied_at,
+        }
     }
 
     fn chronicle(&mut self, subject: Subject) -> Chronicle {
@@ -88,14 +102,20 @@ fn the_stored_verdicts_equal_the_denials_at_every_moment_of_every_recording() {
             let subject = Subject { ip, port: None };
             let chronicle = remembered.chronicle(subject);
             for (then, expected) in &denied {
-                let question =
-                    Question { subject, services: ServiceArgs::default(), at: Some(at(millis(*then))) };
+                let question = Question {
+                    subject,
+                    services: ServiceArgs::default(),
+                    at: Some(at(millis(*then))),
+                };
                 let explanation = explain(&chronicle, &question);
                 if explanation.verdicts.is_empty() {
                     forgotten += 1;
                     continue;
                 }
-                let verdicts = explanation.verdicts.into_iter().filter(|verdict| verdict.verdict != "pass");
+                let verdicts = explanation
+                    .verdicts
+                    .into_iter()
+                    .filter(|verdict| verdict.verdict != "pass");
                 let mut found: Vec<Line> = verdicts
                     .map(|v| {
                         (
@@ -107,7 +127,11 @@ fn the_stored_verdicts_equal_the_denials_at_every_moment_of_every_recording() {
                         )
                     })
                     .collect();
-                let mut expected: Vec<Line> = expected.iter().filter(|line| line.0 == ip).cloned().collect();
+                let mut expected: Vec<Line> = expected
+                    .iter()
+                    .filter(|line| line.0 == ip)
+                    .cloned()
+                    .collect();
                 found.sort();
                 expected.sort();
                 assert_eq!(found, expected, "{name} {ip} {}", explanation.at);
@@ -116,7 +140,10 @@ fn the_stored_verdicts_equal_the_denials_at_every_moment_of_every_recording() {
         }
     }
     println!("{compared} denials compared, {forgotten} moments forgotten");
-    assert!(compared > 500 && forgotten < compared / 10, "{compared} {forgotten}");
+    assert!(
+        compared > 500 && forgotten < compared / 10,
+        "{compared} {forgotten}"
+    );
 }
 
 #[test]
@@ -124,14 +151,20 @@ fn why_answers_agree_with_every_recording() {
     let mut remembered: BTreeMap<String, Remembered> = BTreeMap::new();
     golden("why/traces.txt", |name, asked| {
         let (ms, asked) = asked.split_once(" ms: ").unwrap();
-        let (subject, service) =
-            asked.split_once(' ').map_or((asked, None), |(ip, service)| (ip, Some(service)));
+        let (subject, service) = asked
+            .split_once(' ')
+            .map_or((asked, None), |(ip, service)| (ip, Some(service)));
         let question = Question {
             subject: subject.parse().unwrap(),
-            services: ServiceArgs { service: service.map(str::to_owned), namespace: None },
+            services: ServiceArgs {
+                service: service.map(str::to_owned),
+                namespace: None,
+            },
             at: Some(at(ms.parse().unwrap())),
         };
-        let remembered = remembered.entry(name.to_owned()).or_insert_with(|| Remembered::of(name));
+        let remembered = remembered
+            .entry(name.to_owned())
+            .or_insert_with(|| Remembered::of(name));
         explain(&remembered.chronicle(question.subject), &question).text()
     });
 }

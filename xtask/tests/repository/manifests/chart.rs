@@ -11,7 +11,10 @@ use std::process::{Command, Stdio};
 /// The files for `kubectl apply -f`, and the values that they are rendered with.
 const FILES: [(&str, &str); 3] = [
     ("epguard.yaml", r#"{"createNamespace": true}"#),
-    ("privileged.yaml", r#"{"createNamespace": true, "privileged": true}"#),
+    (
+        "privileged.yaml",
+        r#"{"createNamespace": true, "privileged": true}"#,
+    ),
     (
         "monitoring.yaml",
         r#"{"createNamespace": true, "metrics": {"monitor": "ServiceMonitor", "alerts": true, "dashboard": true}}"#,
@@ -22,10 +25,15 @@ const FILES: [(&str, &str); 3] = [
 pub(super) fn helm(calls: &[Value]) -> Vec<Value> {
     let python = deploy().join("../target/tools/helm/bin/python");
     let mut command = Command::new(python);
-    command.arg(deploy().join("helm.py")).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+        .arg(deploy().join("helm.py"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     let mut helm = command.spawn().unwrap();
     let mut input = helm.stdin.take().unwrap();
-    input.write_all(json!(calls).to_string().as_bytes()).unwrap();
+    input
+        .write_all(json!(calls).to_string().as_bytes())
+        .unwrap();
     drop(input);
     let output = helm.wait_with_output().unwrap();
     assert!(output.status.success());
@@ -34,7 +42,10 @@ pub(super) fn helm(calls: &[Value]) -> Vec<Value> {
 
 /// What Helm renders with each of these values.
 pub(super) fn render(values: &[Value]) -> Vec<Value> {
-    let calls: Vec<Value> = values.iter().map(|values| json!(["template", values])).collect();
+    let calls: Vec<Value> = values
+        .iter()
+        .map(|values| json!(["template", values]))
+        .collect();
     helm(&calls)
 }
 
@@ -44,7 +55,9 @@ fn the_files_for_kubectl_are_what_helm_renders() {
     let values = FILES.map(|(_, values)| serde_json::from_str(values).unwrap());
     for ((file, values), rendered) in FILES.into_iter().zip(render(&values)) {
         let head = format!("# Rendered from deploy/chart with the values {values}\n");
-        let manifest = rendered["manifest"].as_str().unwrap_or_else(|| panic!("{rendered}"));
+        let manifest = rendered["manifest"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{rendered}"));
         expect(file, &(head + manifest));
     }
 }
@@ -52,8 +65,16 @@ fn the_files_for_kubectl_are_what_helm_renders() {
 #[test]
 #[ignore = "needs Helm's engine: cargo xtask setup installs it"]
 fn strict_lint_finds_nothing() {
-    let values: Vec<Value> = FILES.iter().map(|(_, values)| serde_json::from_str(values).unwrap()).collect();
-    for report in helm(&values.iter().map(|values| json!(["lint", values])).collect::<Vec<_>>()) {
+    let values: Vec<Value> = FILES
+        .iter()
+        .map(|(_, values)| serde_json::from_str(values).unwrap())
+        .collect();
+    for report in helm(
+        &values
+            .iter()
+            .map(|values| json!(["lint", values]))
+            .collect::<Vec<_>>(),
+    ) {
         let messages: Vec<&Value> = report["messages"].as_array().unwrap().iter().collect();
         let texts: Vec<&Value> = messages.iter().map(|message| &message["error"]).collect();
         assert_eq!(texts, ["icon is recommended"]);
@@ -67,10 +88,22 @@ fn combinations() -> Vec<Value> {
         ("/mode", &[r#""observe""#, r#""enforce""#, "false"]),
         (
             "/reasons",
-            &["{}", r#"{"terminated": {"mode": false, "action": "reject"}, "reused": {"mode": "observe"}}"#],
+            &[
+                "{}",
+                r#"{"terminated": {"mode": false, "action": "reject"}, "reused": {"mode": "observe"}}"#,
+            ],
         ),
-        ("/modePolicy", &["{}", r#"{"mode": "observe", "canary-mode": "enforce", "terminated": false}"#]),
-        ("/metrics/monitor", &[r#""none""#, r#""ServiceMonitor""#, r#""PodMonitor""#]),
+        (
+            "/modePolicy",
+            &[
+                "{}",
+                r#"{"mode": "observe", "canary-mode": "enforce", "terminated": false}"#,
+            ],
+        ),
+        (
+            "/metrics/monitor",
+            &[r#""none""#, r#""ServiceMonitor""#, r#""PodMonitor""#],
+        ),
         ("/metrics/alerts", &["false", "true"]),
         ("/metrics/dashboard", &["false", "true"]),
         (
@@ -91,7 +124,10 @@ fn combinations() -> Vec<Value> {
             values.pointer_mut(parent).unwrap()[key] = serde_json::from_str(value).unwrap();
             values
         };
-        all = all.iter().flat_map(|one| values.iter().map(move |value| with(one, value))).collect();
+        all = all
+            .iter()
+            .flat_map(|one| values.iter().map(move |value| with(one, value)))
+            .collect();
     }
     all
 }
@@ -103,20 +139,37 @@ fn every_combination_gives_valid_objects_and_arguments_that_the_agent_takes() {
     // Most documents are in many releases.
     let mut known: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for (values, rendered) in all.iter().zip(render(&all)) {
-        let manifest = rendered["manifest"].as_str().unwrap_or_else(|| panic!("{values}: {rendered}"));
+        let manifest = rendered["manifest"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{values}: {rendered}"));
         let documents = manifest.split("---\n# Source").skip(1);
         let read = |text: &str| {
-            known.entry(text.to_owned()).or_insert_with(|| objects(&format!("# Source{text}"))).clone()
+            known
+                .entry(text.to_owned())
+                .or_insert_with(|| objects(&format!("# Source{text}")))
+                .clone()
         };
         let objects: Vec<Value> = documents.flat_map(read).collect();
-        let kinds: Vec<&str> = objects.iter().map(|object| object["kind"].as_str().unwrap()).collect();
-        let mut expected =
-            vec!["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "DaemonSet"];
+        let kinds: Vec<&str> = objects
+            .iter()
+            .map(|object| object["kind"].as_str().unwrap())
+            .collect();
+        let mut expected = vec![
+            "ServiceAccount",
+            "ClusterRole",
+            "ClusterRoleBinding",
+            "Role",
+            "RoleBinding",
+            "DaemonSet",
+        ];
         let has_roles = values["operator"]["create"] != false;
         let monitor = values["metrics"]["monitor"].as_str().unwrap();
         for (is_there, kinds) in [
             (has_roles, &["ClusterRole", "Role"][..]),
-            (values["operator"]["subjects"].is_array(), &["ClusterRoleBinding", "RoleBinding"]),
+            (
+                values["operator"]["subjects"].is_array(),
+                &["ClusterRoleBinding", "RoleBinding"],
+            ),
             (values["modePolicy"] != json!({}), &["ConfigMap"]),
             (monitor != "none", &[monitor]),
             (monitor == "ServiceMonitor", &["Service"]),
@@ -130,7 +183,10 @@ fn every_combination_gives_valid_objects_and_arguments_that_the_agent_takes() {
         let options = options(&pod).unwrap_or_else(|error| panic!("{values}: {error}"));
         let shown = format!("{options:?}").to_lowercase();
         let mode = values["mode"].as_str().unwrap_or("off");
-        assert!(shown.contains(&format!(" mode: {mode}, ")), "{mode}: {shown}");
+        assert!(
+            shown.contains(&format!(" mode: {mode}, ")),
+            "{mode}: {shown}"
+        );
     }
 }
 
@@ -163,7 +219,10 @@ fn only_privileged_agents_have_more_than_the_named_capabilities() {
         "seLinuxOptions": {"type": "spc_t"},
     });
     assert_eq!(containers[0]["securityContext"], named);
-    assert_eq!(containers[1]["securityContext"], json!({"privileged": true, "readOnlyRootFilesystem": true}));
+    assert_eq!(
+        containers[1]["securityContext"],
+        json!({"privileged": true, "readOnlyRootFilesystem": true})
+    );
     named["seccompProfile"]["type"] = "RuntimeDefault".into();
     assert_eq!(containers[2]["securityContext"], named);
     assert_eq!(containers[2]["image"], format!("r.example:5000/e@{digest}"));
@@ -175,14 +234,21 @@ fn only_agents_that_write_events_may_do_so() {
     let choices = [None, Some("all"), Some("breaker"), Some("none")];
     let values = choices.map(|events| json!({"agent": {"events": events}}));
     for (events, rendered) in choices.into_iter().zip(render(&values)) {
-        let role = object(&objects(rendered["manifest"].as_str().unwrap()), "ClusterRole", "epguard");
+        let role = object(
+            &objects(rendered["manifest"].as_str().unwrap()),
+            "ClusterRole",
+            "epguard",
+        );
         let rules = role["rules"].as_array().unwrap();
-        let may = rules.iter().any(|rule| rule["resources"] == json!(["events"]));
+        let may = rules
+            .iter()
+            .any(|rule| rule["resources"] == json!(["events"]));
         assert_eq!(may, events != Some("none"), "{events:?}");
     }
 }
 
-/// Before Kubernetes 1.30 the API server refuses or drops the field, and the runtime's profile would keep the agent from bpffs.
+/// Before Kubernetes 1.30 the API server refuses or drops the field, and the runtime's profile
+/// would keep the agent from bpffs.
 #[test]
 #[ignore = "needs Helm's engine: cargo xtask setup installs it"]
 fn an_older_kubernetes_gets_the_apparmor_profile_as_an_annotation() {
@@ -190,8 +256,7 @@ fn an_older_kubernetes_gets_the_apparmor_profile_as_an_annotation() {
         let rendered = helm(&[json!(["template", {}, {"kube_version": version}])]);
         let objects = objects(rendered[0]["manifest"].as_str().unwrap());
         let template = &object(&objects, "DaemonSet", "epguard")["spec"]["template"];
-        let annotation =
-            &template["metadata"]["annotations"]["container.apparmor.security.beta.kubernetes.io/agent"];
+        let annotation = &template["metadata"]["annotations"]["container.apparmor.security.beta.kubernetes.io/agent"];
         assert_eq!(annotation == "unconfined", in_annotation, "{version}");
         let field = &template["spec"]["containers"][0]["securityContext"]["appArmorProfile"];
         assert_eq!(field.is_null(), in_annotation, "{version}");
@@ -208,13 +273,28 @@ fn metrics_are_served_where_the_monitor_asks_and_health_stays_on_loopback() {
     ] {
         let values = json!({"healthPort": 9500, "metrics": {"monitor": monitor, "listen": listen}});
         let objects = objects(render(&[values])[0]["manifest"].as_str().unwrap());
-        let container = pod_of(&object(&objects, "DaemonSet", "epguard")).containers.remove(0);
+        let container = pod_of(&object(&objects, "DaemonSet", "epguard"))
+            .containers
+            .remove(0);
         let arguments: BTreeSet<String> = container.args.unwrap().into_iter().collect();
-        assert!(arguments.contains(&format!("--metrics-listen={address}")), "{arguments:?}");
-        assert!(arguments.contains("--health-listen=127.0.0.1:9500"), "{arguments:?}");
-        for probe in [container.startup_probe, container.liveness_probe, container.readiness_probe] {
+        assert!(
+            arguments.contains(&format!("--metrics-listen={address}")),
+            "{arguments:?}"
+        );
+        assert!(
+            arguments.contains("--health-listen=127.0.0.1:9500"),
+            "{arguments:?}"
+        );
+        for probe in [
+            container.startup_probe,
+            container.liveness_probe,
+            container.readiness_probe,
+        ] {
             let get = probe.unwrap().http_get.unwrap();
-            assert_eq!((get.host.as_deref(), json!(get.port)), (Some("127.0.0.1"), json!(9500)));
+            assert_eq!(
+                (get.host.as_deref(), json!(get.port)),
+                (Some("127.0.0.1"), json!(9500))
+            );
         }
         let asked = match monitor {
             "ServiceMonitor" => {
@@ -233,7 +313,8 @@ fn the_dashboard_is_the_file_and_the_alerts_are_not_templates_of_helm() {
     let values = json!({"metrics": {"alerts": true, "dashboard": true, "labels": {"release": "prometheus"}}});
     let objects = objects(render(&[values])[0]["manifest"].as_str().unwrap());
     let map = object(&objects, "ConfigMap", "epguard-dashboard");
-    let dashboard: Value = serde_json::from_str(map["data"]["dashboard.json"].as_str().unwrap()).unwrap();
+    let dashboard: Value =
+        serde_json::from_str(map["data"]["dashboard.json"].as_str().unwrap()).unwrap();
     let file: Value = serde_json::from_str(&super::text("chart/files/dashboard.json")).unwrap();
     assert_eq!(dashboard, file);
     let rule = object(&objects, "PrometheusRule", "epguard");
@@ -247,28 +328,57 @@ fn the_dashboard_is_the_file_and_the_alerts_are_not_templates_of_helm() {
 fn a_bad_value_is_refused_with_its_place_and_what_is_allowed() {
     let cases = [
         (json!({"mod": "enforce"}), "'mod' not allowed"),
-        (json!({"mode": "enforced"}), "at '/mode': value must be one of 'off', 'observe', 'enforce'"),
-        (json!({"action": "redirect"}), "at '/action': 'redirect' does not match pattern"),
-        (json!({"reasons": {"stale": {}}}), "at '/reasons': additional properties 'stale' not allowed"),
+        (
+            json!({"mode": "enforced"}),
+            "at '/mode': value must be one of 'off', 'observe', 'enforce'",
+        ),
+        (
+            json!({"action": "redirect"}),
+            "at '/action': 'redirect' does not match pattern",
+        ),
+        (
+            json!({"reasons": {"stale": {}}}),
+            "at '/reasons': additional properties 'stale' not allowed",
+        ),
         (
             json!({"modePolicy": {"canary": "off"}}),
             "at '/modePolicy': additional properties 'canary' not allowed",
         ),
-        (json!({"agent": {"lease": 2}}), "at '/agent/lease': minimum: got 2, want 3"),
-        (json!({"agent": {"xdp": "on"}}), "at '/agent/xdp': value must be one of 'auto', 'driver'"),
+        (
+            json!({"agent": {"lease": 2}}),
+            "at '/agent/lease': minimum: got 2, want 3",
+        ),
+        (
+            json!({"agent": {"xdp": "on"}}),
+            "at '/agent/xdp': value must be one of 'auto', 'driver'",
+        ),
         (
             json!({"agent": {"protectCidr": ["10.0.0.1"]}}),
             "at '/agent/protectCidr/0': '10.0.0.1' does not match",
         ),
-        (json!({"image": {"tag": 3}}), "at '/image/tag': got number, want string"),
-        (json!({"image": {"digest": "0123"}}), "at '/image/digest': '0123' does not match"),
-        (json!({"metrics": {"listen": "9467"}}), "at '/metrics/listen'"),
+        (
+            json!({"image": {"tag": 3}}),
+            "at '/image/tag': got number, want string",
+        ),
+        (
+            json!({"image": {"digest": "0123"}}),
+            "at '/image/digest': '0123' does not match",
+        ),
+        (
+            json!({"metrics": {"listen": "9467"}}),
+            "at '/metrics/listen'",
+        ),
         (json!({"extraArgs": ["lease=5"]}), "at '/extraArgs/0'"),
-        (json!({"maxUnavailable": 0}), "at '/maxUnavailable': minimum: got 0, want 1"),
+        (
+            json!({"maxUnavailable": 0}),
+            "at '/maxUnavailable': minimum: got 0, want 1",
+        ),
     ];
     let values: Vec<Value> = cases.iter().map(|(values, _)| values.clone()).collect();
     for ((values, place), refused) in cases.into_iter().zip(render(&values)) {
-        let error = refused["error"].as_str().unwrap_or_else(|| panic!("{values} is taken"));
+        let error = refused["error"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{values} is taken"));
         assert!(error.contains(place), "{values}: {error}");
     }
 }
@@ -279,7 +389,11 @@ fn a_bad_value_is_refused_with_its_place_and_what_is_allowed() {
 fn the_notes_name_what_is_on_and_commands_that_exist() {
     let values = json!({"mode": "enforce", "privileged": true, "modePolicy": {"reused": "off"}, "metrics": {"monitor": "PodMonitor"}});
     for (release, expected) in render(&[json!({}), values]).iter().zip([
-        &["starts in mode observe", "127.0.0.1:9467", "kubectl epguard mode enforce"][..],
+        &[
+            "starts in mode observe",
+            "127.0.0.1:9467",
+            "kubectl epguard mode enforce",
+        ][..],
         &[
             "starts in mode enforce",
             r#"{"reused":"off"}"#,
@@ -289,10 +403,19 @@ fn the_notes_name_what_is_on_and_commands_that_exist() {
         ],
     ]) {
         let notes = release["notes"].as_str().unwrap();
-        assert!(expected.iter().all(|text| notes.contains(text)), "{expected:?}: {notes}");
-        for line in notes.lines().filter_map(|line| line.trim().strip_prefix("kubectl epguard ")) {
+        assert!(
+            expected.iter().all(|text| notes.contains(text)),
+            "{expected:?}: {notes}"
+        );
+        for line in notes
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("kubectl epguard "))
+        {
             let words = ["kubectl epguard"].into_iter().chain(line.split(' '));
-            assert!(epguard::fleet::Plugin::try_parse_from(words).is_ok(), "{line}");
+            assert!(
+                epguard::fleet::Plugin::try_parse_from(words).is_ok(),
+                "{line}"
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The Helm chart in `deploy/chart` and the files for kubectl that are rendered from it, checked without a cluster.
+//! The Helm chart in `deploy/chart` and the files for kubectl that are rendered from it, checked
+//! without a cluster.
 
 mod agent;
 mod alerts;
@@ -20,7 +21,8 @@ fn text(file: &str) -> String {
     fs::read_to_string(deploy().join(file)).unwrap()
 }
 
-/// Every document of a text, in its order. Panics if Kubernetes 1.36 does not know all fields of an object.
+/// Every document of a text, in its order. Panics if Kubernetes 1.36 does not know all fields of an
+/// object.
 fn objects(text: &str) -> Vec<Value> {
     let objects: Vec<Value> = serde_saphyr::from_multiple(text).unwrap();
     objects.iter().for_each(schema::check);
@@ -40,5 +42,8 @@ fn expect(file: &str, expected: &str) {
     if std::env::var_os("EPGUARD_WRITE_GOLDEN").is_some() {
         fs::write(deploy().join(file), expected).unwrap();
     }
-    assert!(text(file) == expected, "deploy/{file} is not up to date: EPGUARD_WRITE_GOLDEN=1 writes it anew");
+    assert!(
+        text(file) == expected,
+        "deploy/{file} is not up to date: EPGUARD_WRITE_GOLDEN=1 writes it anew"
+    );
 }

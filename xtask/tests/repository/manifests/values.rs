@@ -33,21 +33,35 @@ struct Row {
 
 /// A row for each comment that begins with `# --`.
 fn rows() -> Vec<Row> {
-    let (yaml, mut rows, mut parents) = (text("chart/values.yaml"), Vec::new(), Vec::<(usize, &str)>::new());
+    let (yaml, mut rows, mut parents) = (
+        text("chart/values.yaml"),
+        Vec::new(),
+        Vec::<(usize, &str)>::new(),
+    );
     let values: Value = serde_saphyr::from_str(&yaml).unwrap();
     let mut comment = None;
     for line in yaml.lines() {
         let inner = line.trim_start();
         if let Some(text) = inner.strip_prefix("# -- ") {
             comment = Some(text.to_owned());
-        } else if let Some((key, _)) = inner.split_once(':').filter(|_| !inner.starts_with(['#', '-'])) {
+        } else if let Some((key, _)) = inner
+            .split_once(':')
+            .filter(|_| !inner.starts_with(['#', '-']))
+        {
             let indent = line.len() - inner.len();
             parents.retain(|(other, _)| *other < indent);
             parents.push((indent, key));
             let keys: Vec<&str> = parents.iter().map(|(_, key)| *key).collect();
             if let Some(text) = comment.take() {
-                let default = values.pointer(&format!("/{}", keys.join("/"))).unwrap().clone();
-                rows.push(Row { path: keys.join("."), default, text });
+                let default = values
+                    .pointer(&format!("/{}", keys.join("/")))
+                    .unwrap()
+                    .clone();
+                rows.push(Row {
+                    path: keys.join("."),
+                    default,
+                    text,
+                });
             }
         }
     }
@@ -58,12 +72,19 @@ fn rows() -> Vec<Row> {
 fn the_table_in_the_readme_has_a_row_for_each_value() {
     let readme = text("chart/README.md");
     let (head, _) = readme.split_once("| value |").unwrap();
-    let rows = rows()
-        .into_iter()
-        .map(|Row { path, default, text }| format!("| `{path}` | `{default}` | {text} |\n"));
+    let rows = rows().into_iter().map(
+        |Row {
+             path,
+             default,
+             text,
+         }| format!("| `{path}` | `{default}` | {text} |\n"),
+    );
     expect(
         "chart/README.md",
-        &format!("{head}| value | default | what it is |\n|---|---|---|\n{}", rows.collect::<String>()),
+        &format!(
+            "{head}| value | default | what it is |\n|---|---|---|\n{}",
+            rows.collect::<String>()
+        ),
     );
 }
 
@@ -90,9 +111,14 @@ fn every_value_has_a_comment_and_a_place_in_the_schema() {
 fn each_deny_reason_has_a_place_in_the_schema() {
     let schema: Value = serde_json::from_str(&text("chart/values.schema.json")).unwrap();
     for value in ["reasons", "modePolicy"] {
-        let names = schema["properties"][value]["properties"].as_object().unwrap().keys();
-        let names: BTreeSet<&str> =
-            names.map(String::as_str).filter(|name| !name.ends_with("mode")).collect();
+        let names = schema["properties"][value]["properties"]
+            .as_object()
+            .unwrap()
+            .keys();
+        let names: BTreeSet<&str> = names
+            .map(String::as_str)
+            .filter(|name| !name.ends_with("mode"))
+            .collect();
         assert_eq!(names, Reason::TO_DENY.map(Reason::as_str).into(), "{value}");
     }
 }
@@ -101,8 +127,16 @@ fn each_deny_reason_has_a_place_in_the_schema() {
 fn the_pages_and_the_notes_set_only_values_of_the_schema() {
     let schema: Value = serde_json::from_str(&text("chart/values.schema.json")).unwrap();
     let mut set = 0;
-    for file in ["../docs/install.md", "../docs/upgrade.md", "chart/templates/NOTES.txt"] {
-        for key in text(file).split(" --set ").skip(1).map(|rest| rest.split('=').next().unwrap()) {
+    for file in [
+        "../docs/install.md",
+        "../docs/upgrade.md",
+        "chart/templates/NOTES.txt",
+    ] {
+        for key in text(file)
+            .split(" --set ")
+            .skip(1)
+            .map(|rest| rest.split('=').next().unwrap())
+        {
             set += 1;
             let rule = schema.pointer(&format!("/properties/{}", key.replace('.', "/properties/")));
             assert!(rule.is_some(), "{file}: {key}");
@@ -115,7 +149,9 @@ fn flags() -> Vec<Arg> {
     let mut commands = epguard::cli::Cli::command();
     commands.build();
     let agent = commands.find_subcommand("agent").unwrap();
-    let flags = agent.get_arguments().filter(|arg| !arg.is_hide_set() && arg.get_long() != Some("help"));
+    let flags = agent
+        .get_arguments()
+        .filter(|arg| !arg.is_hide_set() && arg.get_long() != Some("help"));
     flags.cloned().collect()
 }
 
@@ -123,17 +159,29 @@ fn flags() -> Vec<Arg> {
 fn camel_case(flag: &str) -> String {
     let mut words = flag.split('-');
     let first = words.next().unwrap().to_owned();
-    words.fold(first, |name, word| name + &word[..1].to_uppercase() + &word[1..])
+    words.fold(first, |name, word| {
+        name + &word[..1].to_uppercase() + &word[1..]
+    })
 }
 
 /// What `epguard agent -h` prints about a flag.
 fn help(flag: &Arg) -> String {
     let of = |what: &str, values: Vec<String>| {
         let is_shown = !values.is_empty() && flag.get_action().takes_values();
-        if is_shown { format!(" [{what}: {}]", values.join(", ")) } else { String::new() }
+        if is_shown {
+            format!(" [{what}: {}]", values.join(", "))
+        } else {
+            String::new()
+        }
     };
-    let defaults = flag.get_default_values().iter().map(|value| value.to_string_lossy().into_owned());
-    let possible = flag.get_possible_values().into_iter().map(|value| value.get_name().to_owned());
+    let defaults = flag
+        .get_default_values()
+        .iter()
+        .map(|value| value.to_string_lossy().into_owned());
+    let possible = flag
+        .get_possible_values()
+        .into_iter()
+        .map(|value| value.get_name().to_owned());
     format!(
         "{}{}{}",
         flag.get_help().unwrap(),
@@ -144,18 +192,28 @@ fn help(flag: &Arg) -> String {
 
 #[test]
 fn each_flag_of_the_agent_is_a_value_with_its_help_or_is_named_with_the_reason() {
-    let mut left: Vec<Row> = rows().into_iter().filter(|row| row.path.starts_with("agent.")).collect();
+    let mut left: Vec<Row> = rows()
+        .into_iter()
+        .filter(|row| row.path.starts_with("agent."))
+        .collect();
     for flag in flags() {
         let name = flag.get_long().unwrap();
         let path = format!("agent.{}", camel_case(name));
         let excluded = NOT_OF_AGENT.iter().any(|(other, _)| *other == name);
-        let row = left.iter().position(|row| row.path == path).map(|at| left.remove(at));
+        let row = left
+            .iter()
+            .position(|row| row.path == path)
+            .map(|at| left.remove(at));
         assert_eq!(row.is_none(), excluded, "{name}");
         if let Some(row) = row {
             assert_eq!(row.text, help(&flag), "{path}");
         }
     }
-    assert!(left.is_empty(), "no flag of {:?}", left.iter().map(|row| &row.path).collect::<Vec<_>>());
+    assert!(
+        left.is_empty(),
+        "no flag of {:?}",
+        left.iter().map(|row| &row.path).collect::<Vec<_>>()
+    );
 }
 
 /// For each value of `agent`: what its schema allows at its limits.
@@ -164,17 +222,36 @@ fn each_flag_of_the_agent_is_a_value_with_its_help_or_is_named_with_the_reason()
 fn the_agent_takes_every_value_that_the_schema_allows() {
     let schema: Value = serde_json::from_str(&text("chart/values.schema.json")).unwrap();
     let (mut all, flags) = (Vec::new(), flags());
-    for (key, rule) in schema["properties"]["agent"]["properties"].as_object().unwrap() {
-        let flag = flags.iter().find(|flag| camel_case(flag.get_long().unwrap()) == *key).unwrap();
+    for (key, rule) in schema["properties"]["agent"]["properties"]
+        .as_object()
+        .unwrap()
+    {
+        let flag = flags
+            .iter()
+            .find(|flag| camel_case(flag.get_long().unwrap()) == *key)
+            .unwrap();
         let choices: Vec<Value> = rule["enum"].as_array().cloned().unwrap_or_default();
         let mut words: Vec<&str> = choices.iter().filter_map(Value::as_str).collect();
-        let mut possible: Vec<String> =
-            flag.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+        let mut possible: Vec<String> = flag
+            .get_possible_values()
+            .iter()
+            .map(|value| value.get_name().to_owned())
+            .collect();
         words.sort_unstable();
         possible.sort_unstable();
-        assert_eq!(words, if rule["type"] == "boolean" { vec![] } else { possible }, "{key}");
-        let limits =
-            [&rule["minimum"], &rule["maximum"]].into_iter().filter(|limit| limit.is_number()).cloned();
+        assert_eq!(
+            words,
+            if rule["type"] == "boolean" {
+                vec![]
+            } else {
+                possible
+            },
+            "{key}"
+        );
+        let limits = [&rule["minimum"], &rule["maximum"]]
+            .into_iter()
+            .filter(|limit| limit.is_number())
+            .cloned();
         let example = match key.as_str() {
             "protectCidr" | "excludeCidr" => json!(["10.244.0.0/16", "fd00:10::/32"]),
             "podInterfaces" | "uplinks" => json!(["eth*", "ens3"]),
@@ -186,7 +263,9 @@ fn the_agent_takes_every_value_that_the_schema_allows() {
         all.extend((rule["type"] == "boolean").then(|| json!({"agent": {key: true}})));
     }
     for (values, rendered) in all.iter().zip(render(&all)) {
-        let manifest = rendered["manifest"].as_str().unwrap_or_else(|| panic!("{values}: {rendered}"));
+        let manifest = rendered["manifest"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{values}: {rendered}"));
         let pod = pod_of(&object(&objects(manifest), "DaemonSet", "epguard"));
         let read = options(&pod);
         assert!(read.is_ok(), "{values}: {:?}", read.err());

@@ -1,5 +1,5 @@
-//! All denials. One that rests on one list alone, or that goes beyond half of a Service's endpoints, is pending: reported,
-//! never carried out, until a second consistent list agrees.
+//! All denials. One that rests on one list alone, or that goes beyond half of a Service's
+//! endpoints, is pending: reported, never carried out, until a second consistent list agrees.
 //!
 //! ```text
 //! proof -> new ones: carried out, or pending -> a later list: agrees (carried out), or disagrees (dropped)
@@ -37,7 +37,8 @@ const TURN: usize = 64;
 #[derive(Debug, Clone, Default)]
 pub struct Denials {
     of_services: BTreeMap<Name, OfService>,
-    /// Denials that an earlier process carried out: until the first lists are judged, a list that shows them again is no new proof.
+    /// Denials that an earlier process carried out: until the first lists are judged, a list that
+    /// shows them again is no new proof.
     pub restored: BTreeSet<(Addr, Uid)>,
 }
 
@@ -67,31 +68,38 @@ pub struct Trip {
 }
 
 impl Trip {
-    /// True if it is about more than half of the Service, at least two endpoints: worth an alarm. Smaller numbers are
-    /// normal at every restart and every gap.
+    /// True if it is about more than half of the Service, at least two endpoints: worth an alarm.
+    /// Smaller numbers are normal at every restart and every gap.
     pub fn is_a_mass(&self) -> bool {
         self.why == Why::Half || self.denied > allowance(self.ready_recently)
     }
 }
 
 impl Denials {
-    /// Everything is listed anew: what is proven from now on is new. Until then each denial stays as the tables have it.
+    /// Everything is listed anew: what is proven from now on is new. Until then each denial stays
+    /// as the tables have it.
     pub fn start_over(&mut self) {
         self.restored.clear();
         for known in self.of_services.values_mut() {
             known.taken.clear();
-            known.denied.values_mut().for_each(|denied| (denied.is_void, denied.takes_room) = (true, false));
+            known
+                .denied
+                .values_mut()
+                .for_each(|denied| (denied.is_void, denied.takes_room) = (true, false));
         }
     }
 
     /// Forgets all proofs, but not what is pending.
     pub fn forget_proofs(&mut self) {
-        let all = self.of_services.values_mut().flat_map(|of_service| of_service.denied.values_mut());
+        let all = self
+            .of_services
+            .values_mut()
+            .flat_map(|of_service| of_service.denied.values_mut());
         all.for_each(|denied| denied.holds = false);
     }
 
-    /// Updates the denials of a Service at some IPs to what is proven there now. `lists` have come since it was judged last. Returns
-    /// the IPs where a denial changed.
+    /// Updates the denials of a Service at some IPs to what is proven there now. `lists` have come
+    /// since it was judged last. Returns the IPs where a denial changed.
     pub fn update_service(
         &mut self,
         cluster: &ClusterIndex,
@@ -106,7 +114,8 @@ impl Denials {
         let needs = Needs::new(cluster, service);
         let mut listed = Listed::new(cluster, service);
         for ip in ips {
-            let endpoints: Vec<Endpoint> = known.all_at(*ip).map(|(endpoint, _)| *endpoint).collect();
+            let endpoints: Vec<Endpoint> =
+                known.all_at(*ip).map(|(endpoint, _)| *endpoint).collect();
             for endpoint in endpoints {
                 let proof = proven.get(&endpoint);
                 let plain = proof.is_some_and(|proof| listed.is_plain(*ip, proof.dead_uid));
@@ -124,12 +133,17 @@ impl Denials {
         }
         let mut room = Room::new(cluster, now, service);
         for (endpoint, proven) in proven {
-            if known.denied.get(endpoint).is_some_and(|denied| !denied.is_outgrown_by(proven)) {
+            if known
+                .denied
+                .get(endpoint)
+                .is_some_and(|denied| !denied.is_outgrown_by(proven))
+            {
                 continue;
             }
             let plain = listed.is_plain(endpoint.ip, proven.dead_uid);
             let restored = self.restored.contains(&(endpoint.ip, proven.dead_uid));
-            let doubted = if !restored && (!lists.is_empty() || rests_on_one_list(cluster, proven)) {
+            let doubted = if !restored && (!lists.is_empty() || rests_on_one_list(cluster, proven))
+            {
                 Some(Why::OneList)
             } else {
                 let fits = plain || room.fits(endpoint.ip, &known);
@@ -142,14 +156,19 @@ impl Denials {
             known.set_room(endpoint, takes_room);
         }
         for ip in ips {
-            let is_unheld = known.at(*ip).any(|(_, denied)| !is_held(cluster, service, *ip, &denied.proven));
+            let is_unheld = known
+                .at(*ip)
+                .any(|(_, denied)| !is_held(cluster, service, *ip, &denied.proven));
             if is_unheld {
                 known.unheld.insert(*ip);
             } else {
                 known.unheld.remove(ip);
             }
         }
-        let changed = ips.iter().zip(before).filter(|(ip, before)| known.shown(**ip) != *before);
+        let changed = ips
+            .iter()
+            .zip(before)
+            .filter(|(ip, before)| known.shown(**ip) != *before);
         let changed = changed.map(|(ip, _)| *ip).collect();
         if !known.denied.is_empty() {
             self.of_services.insert(service.clone(), known);
@@ -160,22 +179,36 @@ impl Denials {
     /// All that are proven.
     pub fn iter(&self) -> impl Iterator<Item = (&Name, &Endpoint, &Denied)> {
         let all = self.of_services.iter();
-        all.flat_map(|(name, known)| known.proven().map(move |(endpoint, denied)| (name, endpoint, denied)))
+        all.flat_map(|(name, known)| {
+            known
+                .proven()
+                .map(move |(endpoint, denied)| (name, endpoint, denied))
+        })
     }
 
     /// Those of a Service that are proven.
     pub fn of_service(&self, service: &Name) -> impl Iterator<Item = (&Endpoint, &Denied)> {
-        self.of_services.get(service).into_iter().flat_map(OfService::proven)
+        self.of_services
+            .get(service)
+            .into_iter()
+            .flat_map(OfService::proven)
     }
 
     /// Those of a Service at an IP that are proven.
     pub fn at(&self, service: &Name, ip: Addr) -> impl Iterator<Item = (&Endpoint, &Denied)> {
-        self.of_services.get(service).into_iter().flat_map(move |known| known.at(ip))
+        self.of_services
+            .get(service)
+            .into_iter()
+            .flat_map(move |known| known.at(ip))
     }
 
     /// The one of a Service at an endpoint, if it is proven.
     pub fn get(&self, service: &Name, endpoint: &Endpoint) -> Option<&Denied> {
-        self.of_services.get(service)?.denied.get(endpoint).filter(|denied| denied.holds)
+        self.of_services
+            .get(service)?
+            .denied
+            .get(endpoint)
+            .filter(|denied| denied.holds)
     }
 
     /// Services with denials, proven or pending.
@@ -183,13 +216,20 @@ impl Denials {
         self.of_services.keys()
     }
 
-    /// Services with pending denials that may wait for the list, or whose pods it shows alive. It has been applied.
-    pub fn waiting(&self, cluster: &ClusterIndex, list: &ReceivedList) -> impl Iterator<Item = &Name> {
+    /// Services with pending denials that may wait for the list, or whose pods it shows alive. It
+    /// has been applied.
+    pub fn waiting(
+        &self,
+        cluster: &ClusterIndex,
+        list: &ReceivedList,
+    ) -> impl Iterator<Item = &Name> {
         let concerned = self.of_services.iter().filter(move |(service, known)| {
             let needs = Needs::new(cluster, service);
             let waits = |pending: &Pending| pending.waits.contains(&Some(list.kind));
-            let waiting =
-                known.denied.iter().filter(|(_, denied)| denied.pending.as_deref().is_some_and(waits));
+            let waiting = known
+                .denied
+                .iter()
+                .filter(|(_, denied)| denied.pending.as_deref().is_some_and(waits));
             let mut previous = None;
             let meant = waiting.map(|(endpoint, denied)| (endpoint.ip, denied.proven.dead_uid));
             // Many endpoints may be at one IP.
@@ -201,17 +241,27 @@ impl Denials {
 
     /// The IPs of a Service with denials, proven or pending, ascending.
     pub fn ips(&self, service: &Name) -> impl Iterator<Item = Addr> {
-        let known = self.of_services.get(service).into_iter().flat_map(|known| known.denied.keys());
+        let known = self
+            .of_services
+            .get(service)
+            .into_iter()
+            .flat_map(|known| known.denied.keys());
         known.map(|endpoint| endpoint.ip)
     }
 
-    /// Those of them with denials that pods of the Service may end which start: all but those that a stranger shows.
+    /// Those of them with denials that pods of the Service may end which start: all but those that
+    /// a stranger shows.
     pub fn unheld(&self, service: &Name) -> impl Iterator<Item = Addr> {
-        self.of_services.get(service).into_iter().flat_map(|known| &known.unheld).copied()
+        self.of_services
+            .get(service)
+            .into_iter()
+            .flat_map(|known| &known.unheld)
+            .copied()
     }
 
-    /// The lists that pending denials wait for, narrow where possible, each with the namespace of a Service that it is for.
-    /// Those of a namespace's first `TURN` pending denials, since it may request but a few lists.
+    /// The lists that pending denials wait for, narrow where possible, each with the namespace of a
+    /// Service that it is for. Those of a namespace's first `TURN` pending denials, since it may
+    /// request but a few lists.
     pub fn wanted_opinions(&self, cluster: &ClusterIndex) -> Wanted {
         let mut wanted = Wanted::new();
         let (mut namespace, mut room) = (None, 0);
@@ -231,7 +281,8 @@ impl Denials {
         wanted
     }
 
-    /// Confirms the pending denials of a Service, or of all. Returns those that are carried out from now on.
+    /// Confirms the pending denials of a Service, or of all. Returns those that are carried out
+    /// from now on.
     pub fn release(
         &mut self,
         cluster: &ClusterIndex,
@@ -239,8 +290,14 @@ impl Denials {
     ) -> BTreeMap<Name, Vec<Endpoint>> {
         let mut released: BTreeMap<Name, Vec<Endpoint>> = BTreeMap::new();
         let is_chosen = |name: &Name| service.is_none_or(|service| service == name);
-        for (name, known) in self.of_services.iter_mut().filter(|(name, _)| is_chosen(name)) {
-            let pending = known.proven().filter(|(_, denied)| denied.pending.is_some());
+        for (name, known) in self
+            .of_services
+            .iter_mut()
+            .filter(|(name, _)| is_chosen(name))
+        {
+            let pending = known
+                .proven()
+                .filter(|(_, denied)| denied.pending.is_some());
             let pending = pending.map(|(endpoint, denied)| (*endpoint, denied.proven.dead_uid));
             let mut listed = Listed::new(cluster, name);
             for (endpoint, meant) in pending.collect::<Vec<_>>() {
@@ -258,18 +315,26 @@ impl Denials {
 impl State {
     /// Services with pending denials.
     pub fn trips(&self, now: Duration) -> BTreeMap<&Name, Trip> {
-        let tripped = self.denials.of_services.iter().filter_map(|(service, known)| {
-            let holds: Vec<(Addr, &Pending)> = known.pending().collect();
-            let since = holds.iter().map(|(_, pending)| pending.since).min()?.into();
-            let trip = Trip {
-                held: distinct(holds.iter().map(|(ip, _)| *ip)),
-                denied: distinct(known.proven().map(|(endpoint, _)| endpoint.ip)),
-                ready_recently: self.cluster.endpoint_index.ready_after(now, service, None).count(),
-                since,
-                why: holds.iter().map(|(_, pending)| pending.why).max()?,
-            };
-            Some((service, trip))
-        });
+        let tripped = self
+            .denials
+            .of_services
+            .iter()
+            .filter_map(|(service, known)| {
+                let holds: Vec<(Addr, &Pending)> = known.pending().collect();
+                let since = holds.iter().map(|(_, pending)| pending.since).min()?.into();
+                let trip = Trip {
+                    held: distinct(holds.iter().map(|(ip, _)| *ip)),
+                    denied: distinct(known.proven().map(|(endpoint, _)| endpoint.ip)),
+                    ready_recently: self
+                        .cluster
+                        .endpoint_index
+                        .ready_after(now, service, None)
+                        .count(),
+                    since,
+                    why: holds.iter().map(|(_, pending)| pending.why).max()?,
+                };
+                Some((service, trip))
+            });
         tripped.collect()
     }
 }
@@ -297,7 +362,9 @@ impl OfService {
 
     /// Notes whether a denial takes room.
     fn set_room(&mut self, endpoint: &Endpoint, takes_room: bool) {
-        let Some(denied) = self.denied.get_mut(endpoint) else { return };
+        let Some(denied) = self.denied.get_mut(endpoint) else {
+            return;
+        };
         match (replace(&mut denied.takes_room, takes_room), takes_room) {
             (false, true) => *self.taken.entry(endpoint.ip).or_default() += 1,
             (true, false) => drop(uncount(&mut self.taken, &endpoint.ip, 1)),
@@ -308,7 +375,9 @@ impl OfService {
     /// What the tables show of the denials at an IP.
     fn shown(&self, ip: Addr) -> Vec<(Endpoint, Denial, bool)> {
         let shown = self.at(ip);
-        shown.map(|(endpoint, denied)| (*endpoint, denied.proven, denied.pending.is_some())).collect()
+        shown
+            .map(|(endpoint, denied)| (*endpoint, denied.proven, denied.pending.is_some()))
+            .collect()
     }
 }
 

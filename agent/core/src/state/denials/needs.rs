@@ -9,15 +9,18 @@ use epguard_common::{Addr, Uid};
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 
-/// The pods of a Service with more endpoints than this, or of a namespace with more pods, are listed by node, where nodes have ranges.
+/// The pods of a Service with more endpoints than this, or of a namespace with more pods, are
+/// listed by node, where nodes have ranges.
 const MANY: usize = 100;
 
-/// What the denials of one Service rest on. One of them takes as much work as there are targets at its IP.
+/// What the denials of one Service rest on. One of them takes as much work as there are targets at
+/// its IP.
 pub struct Needs<'a> {
     cluster: &'a ClusterIndex,
     service: &'a Name,
     selector: Option<&'a Selector>,
-    /// The namespaces whose pods are all the Service's own; none where its selector proves which pods are.
+    /// The namespaces whose pods are all the Service's own; none where its selector proves which
+    /// pods are.
     namespaces: &'a [Text],
     has_many: OnceCell<bool>,
     /// The lists of pods, by IP: many endpoints may be at one.
@@ -37,8 +40,8 @@ impl<'a> Needs<'a> {
         }
     }
 
-    /// The lists of the collections in `waits` that show what a denial at the IP rests on: narrow ones where it rests on a
-    /// part, else one of everything.
+    /// The lists of the collections in `waits` that show what a denial at the IP rests on: narrow
+    /// ones where it rests on a part, else one of everything.
     pub fn at(&self, ip: Addr, waits: Waits) -> Vec<Opinion> {
         let mut needs = Vec::new();
         for kind in waits.into_iter().flatten() {
@@ -61,20 +64,30 @@ impl<'a> Needs<'a> {
 
     /// True if the list shows the pod alive. It has been applied.
     pub fn shows_alive(&self, list: &ReceivedList, pod: Uid) -> bool {
-        let includes = |record: &Record| list.part.as_ref().is_none_or(|part| part.has_pod(&record.pod));
+        let includes = |record: &Record| {
+            list.part
+                .as_ref()
+                .is_none_or(|part| part.has_pod(&record.pod))
+        };
         let alive = self.cluster.pods.get(pod).filter(|record| record.is_live());
         list.kind == Watched::Pods && alive.is_some_and(includes)
     }
 
-    /// False if none of the lists at the IP is this one; it takes no more than a look at the targets there.
+    /// False if none of the lists at the IP is this one; it takes no more than a look at the
+    /// targets there.
     pub fn may_include(&self, ip: Addr, list: &ReceivedList) -> bool {
         let mut pods = self.targets(ip).map(|record| &record.pod);
         match &list.part {
             None => true,
-            Some(Selection::SlicesOf { namespace, services }) => {
-                *namespace == self.service.0 && services.contains(&self.service.1)
-            }
-            Some(Selection::Labelled { namespace, selector, node }) => {
+            Some(Selection::SlicesOf {
+                namespace,
+                services,
+            }) => *namespace == self.service.0 && services.contains(&self.service.1),
+            Some(Selection::Labelled {
+                namespace,
+                selector,
+                node,
+            }) => {
                 let is_own = *namespace == self.service.0 && self.selector == Some(selector);
                 (is_own || self.namespaces.contains(namespace))
                     && (node.is_none() || pods.any(|pod| pod.node == *node))
@@ -83,7 +96,8 @@ impl<'a> Needs<'a> {
         }
     }
 
-    /// All pods that are the Service's own, by selector or namespace: those that its slices name at the IP are among them.
+    /// All pods that are the Service's own, by selector or namespace: those that its slices name at
+    /// the IP are among them.
     fn pods(&self, ip: Addr) -> Vec<Selection> {
         let node = self.node(ip);
         let of = |namespace: &Text, selector: Selector| Selection::Labelled {
@@ -91,8 +105,11 @@ impl<'a> Needs<'a> {
             selector,
             node: node.clone(),
         };
-        let mut selections: Vec<Selection> =
-            self.namespaces.iter().map(|namespace| of(namespace, Selector::default())).collect();
+        let mut selections: Vec<Selection> = self
+            .namespaces
+            .iter()
+            .map(|namespace| of(namespace, Selector::default()))
+            .collect();
         if let Some(selector) = self.selector
             && !self.namespaces.contains(&self.service.0)
         {
@@ -109,7 +126,8 @@ impl<'a> Needs<'a> {
         uids.filter_map(|uid| cluster.pods.get(uid))
     }
 
-    /// The node of the pods that were meant, if the IP is in its range and there are so many pods that only those of a node are listed.
+    /// The node of the pods that were meant, if the IP is in its range and there are so many pods
+    /// that only those of a node are listed.
     fn node(&self, ip: Addr) -> Option<Text> {
         let mut nodes = self.targets(ip).map(|record| record.pod.node.as_ref());
         let node = nodes.next()??;

@@ -16,12 +16,13 @@ use std::time::Duration;
 pub struct Denied {
     /// What was proven last.
     pub proven: Denial,
-    /// Whether it is proven now. A pending denial stays known until a list disagrees: its proof may come back with an
-    /// event that shows nothing about the list.
+    /// Whether it is proven now. A pending denial stays known until a list disagrees: its proof may
+    /// come back with an event that shows nothing about the list.
     pub holds: bool,
     /// `None`: the denial is carried out.
     pub pending: Option<Box<Pending>>,
-    /// Whether it was proven by what the API showed before it was listed anew: no proof of now goes on with it.
+    /// Whether it was proven by what the API showed before it was listed anew: no proof of now goes
+    /// on with it.
     pub is_void: bool,
     /// Whether it takes the room of the Service: it is carried out though it is not plain.
     pub takes_room: bool,
@@ -72,17 +73,25 @@ impl Denied {
     /// A denial that has just been proven.
     pub fn new(proven: &Denial, pending: Option<Pending>) -> Self {
         let pending = pending.map(Box::new);
-        Self { proven: *proven, holds: true, pending, is_void: false, takes_room: false }
+        Self {
+            proven: *proven,
+            holds: true,
+            pending,
+            is_void: false,
+            takes_room: false,
+        }
     }
 
     /// True if the proof denies packets that were not denied before.
     pub fn is_outgrown_by(&self, proven: &Denial) -> bool {
-        let weaker = self.proven.uid_state == UidState::Retired && proven.uid_state == UidState::Dead;
+        let weaker =
+            self.proven.uid_state == UidState::Retired && proven.uid_state == UidState::Dead;
         self.proven.dead_uid != proven.dead_uid || weaker
     }
 
-    /// Applies the current proof, and the lists that have come since. False if the denial ends: a list that it waited for disagrees, or
-    /// any that shows its pod alive, or it is neither proven nor pending. `needs` are the lists that denials at the IP rest on.
+    /// Applies the current proof, and the lists that have come since. False if the denial ends: a
+    /// list that it waited for disagrees, or any that shows its pod alive, or it is neither proven
+    /// nor pending. `needs` are the lists that denials at the IP rest on.
     pub fn update(
         &mut self,
         lists: &[ReceivedList],
@@ -106,7 +115,9 @@ impl Denied {
         if lists.is_empty() && pending.agreed.is_empty() {
             return true;
         }
-        let is_alive = lists.iter().any(|list| needs.shows_alive(list, self.proven.dead_uid));
+        let is_alive = lists
+            .iter()
+            .any(|list| needs.shows_alive(list, self.proven.dead_uid));
         let needs = needs.at(ip, pending.waits);
         let is_answered = |needed: &&Opinion| lists.iter().any(|list| list.answers(needed));
         let mut answered = needs.iter().filter(is_answered).cloned();
@@ -114,14 +125,15 @@ impl Denied {
             return !is_alive && answered.next().is_none();
         }
         pending.agreed.extend(answered);
-        self.pending.take_if(|pending| needs.iter().all(|needed| pending.agreed.contains(needed)));
+        self.pending
+            .take_if(|pending| needs.iter().all(|needed| pending.agreed.contains(needed)));
         true
     }
 }
 
 impl Pending {
-    /// A pending denial that waits for the lists of its proof, and for another one of each kind that brought it.
-    /// `is_listed`: slices list the IP now.
+    /// A pending denial that waits for the lists of its proof, and for another one of each kind
+    /// that brought it. `is_listed`: slices list the IP now.
     pub fn new(now: Duration, why: Why, lists: &[ReceivedList], is_listed: bool) -> Self {
         let waits = Watched::ALWAYS.map(|kind| {
             let rests_on = match kind {
@@ -131,12 +143,17 @@ impl Pending {
             };
             rests_on.then_some(kind)
         });
-        Self { why, since: now.into(), waits, agreed: BTreeSet::new() }
+        Self {
+            why,
+            since: now.into(),
+            waits,
+            agreed: BTreeSet::new(),
+        }
     }
 }
 
-/// True if one list of everything and nothing else shows the end of the pod that was meant. A narrow list may confirm the
-/// end, but not that other pods are missing.
+/// True if one list of everything and nothing else shows the end of the pod that was meant. A
+/// narrow list may confirm the end, but not that other pods are missing.
 pub fn rests_on_one_list(cluster: &ClusterIndex, proven: &Denial) -> bool {
     let meant = cluster.pods.get(proven.dead_uid);
     meant.is_some_and(|record| record.unconfirmed || record.narrowly)
@@ -154,7 +171,12 @@ pub struct Listed<'a> {
 impl<'a> Listed<'a> {
     /// Nothing was looked up.
     pub const fn new(cluster: &'a ClusterIndex, service: &'a Name) -> Self {
-        Self { cluster, service, ip: None, targets: BTreeSet::new() }
+        Self {
+            cluster,
+            service,
+            ip: None,
+            targets: BTreeSet::new(),
+        }
     }
 
     /// True if slices list the IP.
@@ -162,7 +184,8 @@ impl<'a> Listed<'a> {
         !self.at(ip).is_empty()
     }
 
-    /// True if the kubelet proves the death and no slice lists the pod at the IP any more: two components agree.
+    /// True if the kubelet proves the death and no slice lists the pod at the IP any more: two
+    /// components agree.
     pub fn is_plain(&mut self, ip: Addr, meant: Uid) -> bool {
         let record = self.cluster.pods.get(meant);
         let dead = record.is_some_and(|record| record.uid_state == UidState::Dead);

@@ -6,7 +6,8 @@ use crate::state::index::ClusterIndex;
 use epguard_common::Addr;
 use std::time::Duration;
 
-/// So many IPs of one Service take room; denials at others wait for a second list. They are counted for each change.
+/// So many IPs of one Service take room; denials at others wait for a second list. They are counted
+/// for each change.
 const MOST: usize = 2_048;
 
 /// The room of one Service.
@@ -14,21 +15,32 @@ pub struct Room<'a> {
     cluster: &'a ClusterIndex,
     now: Duration,
     service: &'a Name,
-    /// How many of the IPs that take room were ready recently. Known once that decides, since it is work and seldom needed.
+    /// How many of the IPs that take room were ready recently. Known once that decides, since it is
+    /// work and seldom needed.
     denied: Option<usize>,
-    /// The IP of the last endpoint, and whether it was ready recently: many endpoints may be at one.
+    /// The IP of the last endpoint, and whether it was ready recently: many endpoints may be at
+    /// one.
     looked_at: (Option<Addr>, bool),
-    /// How many IPs that were ready recently are found so far, and the last of them. No more are searched than needed.
+    /// How many IPs that were ready recently are found so far, and the last of them. No more are
+    /// searched than needed.
     ready: (usize, Option<Addr>),
 }
 
 impl<'a> Room<'a> {
     /// The room of a Service before anything takes it.
     pub const fn new(cluster: &'a ClusterIndex, now: Duration, service: &'a Name) -> Self {
-        Self { cluster, now, service, denied: None, looked_at: (None, false), ready: (0, None) }
+        Self {
+            cluster,
+            now,
+            service,
+            denied: None,
+            looked_at: (None, false),
+            ready: (0, None),
+        }
     }
 
-    /// True if an endpoint may be denied beside those that are. An endpoint that was not ready recently takes no place.
+    /// True if an endpoint may be denied beside those that are. An endpoint that was not ready
+    /// recently takes no place.
     pub fn fits(&mut self, ip: Addr, taken: &OfService) -> bool {
         if self.looked_at.0 != Some(ip) {
             self.looked_at = (Some(ip), self.was_ready(ip));
@@ -56,7 +68,9 @@ impl<'a> Room<'a> {
     }
 
     fn was_ready(&self, ip: Addr) -> bool {
-        self.cluster.endpoint_index.was_ready(self.now, self.service, ip)
+        self.cluster
+            .endpoint_index
+            .was_ready(self.now, self.service, ip)
     }
 
     /// True if at least so many IPs were ready recently.
@@ -92,7 +106,11 @@ mod tests {
     }
 
     fn endpoint(last: u8, port: u16) -> Endpoint {
-        Endpoint { ip: ip(last), port, protocol: Protocol::Tcp }
+        Endpoint {
+            ip: ip(last),
+            port,
+            protocol: Protocol::Tcp,
+        }
     }
 
     fn taking(endpoints: &[Endpoint]) -> OfService {
@@ -116,15 +134,24 @@ mod tests {
     #[test]
     fn a_service_with_very_many_denials_has_the_others_wait_for_a_second_list() {
         let service: Name = ("shop".into(), "web".into());
-        let ip = |number: usize| Addr { octets: (number as u128).to_be_bytes() };
+        let ip = |number: usize| Addr {
+            octets: (number as u128).to_be_bytes(),
+        };
         let mut cluster = ClusterIndex::new(Settings::default());
         for first in (0..3 * MOST).step_by(MOST / 2) {
             let name = ("shop".into(), format!("web-{first}").into());
             let listed = listing(&name, (first..first + MOST / 2).map(ip));
-            let slice = Slice { service: Some(service.clone()), ..listed };
+            let slice = Slice {
+                service: Some(service.clone()),
+                ..listed
+            };
             cluster.endpoint_index.set(NOW, &name, Some(slice));
         }
-        let endpoint = |number| Endpoint { ip: ip(number), port: 80, protocol: Protocol::Tcp };
+        let endpoint = |number| Endpoint {
+            ip: ip(number),
+            port: 80,
+            protocol: Protocol::Tcp,
+        };
         let denied: Vec<Endpoint> = (0..MOST).map(endpoint).collect();
         assert!(Room::new(&cluster, NOW, &service).fits(ip(MOST), &taking(&denied[1..])));
         assert!(!Room::new(&cluster, NOW, &service).fits(ip(MOST), &taking(&denied)));
@@ -135,15 +162,28 @@ mod tests {
         let service: Name = ("shop".into(), "web".into());
         let cluster = cluster(&service);
         let mut room = Room::new(&cluster, NOW, &service);
-        assert!(room.fits(ip(2), &taking(&[endpoint(1, 80)])), "the first one is idle");
-        assert!(!room.fits(ip(3), &taking(&[endpoint(2, 80)])), "two of three are more than half");
+        assert!(
+            room.fits(ip(2), &taking(&[endpoint(1, 80)])),
+            "the first one is idle"
+        );
+        assert!(
+            !room.fits(ip(3), &taking(&[endpoint(2, 80)])),
+            "two of three are more than half"
+        );
     }
 
     #[test]
     fn an_ip_counts_once_for_all_its_ports_and_until_the_last_of_them_goes() {
         let all = [endpoint(1, 80), endpoint(1, 443), endpoint(2, 80)];
         let mut known = taking(&all);
-        let steps = [(0, true, 2), (0, false, 2), (0, false, 2), (1, false, 1), (0, true, 2), (2, false, 1)];
+        let steps = [
+            (0, true, 2),
+            (0, false, 2),
+            (0, false, 2),
+            (1, false, 1),
+            (0, true, 2),
+            (2, false, 1),
+        ];
         for (which, takes_room, ips) in steps {
             known.set_room(&all[which], takes_room);
             assert_eq!(known.taken.len(), ips, "{which} {takes_room}");

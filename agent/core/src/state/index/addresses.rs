@@ -31,7 +31,8 @@ impl Addresses {
         }
     }
 
-    /// Takes away what an object of an owner showed that was added. The owner is a namespace, or a Node.
+    /// Takes away what an object of an owner showed that was added. The owner is a namespace, or a
+    /// Node.
     pub fn remove(&mut self, now: Duration, owner: &str, addrs: &[Addr]) {
         for addr in addrs {
             if uncount(&mut self.shown, addr, 1) {
@@ -49,7 +50,8 @@ impl Addresses {
 
     /// Forgets what objects show, but not that they did.
     pub fn start_over(&mut self, now: Duration) {
-        self.left.add_all(now, std::mem::take(&mut self.shown).into_keys());
+        self.left
+            .add_all(now, std::mem::take(&mut self.shown).into_keys());
     }
 }
 

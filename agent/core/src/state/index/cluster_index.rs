@@ -38,24 +38,33 @@ pub struct ClusterIndex {
     pub nodes: NodeIndex,
     /// Services of which a denial was wrong: they are only observed.
     pub(crate) demoted: BTreeSet<Name>,
-    /// A socket load balancer was found: sockets of this node reach NodePorts at the addresses of all nodes.
+    /// A socket load balancer was found: sockets of this node reach NodePorts at the addresses of
+    /// all nodes.
     pub(crate) has_socket_lb: bool,
     local: Vec<Addr>,
     service_addresses: Addresses,
 }
 
-/// Whose names a whole list would show; of a kind of which nobody asks for a part, a part shows nobody to be gone.
+/// Whose names a whole list would show; of a kind of which nobody asks for a part, a part shows
+/// nobody to be gone.
 pub fn all_but_in_part<'a, N: Clone + 'a>(
     part: Option<(&Selection, &BTreeSet<Name>)>,
     known: impl Iterator<Item = &'a N>,
 ) -> Vec<N> {
-    if part.is_some() { Vec::new() } else { known.cloned().collect() }
+    if part.is_some() {
+        Vec::new()
+    } else {
+        known.cloned().collect()
+    }
 }
 
 impl ClusterIndex {
     /// An empty index.
     pub fn new(settings: Settings) -> Self {
-        Self { settings, ..Self::default() }
+        Self {
+            settings,
+            ..Self::default()
+        }
     }
 
     /// Drops what the API has shown, except facts that make the agent more cautious.
@@ -87,7 +96,10 @@ impl ClusterIndex {
 
     /// The Services of a change, by name.
     pub(crate) fn services_by_name(&self, change: Change<Service>) -> Vec<(Name, Option<Service>)> {
-        change.by_name(|service| &service.name, |part| all_but_in_part(part, self.services.keys()))
+        change.by_name(
+            |service| &service.name,
+            |part| all_but_in_part(part, self.services.keys()),
+        )
     }
 
     /// The slices of a change, by name.
@@ -130,16 +142,22 @@ impl ClusterIndex {
         }
     }
 
-    /// Takes in the VIPs of Services that were left out and have room by now, until they are as many as one Service may have. Returns
-    /// these Services.
+    /// Takes in the VIPs of Services that were left out and have room by now, until they are as
+    /// many as one Service may have. Returns these Services.
     pub(crate) fn retry_vips(&mut self) -> Vec<Name> {
         let (mut found, mut taken) = (Vec::new(), 0);
         for _ in 0..self.vips.left_out.all.len().min(RETRIED) {
             if taken >= vips::OF_ONE {
                 break;
             }
-            let Some(name) = self.vips.left_out.take_turn(1).pop() else { break };
-            if let Some(service) = self.services.get(&name).filter(|service| self.vips.fits(service)) {
+            let Some(name) = self.vips.left_out.take_turn(1).pop() else {
+                break;
+            };
+            if let Some(service) = self
+                .services
+                .get(&name)
+                .filter(|service| self.vips.fits(service))
+            {
                 taken += vips::count(service);
                 self.vips.remove(service);
                 self.vips.add(service);
@@ -160,8 +178,13 @@ impl ClusterIndex {
 
     /// Notes the addresses on which this node answers NodePorts.
     pub(super) fn index_vips(&mut self) {
-        let shown = self.nodes.get(&self.settings.node).into_iter().flat_map(|node| &node.addresses);
-        self.vips.set_own(self.local.iter().chain(shown).copied().collect());
+        let shown = self
+            .nodes
+            .get(&self.settings.node)
+            .into_iter()
+            .flat_map(|node| &node.addresses);
+        self.vips
+            .set_own(self.local.iter().chain(shown).copied().collect());
     }
 
     /// Addresses of nodes and of this node's own interfaces (gateways, tunnels) are never judged.
@@ -171,19 +194,28 @@ impl ClusterIndex {
             || self.pods.places.host_network.contains_key(&ip)
     }
 
-    /// True if a terminating endpoint of this node has the IP: packets to it are only counted. The nodes of others count those.
+    /// True if a terminating endpoint of this node has the IP: packets to it are only counted. The
+    /// nodes of others count those.
     pub(crate) fn is_draining(&self, ip: Addr) -> bool {
-        let mut publishing = self.pods.claimants(ip).take_while(|record| record.pod.ips.contains(&ip));
+        let mut publishing = self
+            .pods
+            .claimants(ip)
+            .take_while(|record| record.pod.ips.contains(&ip));
         let is_draining = publishing.any(|record| {
             let pod = &record.pod;
-            record.is_live() && pod.deleting && self.is_own(pod) && self.endpoint_index.knows(pod.uid)
+            record.is_live()
+                && pod.deleting
+                && self.is_own(pod)
+                && self.endpoint_index.knows(pod.uid)
         });
         is_draining && !self.is_infrastructure(ip)
     }
 
     /// True if a pod of this node has the IP, or had it. The IP may be an orphan one day.
     pub(crate) fn names_own_pod(&self, ip: Addr) -> bool {
-        self.pods.claimants(ip).any(|record| self.is_own(&record.pod))
+        self.pods
+            .claimants(ip)
+            .any(|record| self.is_own(&record.pod))
     }
 
     /// True if something else than a pod has the IP, so that it has no owner, and is no orphan.
@@ -200,8 +232,8 @@ impl ClusterIndex {
         }
     }
 
-    /// The reason why a pod's death proves nothing; none if it does. The Node of a bound pod that was never seen may be a virtual
-    /// kubelet.
+    /// The reason why a pod's death proves nothing; none if it does. The Node of a bound pod that
+    /// was never seen may be a virtual kubelet.
     pub fn exempt(&self, record: &Record) -> Option<Exemption> {
         let pod = &record.pod;
         let may_be_virtual = pod.node.is_some() && record.kubelet != Kubelet::Real;
@@ -215,8 +247,8 @@ impl ClusterIndex {
         .find_map(|(holds, why)| holds.then_some(why))
     }
 
-    /// Highest mode for packets that are meant for a pod, or would reach it. Of a pod that only an earlier process saw,
-    /// nothing but the bound is known.
+    /// Highest mode for packets that are meant for a pod, or would reach it. Of a pod that only an
+    /// earlier process saw, nothing but the bound is known.
     pub(crate) fn bound_of_pod(&self, pod: &Pod) -> Mode {
         let inherited = pod.name.0.is_empty();
         if inherited {
@@ -225,15 +257,22 @@ impl ClusterIndex {
         pod.bound.lower(self.bound_of_namespace(&pod.name.0))
     }
 
-    /// True if it is known what the pod's Namespace allows, or that nothing but the pod's own bound ever will be.
+    /// True if it is known what the pod's Namespace allows, or that nothing but the pod's own bound
+    /// ever will be.
     pub(crate) fn knows_namespace_of(&self, pod: &Pod) -> bool {
         pod.name.0.is_empty() || self.namespaces.contains_key(&pod.name.0)
     }
 
     /// Highest mode for packets that are meant for a Service.
     pub(crate) fn bound_of_service(&self, service: &Service) -> Mode {
-        let bound = service.bound.lower(self.bound_of_namespace(&service.name.0));
-        if self.demoted.contains(&service.name) { bound.lower(Mode::Observe) } else { bound }
+        let bound = service
+            .bound
+            .lower(self.bound_of_namespace(&service.name.0));
+        if self.demoted.contains(&service.name) {
+            bound.lower(Mode::Observe)
+        } else {
+            bound
+        }
     }
 
     /// Most that a Namespace allows: `observe` while it is unknown.
@@ -241,10 +280,13 @@ impl ClusterIndex {
         self.namespaces.get(name).copied().unwrap_or(Mode::Observe)
     }
 
-    /// True if a slice of any Service lists the IP for a target that is not proven dead, as far as slices were taken in.
+    /// True if a slice of any Service lists the IP for a target that is not proven dead, as far as
+    /// slices were taken in.
     pub(crate) fn listed_alive_anywhere(&self, ip: Addr) -> bool {
         let dead = |target: Option<Uid>| {
-            target.and_then(|uid| self.pods.get(uid)).is_some_and(|record| record.uid_state == UidState::Dead)
+            target
+                .and_then(|uid| self.pods.get(uid))
+                .is_some_and(|record| record.uid_state == UidState::Dead)
         };
         self.endpoint_index.services_at(ip).any(|name| {
             let mut targets = self.endpoint_index.targets_at(name, ip);

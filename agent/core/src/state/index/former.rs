@@ -1,4 +1,5 @@
-//! What objects showed until a moment ago: packets go on to it, and connections through it stay open.
+//! What objects showed until a moment ago: packets go on to it, and connections through it stay
+//! open.
 
 use super::endpoints::MEMORY;
 use crate::counts::{Counts, uncount};
@@ -6,11 +7,12 @@ use crate::facts::{Text, shared};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-/// Things that left an owner's objects and still count; the oldest ones go first. An owner that changes them all the time takes no more
-/// memory.
+/// Things that left an owner's objects and still count; the oldest ones go first. An owner that
+/// changes them all the time takes no more memory.
 pub const OF_ONE: usize = 4_096;
 
-/// Things that are forgotten at once: many owners, or one that starts over, can let very many leave in one moment.
+/// Things that are forgotten at once: many owners, or one that starts over, can let very many leave
+/// in one moment.
 const AT_ONCE: usize = 1_024;
 
 /// Stands for every owner. None has this name.
@@ -27,7 +29,10 @@ pub struct Former<K> {
 
 impl<K> Default for Former<K> {
     fn default() -> Self {
-        Self { counts: Counts::default(), gone: BTreeMap::default() }
+        Self {
+            counts: Counts::default(),
+            gone: BTreeMap::default(),
+        }
     }
 }
 
@@ -45,8 +50,8 @@ impl<K: Ord + Clone> Former<K> {
         }
     }
 
-    /// Adds what the API has shown before the agent starts over: all of it counts. What was there at an earlier start, too, is kept once:
-    /// each namespace can cause such starts.
+    /// Adds what the API has shown before the agent starts over: all of it counts. What was there
+    /// at an earlier start, too, is kept once: each namespace can cause such starts.
     pub fn add_all(&mut self, now: Duration, keys: impl IntoIterator<Item = K>) {
         let keys: BTreeSet<K> = keys.into_iter().collect();
         if let Some(gone) = self.gone.get_mut(ALL) {
@@ -63,7 +68,8 @@ impl<K: Ord + Clone> Former<K> {
         }
     }
 
-    /// Forgets what is gone for [`MEMORY`], of very much a part; returns what no entry has any more.
+    /// Forgets what is gone for [`MEMORY`], of very much a part; returns what no entry has any
+    /// more.
     pub fn forget(&mut self, now: Duration) -> Vec<K> {
         let (mut old, mut room) = (Vec::new(), AT_ONCE);
         for gone in self.gone.values_mut() {
@@ -84,7 +90,10 @@ impl<K: Ord + Clone> Former<K> {
 
     fn keep(&mut self, now: Duration, owner: &str, key: K) {
         *self.counts.entry(key.clone()).or_default() += 1;
-        self.gone.entry(shared(owner)).or_default().push_back((key, now));
+        self.gone
+            .entry(shared(owner))
+            .or_default()
+            .push_back((key, now));
     }
 }
 
@@ -93,16 +102,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_owner_that_changes_what_it_shows_all_the_time_keeps_the_last_and_what_others_showed_stays() {
+    fn an_owner_that_changes_what_it_shows_all_the_time_keeps_the_last_and_what_others_showed_stays()
+     {
         let mut former = Former::default();
         former.add(Duration::ZERO, "shop", 0);
         for number in 1..=3 * OF_ONE {
             former.add(Duration::ZERO, "flood", number);
         }
-        assert_eq!((former.counts.len(), former.gone["flood"].len()), (OF_ONE + 1, OF_ONE));
+        assert_eq!(
+            (former.counts.len(), former.gone["flood"].len()),
+            (OF_ONE + 1, OF_ONE)
+        );
         assert!(former.contains(&0) && former.contains(&(3 * OF_ONE)) && !former.contains(&1));
         let forgotten: Vec<usize> = (0..6).map(|_| former.forget(MEMORY).len()).collect();
-        assert_eq!(forgotten, [AT_ONCE, AT_ONCE, AT_ONCE, AT_ONCE, 1, 0], "a part at a time");
+        assert_eq!(
+            forgotten,
+            [AT_ONCE, AT_ONCE, AT_ONCE, AT_ONCE, 1, 0],
+            "a part at a time"
+        );
         assert_eq!((former.counts.len(), former.gone.len()), (0, 0));
     }
 

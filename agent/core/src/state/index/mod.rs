@@ -20,7 +20,8 @@ pub use settings::{Ipam, Ranges, Settings};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-/// A time of the agent's clock in few octets: nanoseconds of a clock that only goes forward, plus one: an `Option` of it has 8 octets, too. Enough for 584 years.
+/// A time of the agent's clock in few octets: nanoseconds of a clock that only goes forward, plus
+/// one: an `Option` of it has 8 octets, too. Enough for 584 years.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(NonZeroU64);
 
@@ -61,11 +62,21 @@ mod tests {
 
     #[test]
     fn after_a_start_over_a_node_answers_at_its_own_addresses_before_any_list_shows_its_node() {
-        let (mut cluster, own) = (ClusterIndex::new(Settings::default()), Addr::v4([192, 0, 2, 1]));
+        let (mut cluster, own) = (
+            ClusterIndex::new(Settings::default()),
+            Addr::v4([192, 0, 2, 1]),
+        );
         cluster.set_local(vec![own]);
         cluster.start_over(Duration::ZERO);
-        let ports = vec![ServicePort { port: 80, node_port: 30080, protocol: Protocol::Tcp }];
-        let service = Service { ports, ..Service::default() };
+        let ports = vec![ServicePort {
+            port: 80,
+            node_port: 30080,
+            protocol: Protocol::Tcp,
+        }];
+        let service = Service {
+            ports,
+            ..Service::default()
+        };
         let vips = cluster.unambiguous_vips(&service, false);
         assert!(vips.iter().any(|vip| vip.addr == own));
     }

@@ -97,7 +97,10 @@ impl NodeIndex {
 
     /// The Nodes whose ranges no pod has contradicted for so long, though one did before.
     pub(super) fn strayed_for(&self, now: Duration, long: Duration) -> Vec<Text> {
-        let old = self.strayed.iter().filter(|(_, at)| now.saturating_sub(**at) >= long);
+        let old = self
+            .strayed
+            .iter()
+            .filter(|(_, at)| now.saturating_sub(**at) >= long);
         old.map(|(name, _)| name.clone()).collect()
     }
 
@@ -106,19 +109,28 @@ impl NodeIndex {
         self.strayed.remove(name);
     }
 
-    /// Notes that a Node was there at a moment. Nothing if it is another object than the one that is known.
+    /// Notes that a Node was there at a moment. Nothing if it is another object than the one that
+    /// is known.
     pub fn see(&mut self, seen: &NodeSeen) {
-        if let Some(shown) = self.shown.get_mut(&seen.name).filter(|shown| shown.node.uid == seen.uid) {
+        if let Some(shown) = self
+            .shown
+            .get_mut(&seen.name)
+            .filter(|shown| shown.node.uid == seen.uid)
+        {
             shown.seen = shown.seen.max(seen.at);
         }
     }
 
-    /// True if the Node of a name was there at this moment or later, and is the object that is known.
+    /// True if the Node of a name was there at this moment or later, and is the object that is
+    /// known.
     pub fn is_seen_since(&self, name: &str, moment: Duration) -> bool {
-        self.shown.get(name).is_some_and(|shown| shown.seen >= moment)
+        self.shown
+            .get(name)
+            .is_some_and(|shown| shown.seen >= moment)
     }
 
-    /// Whether a kubelet runs on the node, as far as the Node shows it, or showed it within [`MEMORY`].
+    /// Whether a kubelet runs on the node, as far as the Node shows it, or showed it within
+    /// [`MEMORY`].
     pub fn kubelet(&self, name: &str) -> Kubelet {
         let shown = self.get(name).map(|node| node.virtual_kubelet);
         match shown.or_else(|| self.gone.get(name).map(|(_, was_virtual)| *was_virtual)) {
@@ -128,7 +140,8 @@ impl NodeIndex {
         }
     }
 
-    /// Adds or replaces a Node; removes it with `None`. One that was a virtual kubelet stays one: its pods outlive the mark.
+    /// Adds or replaces a Node; removes it with `None`. One that was a virtual kubelet stays one:
+    /// its pods outlive the mark.
     fn set(&mut self, now: Duration, name: &str, node: Option<Node>) {
         let before = self.shown.remove(name);
         if let Some(before) = &before {
@@ -136,20 +149,31 @@ impl NodeIndex {
             for range in &before.node.pod_cidrs {
                 self.ranges.remove(range, &before.node.name);
             }
-            self.gone.insert(before.node.name.clone(), (now, before.node.virtual_kubelet));
+            self.gone
+                .insert(before.node.name.clone(), (now, before.node.virtual_kubelet));
         }
         let Some(mut node) = node else { return };
         self.addresses.add(&node.addresses);
         for range in &node.pod_cidrs {
             self.ranges.add(range, &node.name);
         }
-        node.virtual_kubelet |= self.gone.remove(name).is_some_and(|(_, was_virtual)| was_virtual);
+        node.virtual_kubelet |= self
+            .gone
+            .remove(name)
+            .is_some_and(|(_, was_virtual)| was_virtual);
         let same = before.filter(|before| before.node.uid == node.uid);
         let (incarnation, seen) = match same {
             Some(same) => (same.incarnation, same.seen),
             None => (self.next(), Duration::ZERO),
         };
-        self.shown.insert(node.name.clone(), ShownNode { node, incarnation, seen });
+        self.shown.insert(
+            node.name.clone(),
+            ShownNode {
+                node,
+                incarnation,
+                seen,
+            },
+        );
     }
 
     fn next(&mut self) -> Incarnation {
@@ -167,7 +191,9 @@ impl NodeIndex {
     /// Forgets what the API has shown, but not that it did.
     pub(super) fn start_over(&mut self, now: Duration) {
         let shown = std::mem::take(&mut self.shown);
-        let gone = shown.into_iter().map(|(name, shown)| (name, (now, shown.node.virtual_kubelet)));
+        let gone = shown
+            .into_iter()
+            .map(|(name, shown)| (name, (now, shown.node.virtual_kubelet)));
         self.gone.extend(gone);
         self.addresses.start_over(now);
         self.ranges = RangeOwners::default();
@@ -178,7 +204,11 @@ impl ClusterIndex {
     /// Adds or replaces a Node; removes it with `None`.
     pub(crate) fn set_node(&mut self, now: Duration, name: &str, node: Option<Node>) {
         self.nodes.set(now, name, node);
-        let pods: Vec<Uid> = self.pods.shown_on(name).map(|record| record.pod.uid).collect();
+        let pods: Vec<Uid> = self
+            .pods
+            .shown_on(name)
+            .map(|record| record.pod.uid)
+            .collect();
         for uid in pods {
             self.note_node(uid);
         }
@@ -190,17 +220,27 @@ impl ClusterIndex {
         }
     }
 
-    /// Notes of a pod which Node object it runs on, and whether that has a kubelet: its death goes on proving what it proves once the
-    /// Node is gone.
+    /// Notes of a pod which Node object it runs on, and whether that has a kubelet: its death goes
+    /// on proving what it proves once the Node is gone.
     pub(crate) fn note_node(&mut self, uid: Uid) {
-        let Some(name) = self.pods.get(uid).and_then(|record| record.pod.node.clone()) else {
+        let Some(name) = self
+            .pods
+            .get(uid)
+            .and_then(|record| record.pod.node.clone())
+        else {
             return;
         };
-        self.pods.note_node(uid, self.nodes.kubelet(&name), self.nodes.incarnation(&name));
+        self.pods.note_node(
+            uid,
+            self.nodes.kubelet(&name),
+            self.nodes.incarnation(&name),
+        );
     }
 
     /// A Node's boot id; none if unknown.
     pub(crate) fn boot_id(&self, node: Option<&str>) -> Uid {
-        node.and_then(|node| self.nodes.get(node)).map(|node| node.boot_id).unwrap_or_default()
+        node.and_then(|node| self.nodes.get(node))
+            .map(|node| node.boot_id)
+            .unwrap_or_default()
     }
 }

@@ -5,8 +5,9 @@ use crate::facts::{Name, Text};
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-/// Quota of one table, with dynamic thresholds (Choudhury and Hahne 1998): a namespace may take an entry only while it
-/// holds fewer than are free. A namespace that is alone fills half of the table, or has `MOST` entries, and each other one finds room.
+/// Quota of one table, with dynamic thresholds (Choudhury and Hahne 1998): a namespace may take an
+/// entry only while it holds fewer than are free. A namespace that is alone fills half of the
+/// table, or has `MOST` entries, and each other one finds room.
 #[derive(Debug, Clone, Default)]
 pub struct Quota<const CAPACITY: usize, const MOST: usize = CAPACITY> {
     of_namespaces: Counts<Text>,
@@ -16,7 +17,11 @@ pub struct Quota<const CAPACITY: usize, const MOST: usize = CAPACITY> {
 impl<const CAPACITY: usize, const MOST: usize> Quota<CAPACITY, MOST> {
     /// True if the namespace may take this many entries more.
     pub fn admits(&self, namespace: &str, entries: usize) -> bool {
-        let own = self.of_namespaces.get(namespace).copied().unwrap_or_default();
+        let own = self
+            .of_namespaces
+            .get(namespace)
+            .copied()
+            .unwrap_or_default();
         entries == 0 || own + entries <= CAPACITY.saturating_sub(self.taken).min(MOST)
     }
 
@@ -30,7 +35,11 @@ impl<const CAPACITY: usize, const MOST: usize> Quota<CAPACITY, MOST> {
 
     /// Counts entries that the namespace gives back.
     pub fn give_back(&mut self, namespace: &str, entries: usize) {
-        let own = self.of_namespaces.get(namespace).copied().unwrap_or_default();
+        let own = self
+            .of_namespaces
+            .get(namespace)
+            .copied()
+            .unwrap_or_default();
         self.taken -= entries.min(own);
         uncount(&mut self.of_namespaces, namespace, entries);
     }
@@ -57,8 +66,11 @@ impl<K: Ord, L: Ord> LeftOut<K, L> {
         others: impl IntoIterator<Item = L>,
     ) {
         self.all.insert(name.clone());
-        keys.into_iter().for_each(|key| *self.keys.entry(key).or_default() += 1);
-        others.into_iter().for_each(|other| *self.others.entry(other).or_default() += 1);
+        keys.into_iter()
+            .for_each(|key| *self.keys.entry(key).or_default() += 1);
+        others
+            .into_iter()
+            .for_each(|other| *self.others.entry(other).or_default() += 1);
     }
 
     /// Removes what was added; false if it was not.
@@ -82,8 +94,14 @@ impl<K: Ord, L: Ord> LeftOut<K, L> {
 
     /// The next ones, at most so many; after the last one the first again.
     pub fn take_turn(&mut self, most: usize) -> Vec<Name> {
-        let after = self.all.range((Bound::Excluded(&self.last), Bound::Unbounded));
-        let turn: Vec<Name> = after.chain(self.all.range(..=&self.last)).take(most).cloned().collect();
+        let after = self
+            .all
+            .range((Bound::Excluded(&self.last), Bound::Unbounded));
+        let turn: Vec<Name> = after
+            .chain(self.all.range(..=&self.last))
+            .take(most)
+            .cloned()
+            .collect();
         if let Some(name) = turn.last() {
             self.last = name.clone();
         }
@@ -128,7 +146,10 @@ mod tests {
     fn each_without_room_has_its_turn() {
         let name = |text: &str| ("ns".into(), text.into());
         let all = ["a", "b", "c"].map(name).into();
-        let mut waiting = LeftOut::<(), ()> { all, ..LeftOut::default() };
+        let mut waiting = LeftOut::<(), ()> {
+            all,
+            ..LeftOut::default()
+        };
         let mut turn = |most| waiting.take_turn(most);
         assert_eq!(turn(2), [name("a"), name("b")]);
         assert_eq!(turn(2), [name("c"), name("a")]);

@@ -5,7 +5,8 @@ use crate::facts::{Cidr, Text};
 use epguard_common::Addr;
 use std::collections::BTreeMap;
 
-/// The ranges of all Nodes, by their size (the bits that their addresses differ in) and first address. Clusters have a few sizes.
+/// The ranges of all Nodes, by their size (the bits that their addresses differ in) and first
+/// address. Clusters have a few sizes.
 #[derive(Debug, Clone, Default)]
 pub struct RangeOwners(BTreeMap<u32, Groups<Addr, Text>>);
 
@@ -23,19 +24,23 @@ impl RangeOwners {
         }
     }
 
-    /// The Nodes with a range that contains the address. An IPv6 range may be found for an IPv4 address, which is stored as v4-mapped.
+    /// The Nodes with a range that contains the address. An IPv6 range may be found for an IPv4
+    /// address, which is stored as v4-mapped.
     pub fn of(&self, addr: Addr) -> impl Iterator<Item = &Text> {
         let number = u128::from_be_bytes(addr.octets);
         let owners = self.0.iter().filter_map(move |(size, ranges)| {
             let first = number & !u128::MAX.checked_shr(128 - size).unwrap_or(0);
-            ranges.get(&Addr { octets: first.to_be_bytes() })
+            ranges.get(&Addr {
+                octets: first.to_be_bytes(),
+            })
         });
         owners.flatten()
     }
 }
 
 fn size(range: &Cidr) -> u32 {
-    let differing = u128::from_be_bytes(range.first.octets) ^ u128::from_be_bytes(range.last.octets);
+    let differing =
+        u128::from_be_bytes(range.first.octets) ^ u128::from_be_bytes(range.last.octets);
     128 - differing.leading_zeros()
 }
 
@@ -58,7 +63,10 @@ mod tests {
             owners.add(range, node);
         }
         let of = |owners: &RangeOwners, last| -> Vec<String> {
-            owners.of(Addr::v4([10, 244, 1, last])).map(ToString::to_string).collect()
+            owners
+                .of(Addr::v4([10, 244, 1, last]))
+                .map(ToString::to_string)
+                .collect()
         };
         assert_eq!(of(&owners, 7), ["d", "a", "c", "b"]);
         assert_eq!(of(&owners, 8), ["a", "c", "b"]);

@@ -1,15 +1,16 @@
 //! Whether a Service's selector proves which pods are its own.
 //!
-//! The `EndpointSlice` controller lists the pods that the selector picks. Where something else writes slices, or slices list pods that
-//! the selector does not pick, only the writer knows which pod it means next.
+//! The `EndpointSlice` controller lists the pods that the selector picks. Where something else
+//! writes slices, or slices list pods that the selector does not pick, only the writer knows which
+//! pod it means next.
 
 use super::ClusterIndex;
 use super::pods::Record;
 use crate::facts::{Name, Selector, Service, Text};
 use std::collections::BTreeSet;
 
-/// Listings of a Service that are compared with its selector, fewer if that has many labels. Of a Service with more, the selector proves
-/// nothing.
+/// Listings of a Service that are compared with its selector, fewer if that has many labels. Of a
+/// Service with more, the selector proves nothing.
 const COMPARED: usize = 16_384;
 
 /// The Services whose selector proves nothing.
@@ -31,21 +32,31 @@ impl ClusterIndex {
             || self.selectors.doubtful.contains(name)
     }
 
-    /// The namespaces whose pods are all the Service's own; empty where its selector proves which pods are.
+    /// The namespaces whose pods are all the Service's own; empty where its selector proves which
+    /// pods are.
     pub(crate) fn namespaces_of_own(&self, service: &Service) -> &[Text] {
-        if self.proves_nothing(service) { self.endpoint_index.namespaces_of(&service.name) } else { &[] }
+        if self.proves_nothing(service) {
+            self.endpoint_index.namespaces_of(&service.name)
+        } else {
+            &[]
+        }
     }
 
     /// Has the Service compared anew with the pods that its slices list, before it is judged.
     pub(crate) fn doubt_selector(&mut self, name: &Name) {
-        if self.services.get(name).is_some_and(|service| service.selector.is_some()) {
+        if self
+            .services
+            .get(name)
+            .is_some_and(|service| service.selector.is_some())
+        {
             self.selectors.doubtful.insert(name.clone());
         } else {
             self.selectors.unselective.remove(name);
         }
     }
 
-    /// True if a change of what slices of a Service list may change what its selector proves; they list this pod now, or did.
+    /// True if a change of what slices of a Service list may change what its selector proves; they
+    /// list this pod now, or did.
     pub(crate) fn listing_may_change_selector(&self, name: &Name, pod: Option<&Record>) -> bool {
         self.selectors.unselective.contains(name) || self.is_unselected(name, pod)
     }
@@ -62,7 +73,9 @@ impl ClusterIndex {
 
     fn is_unselected(&self, name: &Name, pod: Option<&Record>) -> bool {
         let service = self.service(name);
-        service.zip(pod).is_some_and(|(service, pod)| is_unselected(service, pod))
+        service
+            .zip(pod)
+            .is_some_and(|(service, pod)| is_unselected(service, pod))
     }
 
     /// Compares a Service with the pods that its slices list, if that is due.
@@ -81,7 +94,10 @@ impl ClusterIndex {
         let Some(service) = self.service(name) else {
             return false;
         };
-        let listings = self.endpoint_index.endpoints_of(name).flat_map(|(_, targets)| targets.keys());
+        let listings = self
+            .endpoint_index
+            .endpoints_of(name)
+            .flat_map(|(_, targets)| targets.keys());
         let most = COMPARED / service.selector.as_ref().map_or(1, Selector::work);
         for (number, target) in listings.enumerate() {
             if number >= most {

@@ -18,8 +18,8 @@ pub struct Settings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, strum::EnumMessage, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Ipam {
-    /// The node's ranges count, unless pods show that others use them or that the node uses others: Calico, for one, leaves them set
-    /// and hands out others.
+    /// The node's ranges count, unless pods show that others use them or that the node uses others:
+    /// Calico, for one, leaves them set and hands out others.
     #[default]
     #[strum(message = "the node's ranges (spec.podCIDRs) count until a pod shows that they do not")]
     Auto,

@@ -1,5 +1,5 @@
-//! The endpoints that name a pod that has ended. Only these can be denied, so a change that concerns many endpoints needs
-//! to look at no others.
+//! The endpoints that name a pod that has ended. Only these can be denied, so a change that
+//! concerns many endpoints needs to look at no others.
 
 use super::ClusterIndex;
 use crate::counts::{Groups, ungroup};
@@ -14,13 +14,18 @@ pub struct StaleIndex(Groups<Name, (Addr, Uid)>);
 impl StaleIndex {
     /// True if the Service lists an ended pod at the IP, or did recently.
     pub fn has(&self, service: &Name, ip: Addr) -> bool {
-        let from = self.0.get(service).and_then(|pairs| pairs.range((ip, Uid::NONE)..).next());
+        let from = self
+            .0
+            .get(service)
+            .and_then(|pairs| pairs.range((ip, Uid::NONE)..).next());
         from.is_some_and(|(own, _)| *own == ip)
     }
 
     /// True if the Service lists this pod at the IP, or did recently, and the pod has ended.
     pub fn has_pair(&self, service: &Name, ip: Addr, uid: Uid) -> bool {
-        self.0.get(service).is_some_and(|pairs| pairs.contains(&(ip, uid)))
+        self.0
+            .get(service)
+            .is_some_and(|pairs| pairs.contains(&(ip, uid)))
     }
 
     /// The IPs at which the Service lists ended pods, or did recently, ascending.
@@ -28,7 +33,8 @@ impl StaleIndex {
         self.0.get(service).into_iter().flatten().map(|(ip, _)| *ip)
     }
 
-    /// True if the Service lists an ended pod at an IP of this family, or did recently: `is_v4`, or IPv6.
+    /// True if the Service lists an ended pod at an IP of this family, or did recently: `is_v4`, or
+    /// IPv6.
     pub fn has_of_family(&self, service: &Name, is_v4: bool) -> bool {
         let Some(pairs) = self.0.get(service) else {
             return false;
@@ -54,7 +60,10 @@ impl StaleIndex {
 
     /// The Services of a namespace that list ended pods, or did recently.
     pub fn services_in<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a Name> {
-        let services = self.0.range((Text::from(namespace), Text::default())..).map(|(service, _)| service);
+        let services = self
+            .0
+            .range((Text::from(namespace), Text::default())..)
+            .map(|(service, _)| service);
         services.take_while(move |service| service.0 == namespace)
     }
 
@@ -71,14 +80,23 @@ impl StaleIndex {
 
 impl ClusterIndex {
     /// The pairs that name an ended pod of one of the nodes.
-    pub(crate) fn stale_of_nodes(&self, nodes: &BTreeSet<Text>) -> impl Iterator<Item = (&Name, Addr)> {
+    pub(crate) fn stale_of_nodes(
+        &self,
+        nodes: &BTreeSet<Text>,
+    ) -> impl Iterator<Item = (&Name, Addr)> {
         let is_of = |uid: &Uid| {
-            let node = self.pods.get(*uid).and_then(|record| record.pod.node.as_ref());
+            let node = self
+                .pods
+                .get(*uid)
+                .and_then(|record| record.pod.node.as_ref());
             node.is_some_and(|node| nodes.contains(node))
         };
         let all = self.stale.0.iter();
-        let pairs = all.flat_map(|(service, pairs)| pairs.iter().map(move |(ip, uid)| (service, *ip, uid)));
-        pairs.filter(move |(_, _, uid)| is_of(uid)).map(|(service, ip, _)| (service, ip))
+        let pairs =
+            all.flat_map(|(service, pairs)| pairs.iter().map(move |(ip, uid)| (service, *ip, uid)));
+        pairs
+            .filter(move |(_, _, uid)| is_of(uid))
+            .map(|(service, ip, _)| (service, ip))
     }
 
     /// The pairs that name an ended pod at an IP of the range.
@@ -93,15 +111,18 @@ impl ClusterIndex {
 
     /// Updates the index, after a pod ended, or came back.
     pub(crate) fn index_stale(&mut self, uid: Uid) {
-        let places = self.endpoint_index.of_pod(uid).map(|(service, ip)| (service.clone(), ip));
+        let places = self
+            .endpoint_index
+            .of_pod(uid)
+            .map(|(service, ip)| (service.clone(), ip));
         let is_stale = self.has_ended(uid);
         for (service, ip) in places.collect::<Vec<_>>() {
             self.stale.set(uid, service, ip, is_stale);
         }
     }
 
-    /// The same, after a change of the endpoints of one Service at one IP: many Services may list the pod there. True if they name it
-    /// only now that it has ended.
+    /// The same, after a change of the endpoints of one Service at one IP: many Services may list
+    /// the pod there. True if they name it only now that it has ended.
     pub(crate) fn index_stale_at(&mut self, uid: Uid, service: &Name, ip: Addr) -> bool {
         let is_stale = self.has_ended(uid) && self.endpoint_index.names(service, ip, uid);
         self.stale.set(uid, service.clone(), ip, is_stale)
@@ -109,6 +130,8 @@ impl ClusterIndex {
 
     /// True if the pod is retired or dead.
     pub(crate) fn has_ended(&self, uid: Uid) -> bool {
-        self.pods.get(uid).is_some_and(|record| record.uid_state != UidState::Live)
+        self.pods
+            .get(uid)
+            .is_some_and(|record| record.uid_state != UidState::Live)
     }
 }

@@ -1,5 +1,5 @@
-//! What translates each address, port and protocol on this node: a VIP shows the Service that a packet was meant for only if
-//! nothing else translates it.
+//! What translates each address, port and protocol on this node: a VIP shows the Service that a
+//! packet was meant for only if nothing else translates it.
 
 use super::ClusterIndex;
 use super::former::Former;
@@ -48,7 +48,8 @@ pub struct Vips {
     /// Claims that Services gave up a while ago.
     former: Former<(ClaimedPort, Name)>,
     room: Quota<OF_ALL, OF_NAMESPACE>,
-    /// Services for whose VIPs there is no room. Every VIP at their addresses, or at their NodePorts, is ambiguous.
+    /// Services for whose VIPs there is no room. Every VIP at their addresses, or at their
+    /// NodePorts, is ambiguous.
     pub left_out: LeftOut<Addr, PortNumber>,
 }
 
@@ -56,15 +57,25 @@ impl Vips {
     /// Adds the VIPs of a Service, all or none.
     pub fn add(&mut self, service: &Service) {
         for number in node_ports(service) {
-            self.node_ports.entry(number).or_default().insert(service.name.clone());
+            self.node_ports
+                .entry(number)
+                .or_default()
+                .insert(service.name.clone());
         }
         if !self.fits(service) {
-            self.left_out.add(&service.name, service.vips.iter().copied(), node_ports(service));
+            self.left_out.add(
+                &service.name,
+                service.vips.iter().copied(),
+                node_ports(service),
+            );
             return;
         }
         self.room.take(service.name.0.clone(), count(service));
         for addr in &service.vips {
-            self.by_addr.entry(*addr).or_default().insert(service.name.clone());
+            self.by_addr
+                .entry(*addr)
+                .or_default()
+                .insert(service.name.clone());
         }
         for vip in vips_of(service) {
             self.claims.insert((vip, service.name.clone()));
@@ -82,7 +93,11 @@ impl Vips {
         for number in node_ports(service) {
             ungroup(&mut self.node_ports, &number, &service.name);
         }
-        if self.left_out.remove(&service.name, service.vips.iter().copied(), node_ports(service)) {
+        if self.left_out.remove(
+            &service.name,
+            service.vips.iter().copied(),
+            node_ports(service),
+        ) {
             return;
         }
         self.room.give_back(&service.name.0, count(service));
@@ -94,41 +109,65 @@ impl Vips {
         }
     }
 
-    /// Notes what a Service gave up. A connection that it led to a pod stays open, whoever has the VIP then.
+    /// Notes what a Service gave up. A connection that it led to a pod stays open, whoever has the
+    /// VIP then.
     pub fn note_former(&mut self, now: Duration, before: &Service, after: Option<&Service>) {
         // Compared part by part: a Service can have very many pairs of address and port.
-        let addrs: BTreeSet<Addr> = after.into_iter().flat_map(|after| after.vips.iter().copied()).collect();
+        let addrs: BTreeSet<Addr> = after
+            .into_iter()
+            .flat_map(|after| after.vips.iter().copied())
+            .collect();
         let all_ports: BTreeSet<PortNumber> = after.into_iter().flat_map(ports).collect();
         let at_nodes: BTreeSet<PortNumber> = after.into_iter().flat_map(node_ports).collect();
-        let gone_ports: Vec<PortNumber> =
-            ports(before).filter(|number| !all_ports.contains(number)).collect();
+        let gone_ports: Vec<PortNumber> = ports(before)
+            .filter(|number| !all_ports.contains(number))
+            .collect();
         let gone_addrs = before.vips.iter().filter(|addr| !addrs.contains(addr));
         let at_gone = gone_addrs.flat_map(|addr| ports(before).map(|number| vip(*addr, number)));
         let kept_addrs = before.vips.iter().filter(|addr| addrs.contains(addr));
-        let at_kept = kept_addrs.flat_map(|addr| gone_ports.iter().map(|number| vip(*addr, *number)));
+        let at_kept =
+            kept_addrs.flat_map(|addr| gone_ports.iter().map(|number| vip(*addr, *number)));
         let gone_vips = at_gone.chain(at_kept).map(ClaimedPort::Vip);
         let gone_node_ports = node_ports(before).filter(|number| !at_nodes.contains(number));
-        for claim in gone_node_ports.map(ClaimedPort::NodePort).chain(gone_vips).take(OF_ONE) {
-            self.former.add(now, &before.name.0, (claim, before.name.clone()));
+        for claim in gone_node_ports
+            .map(ClaimedPort::NodePort)
+            .chain(gone_vips)
+            .take(OF_ONE)
+        {
+            self.former
+                .add(now, &before.name.0, (claim, before.name.clone()));
         }
     }
 
     /// Keeps of all claims only that there were some: everything is listed anew.
     pub fn start_over(&mut self, now: Duration) -> Self {
         let mut former = std::mem::take(&mut self.former);
-        let vips = self.claims.iter().map(|(vip, name)| (ClaimedPort::Vip(*vip), name.clone()));
+        let vips = self
+            .claims
+            .iter()
+            .map(|(vip, name)| (ClaimedPort::Vip(*vip), name.clone()));
         let node_ports = self.node_ports.iter().flat_map(|(number, names)| {
-            names.iter().map(|name| (ClaimedPort::NodePort(*number), name.clone()))
+            names
+                .iter()
+                .map(|name| (ClaimedPort::NodePort(*number), name.clone()))
         });
         former.add_all(now, vips.chain(node_ports));
         let mut former_host_ports = std::mem::take(&mut self.former_host_ports);
         former_host_ports.add_all(now, self.host_ports.keys().copied());
-        Self { former_host_ports, former, ..Self::default() }
+        Self {
+            former_host_ports,
+            former,
+            ..Self::default()
+        }
     }
 
     /// True if another Service claimed it until a while ago.
     fn was_claimed(&self, claim: ClaimedPort, besides: &Name) -> bool {
-        let from = self.former.counts.range((claim, Name::default())..).map(|(key, _)| key);
+        let from = self
+            .former
+            .counts
+            .range((claim, Name::default())..)
+            .map(|(key, _)| key);
         let mut of_claim = from.take_while(|(own, _)| *own == claim);
         of_claim.any(|(_, name)| name != besides)
     }
@@ -156,14 +195,21 @@ impl Vips {
         };
         let number = (port.port, port.protocol.number());
         let at_addrs = addrs.iter().filter_map(|addr| self.by_addr.get(addr));
-        let at_port = self.node_ports.iter().filter(|(own, _)| port.port == 0 || **own == number);
-        at_addrs.chain(at_port.map(|(_, names)| names)).flatten().collect()
+        let at_port = self
+            .node_ports
+            .iter()
+            .filter(|(own, _)| port.port == 0 || **own == number);
+        at_addrs
+            .chain(at_port.map(|(_, names)| names))
+            .flatten()
+            .collect()
     }
 
     /// The Services that claim a VIP, node ports aside.
     fn claimants(&self, vip: Vip) -> impl Iterator<Item = &Name> {
         let from = self.claims.range((vip, Name::default())..);
-        from.take_while(move |(own, _)| *own == vip).map(|(_, name)| name)
+        from.take_while(move |(own, _)| *own == vip)
+            .map(|(_, name)| name)
     }
 
     /// True if a pod of this node has the VIP as a host port.
@@ -172,8 +218,16 @@ impl Vips {
             return false;
         };
         let is_own = self.own.contains(&vip.addr) || vip.addr.ip().is_loopback();
-        let addrs = [Some(vip.addr), None].into_iter().filter(|addr| addr.is_some() || is_own);
-        let mut keys = addrs.flat_map(|addr| [vip.port, 0].map(|port| HostPort { addr, port, protocol }));
+        let addrs = [Some(vip.addr), None]
+            .into_iter()
+            .filter(|addr| addr.is_some() || is_own);
+        let mut keys = addrs.flat_map(|addr| {
+            [vip.port, 0].map(|port| HostPort {
+                addr,
+                port,
+                protocol,
+            })
+        });
         keys.any(|key| self.host_ports.contains_key(&key) || self.former_host_ports.contains(&key))
     }
 
@@ -185,11 +239,13 @@ impl Vips {
 }
 
 impl ClusterIndex {
-    /// The VIPs of a Service that nothing else translates: on the others the Service that was meant is unknown. NodePorts are at the
-    /// addresses of this node, or of all nodes, as sockets reach them beside a socket load balancer.
+    /// The VIPs of a Service that nothing else translates: on the others the Service that was meant
+    /// is unknown. NodePorts are at the addresses of this node, or of all nodes, as sockets reach
+    /// them beside a socket load balancer.
     pub(crate) fn unambiguous_vips(&self, service: &Service, at_all_nodes: bool) -> BTreeSet<Vip> {
         let all = vips_of(service).chain(self.node_port_vips(service, at_all_nodes));
-        all.filter(|vip| self.other_claimant(vip, &service.name).is_none()).collect()
+        all.filter(|vip| self.other_claimant(vip, &service.name).is_none())
+            .collect()
     }
 
     /// A Service, besides this one, that claims one of its VIPs.
@@ -201,7 +257,8 @@ impl ClusterIndex {
         })
     }
 
-    /// The Services with VIPs that these claims may give a rival. At an address of a node, ports of Services meet NodePorts.
+    /// The Services with VIPs that these claims may give a rival. At an address of a node, ports of
+    /// Services meet NodePorts.
     pub(crate) fn beside(&self, claims: &Claims) -> HashSet<&Name> {
         let mut addrs: BTreeSet<Addr> = claims.addrs.iter().copied().collect();
         let mut ports = claims.node_ports.clone();
@@ -209,15 +266,25 @@ impl ClusterIndex {
             ports.extend(claims.ports.iter().copied());
         }
         if !claims.node_ports.is_empty() {
-            addrs.extend(self.vips.own.iter().copied().chain(LOOPBACK).chain(self.nodes.addresses()));
+            addrs.extend(
+                self.vips
+                    .own
+                    .iter()
+                    .copied()
+                    .chain(LOOPBACK)
+                    .chain(self.nodes.addresses()),
+            );
         }
         let at_addrs = addrs.iter().filter_map(|addr| self.vips.by_addr.get(addr));
-        let at_ports = ports.iter().filter_map(|number| self.vips.node_ports.get(number));
+        let at_ports = ports
+            .iter()
+            .filter_map(|number| self.vips.node_ports.get(number));
         // Hashed: hundreds of Services may be at each of hundreds of addresses.
         at_addrs.chain(at_ports).flatten().collect()
     }
 
-    /// Forgets what Services gave up, and forgotten pods had, a while ago. Returns the Services that have it now.
+    /// Forgets what Services gave up, and forgotten pods had, a while ago. Returns the Services
+    /// that have it now.
     pub(crate) fn forget_former_claims(&mut self, now: Duration) -> BTreeSet<Name> {
         let host_ports = self.vips.former_host_ports.forget(now);
         let mut claims = Claims::default();
@@ -230,8 +297,14 @@ impl ClusterIndex {
                 ClaimedPort::NodePort(number) => claims.node_ports.push(number),
             }
         }
-        let at_host_ports = host_ports.into_iter().flat_map(|port| self.vips.at_host_port(port));
-        self.beside(&claims).into_iter().chain(at_host_ports).cloned().collect()
+        let at_host_ports = host_ports
+            .into_iter()
+            .flat_map(|port| self.vips.at_host_port(port));
+        self.beside(&claims)
+            .into_iter()
+            .chain(at_host_ports)
+            .cloned()
+            .collect()
     }
 
     /// The Service that alone claims a VIP.
@@ -240,7 +313,8 @@ impl ClusterIndex {
         self.other_claimant(vip, name).is_none().then_some(name)
     }
 
-    /// The VIPs of a Service on this node, whatever else translates them; of one with more than are kept a part.
+    /// The VIPs of a Service on this node, whatever else translates them; of one with more than are
+    /// kept a part.
     pub(crate) fn claimed_vips(&self, service: &Service) -> impl Iterator<Item = Vip> {
         let at_node_ports = self.node_port_vips(service, false);
         vips_of(service).take(OF_ONE).chain(at_node_ports)
@@ -256,26 +330,36 @@ impl ClusterIndex {
         }
         let is_formers = self.vips.was_claimed(ClaimedPort::Vip(*vip), service)
             || self.is_node_address(vip.addr)
-                && self.vips.was_claimed(ClaimedPort::NodePort((vip.port, vip.protocol)), service);
+                && self
+                    .vips
+                    .was_claimed(ClaimedPort::NodePort((vip.port, vip.protocol)), service);
         if is_formers {
             return Some(Claimant::Former);
         }
-        let is_left_out = self.vips.may_be_left_out(vip) || self.vips.left_out.all.contains(service);
+        let is_left_out =
+            self.vips.may_be_left_out(vip) || self.vips.left_out.all.contains(service);
         is_left_out.then_some(Claimant::Unknown)
     }
 
     /// The Services that claim a VIP. At every address of a node are the NodePorts.
     pub(crate) fn claimants(&self, vip: &Vip) -> impl Iterator<Item = &Name> {
         let is_node = self.is_node_address(vip.addr);
-        let at_port = if is_node { self.vips.node_ports.get(&(vip.port, vip.protocol)) } else { None };
-        self.vips.claimants(*vip).chain(at_port.into_iter().flatten())
+        let at_port = if is_node {
+            self.vips.node_ports.get(&(vip.port, vip.protocol))
+        } else {
+            None
+        };
+        self.vips
+            .claimants(*vip)
+            .chain(at_port.into_iter().flatten())
     }
 
     fn is_node_address(&self, addr: Addr) -> bool {
         self.vips.own.contains(&addr) || addr.ip().is_loopback() || self.nodes.has_address(addr)
     }
 
-    /// True if the NodePorts of a Service are, at the addresses of all nodes, no more VIPs than one Service may have.
+    /// True if the NodePorts of a Service are, at the addresses of all nodes, no more VIPs than one
+    /// Service may have.
     pub(crate) fn has_few_vips_at_all_nodes(&self, service: &Service) -> bool {
         let addrs: usize = self.nodes.iter().map(|node| node.addresses.len()).sum();
         node_ports(service).count() * addrs <= OF_ONE
@@ -284,7 +368,13 @@ impl ClusterIndex {
     fn node_port_vips(&self, service: &Service, at_all_nodes: bool) -> Vec<Vip> {
         let mut vips = Vec::new();
         for number in node_ports(service) {
-            vips.extend(self.vips.own.iter().chain(&LOOPBACK).map(|addr| vip(*addr, number)));
+            vips.extend(
+                self.vips
+                    .own
+                    .iter()
+                    .chain(&LOOPBACK)
+                    .map(|addr| vip(*addr, number)),
+            );
             if at_all_nodes {
                 let addrs = self.nodes.iter().flat_map(|node| &node.addresses);
                 vips.extend(addrs.map(|addr| vip(*addr, number)));
@@ -295,8 +385,14 @@ impl ClusterIndex {
 
     /// Notes the host ports of a pod of this node. Returns those that came or went.
     pub(crate) fn note_host_ports(&mut self, before: Option<&Record>, uid: Uid) -> Vec<HostPort> {
-        let old = before.map_or(&[][..], |record| self.host_ports_of(record)).to_vec();
-        let new = self.pods.get(uid).map_or(&[][..], |record| self.host_ports_of(record)).to_vec();
+        let old = before
+            .map_or(&[][..], |record| self.host_ports_of(record))
+            .to_vec();
+        let new = self
+            .pods
+            .get(uid)
+            .map_or(&[][..], |record| self.host_ports_of(record))
+            .to_vec();
         if old == new {
             return Vec::new();
         }
@@ -309,14 +405,16 @@ impl ClusterIndex {
         [old, new].concat()
     }
 
-    /// Drops what no rule reads of a pod: the host ports of another node are translated there. A pod can have 256.
+    /// Drops what no rule reads of a pod: the host ports of another node are translated there. A
+    /// pod can have 256.
     pub(crate) fn drop_unread(&self, pod: &mut Pod) {
         if !self.is_own(pod) {
             pod.host_ports = Box::default();
         }
     }
 
-    /// Forgets a pod that the API no longer shows. Unless it is dead it may still run, so that its host ports count for a while.
+    /// Forgets a pod that the API no longer shows. Unless it is dead it may still run, so that its
+    /// host ports count for a while.
     pub(crate) fn forget_pod(&mut self, now: Duration, uid: Uid) {
         if let Some(record) = self.pods.get(uid) {
             let namespace = record.pod.name.0.clone();
@@ -328,7 +426,8 @@ impl ClusterIndex {
         self.pods.forget(uid);
     }
 
-    /// The CNI removes the rules of a pod's host ports before the pod is dead, but not when its object is removed by force.
+    /// The CNI removes the rules of a pod's host ports before the pod is dead, but not when its
+    /// object is removed by force.
     fn host_ports_of<'a>(&self, record: &'a Record) -> &'a [HostPort] {
         if record.uid_state != UidState::Dead && self.is_own(&record.pod) {
             &record.pod.host_ports
@@ -355,15 +454,22 @@ impl Claims {
         self.node_ports.append(&mut other.node_ports);
     }
 
-    /// Those of a Service that another version of it does not claim. Other ports are claims to all its addresses.
+    /// Those of a Service that another version of it does not claim. Other ports are claims to all
+    /// its addresses.
     pub fn beyond(service: &Service, other: Option<&Service>) -> Self {
         let same_ports = other.filter(|other| other.ports == service.ports);
         let is_new_addr = |addr: &&Addr| same_ports.is_none_or(|other| !other.vips.contains(addr));
         let known: BTreeSet<PortNumber> = other.into_iter().flat_map(node_ports).collect();
         Self {
             addrs: service.vips.iter().filter(is_new_addr).copied().collect(),
-            ports: service.ports.iter().map(|port| (port.port, port.protocol.number())).collect(),
-            node_ports: node_ports(service).filter(|number| !known.contains(number)).collect(),
+            ports: service
+                .ports
+                .iter()
+                .map(|port| (port.port, port.protocol.number()))
+                .collect(),
+            node_ports: node_ports(service)
+                .filter(|number| !known.contains(number))
+                .collect(),
         }
     }
 }
@@ -380,10 +486,18 @@ enum Claimant<'a> {
 }
 
 /// Where processes of a node reach its NodePorts, too.
-const LOOPBACK: [Addr; 2] = [Addr::v4(Ipv4Addr::LOCALHOST.octets()), Addr::v6(Ipv6Addr::LOCALHOST.octets())];
+const LOOPBACK: [Addr; 2] = [
+    Addr::v4(Ipv4Addr::LOCALHOST.octets()),
+    Addr::v6(Ipv6Addr::LOCALHOST.octets()),
+];
 
 const fn vip(addr: Addr, (port, protocol): PortNumber) -> Vip {
-    Vip { addr, port, protocol, reserved: 0 }
+    Vip {
+        addr,
+        port,
+        protocol,
+        reserved: 0,
+    }
 }
 
 fn vips_of(service: &Service) -> impl Iterator<Item = Vip> {
@@ -391,7 +505,10 @@ fn vips_of(service: &Service) -> impl Iterator<Item = Vip> {
 }
 
 fn ports(service: &Service) -> impl Iterator<Item = PortNumber> {
-    service.ports.iter().map(|port| (port.port, port.protocol.number()))
+    service
+        .ports
+        .iter()
+        .map(|port| (port.port, port.protocol.number()))
 }
 
 fn node_ports(service: &Service) -> impl Iterator<Item = PortNumber> {
@@ -416,10 +533,16 @@ mod tests {
         cluster.vips.room.take("others".into(), OF_ALL);
         for number in 0..8 {
             let name: Name = (format!("flood-{number}").into(), "wide".into());
-            let port = |port| ServicePort { port, node_port: 0, protocol: Protocol::Tcp };
+            let port = |port| ServicePort {
+                port,
+                node_port: 0,
+                protocol: Protocol::Tcp,
+            };
             let service = Service {
                 name: name.clone(),
-                vips: (0..64).map(|last| Addr::v4([10, 96, number, last])).collect(),
+                vips: (0..64)
+                    .map(|last| Addr::v4([10, 96, number, last]))
+                    .collect(),
                 ports: (0..32).map(port).collect(),
                 ..Service::default()
             };

@@ -1,7 +1,7 @@
 //! The proof that packets of a Service to an IP must not arrive there any more.
 //!
-//! A flow is judged by the pod that was meant, never an IP by API state alone. Any gap in the proof (an unknown UID, an
-//! entry without one, a possible holder) is a pass.
+//! A flow is judged by the pod that was meant, never an IP by API state alone. Any gap in the proof
+//! (an unknown UID, an entry without one, a possible holder) is a pass.
 
 mod own;
 
@@ -29,27 +29,50 @@ pub fn judge(
     // What is listed on any port is evidence about all ports. No packet has that number.
     let endpoints = endpoints.filter(|(endpoint, _)| endpoint.port != ANY_PORT);
     match Case::new(cluster, service, ip, naming) {
-        Ok(case) => endpoints.map(|(endpoint, targets)| (*endpoint, case.prove(targets))).collect(),
-        Err(why) => endpoints.map(|(endpoint, _)| (*endpoint, Err(why.clone()))).collect(),
+        Ok(case) => endpoints
+            .map(|(endpoint, targets)| (*endpoint, case.prove(targets)))
+            .collect(),
+        Err(why) => endpoints
+            .map(|(endpoint, _)| (*endpoint, Err(why.clone())))
+            .collect(),
     }
 }
 
-/// A proven denial of one endpoint, with the action that its Service asks for; or the first step of the proof that fails.
+/// A proven denial of one endpoint, with the action that its Service asks for; or the first step of
+/// the proof that fails.
 pub type Verdict = Result<Denial, NotProven>;
 
-/// The first target that slices of the Service list at the IP, on any port, and that may be in service.
-fn survivor(cluster: &ClusterIndex, service: &Service, ip: Addr, naming: Naming<'_>) -> Option<NotProven> {
-    let mut targets = cluster.endpoint_index.at(&service.name, ip).flat_map(|(_, targets)| targets.iter());
+/// The first target that slices of the Service list at the IP, on any port, and that may be in
+/// service.
+fn survivor(
+    cluster: &ClusterIndex,
+    service: &Service,
+    ip: Addr,
+    naming: Naming<'_>,
+) -> Option<NotProven> {
+    let mut targets = cluster
+        .endpoint_index
+        .at(&service.name, ip)
+        .flat_map(|(_, targets)| targets.iter());
     targets.find_map(|(target, listing)| {
-        let why = stale(cluster, target, naming).err().filter(|_| listing.is_current())?;
+        let why = stale(cluster, target, naming)
+            .err()
+            .filter(|_| listing.is_current())?;
         Some(NotProven::Target { why, listed: true })
     })
 }
 
 /// The pod behind a target, if it is proven retired or dead.
-fn stale<'a>(cluster: &'a ClusterIndex, target: Target, naming: Naming<'_>) -> Result<&'a Record, NotStale> {
+fn stale<'a>(
+    cluster: &'a ClusterIndex,
+    target: Target,
+    naming: Naming<'_>,
+) -> Result<&'a Record, NotStale> {
     let uid = target.ok_or(NotStale::NoPod)?;
-    let record = cluster.pods.get(uid).ok_or_else(|| NotStale::Unknown(naming(uid)))?;
+    let record = cluster
+        .pods
+        .get(uid)
+        .ok_or_else(|| NotStale::Unknown(naming(uid)))?;
     match (record.uid_state, cluster.exempt(record)) {
         (UidState::Live, _) if record.pod.deleting => Err(NotStale::Terminating(naming(uid))),
         (UidState::Live, _) => Err(NotStale::Live(naming(uid))),
@@ -59,7 +82,12 @@ fn stale<'a>(cluster: &'a ClusterIndex, target: Target, naming: Naming<'_>) -> R
 }
 
 /// Why one of a Service's own pods may hold the IP without showing it; none if none may.
-fn possible_holder(cluster: &ClusterIndex, own: Own<'_>, ip: Addr, naming: Naming<'_>) -> Option<NotProven> {
+fn possible_holder(
+    cluster: &ClusterIndex,
+    own: Own<'_>,
+    ip: Addr,
+    naming: Naming<'_>,
+) -> Option<NotProven> {
     if own.count_unshown(ip).is_none() {
         return Some(NotProven::TooLarge);
     }
@@ -70,20 +98,26 @@ fn possible_holder(cluster: &ClusterIndex, own: Own<'_>, ip: Addr, naming: Namin
         let name = || naming(holder.pod.uid);
         match cluster.can_have_been_given(holder, ip, node) {
             GivenBy::None => None,
-            GivenBy::ItsNodeUnlessKnown(node) => Some(NotProven::NodeNotSeen(name(), node.to_string())),
+            GivenBy::ItsNodeUnlessKnown(node) => {
+                Some(NotProven::NodeNotSeen(name(), node.to_string()))
+            }
             GivenBy::ItsNode | GivenBy::Any => Some(NotProven::PossibleHolder(name())),
         }
     })
 }
 
-/// True if no pod that starts ends a denial: two pods hold no IP at one time, and where the selector proves, none holds it unseen.
+/// True if no pod that starts ends a denial: two pods hold no IP at one time, and where the
+/// selector proves, none holds it unseen.
 pub fn is_held(cluster: &ClusterIndex, service: &Name, ip: Addr, proven: &Denial) -> bool {
-    let is_selective = cluster.service(service).is_some_and(|service| !cluster.proves_nothing(service));
+    let is_selective = cluster
+        .service(service)
+        .is_some_and(|service| !cluster.proves_nothing(service));
     is_selective && is_held_by_a_stranger(cluster.pods.get(proven.owner_uid), ip)
 }
 
-/// True if a live pod that is not the Service's own shows the IP as that of its sandbox: two pods hold no IP at one time. Should
-/// the IP have been handed on since, the endpoints controller lists the next pod nowhere before that shows it.
+/// True if a live pod that is not the Service's own shows the IP as that of its sandbox: two pods
+/// hold no IP at one time. Should the IP have been handed on since, the endpoints controller lists
+/// the next pod nowhere before that shows it.
 fn is_held_by_a_stranger(owner: Option<&Record>, ip: Addr) -> bool {
     owner.is_some_and(|owner| owner.settled && owner.pod.ips.contains(&ip))
 }
@@ -124,7 +158,10 @@ impl<'a> Case<'a> {
         let mut certain = cluster.pods.live_claimants(ip).filter(certain);
         let owner = certain.next();
         if let (Some(one), Some(other)) = (owner, certain.next()) {
-            return Err(NotProven::SeveralOwners(naming(one.pod.uid), naming(other.pod.uid)));
+            return Err(NotProven::SeveralOwners(
+                naming(one.pod.uid),
+                naming(other.pod.uid),
+            ));
         }
         let bound = cluster.bound_of_service(service);
         if bound == Mode::Off {
@@ -137,16 +174,19 @@ impl<'a> Case<'a> {
         if let Some(survivor) = survivor(cluster, service, ip, naming) {
             return Err(survivor);
         }
-        let possible_holder = if is_held_by_a_stranger(owner, ip) && !cluster.proves_nothing(service) {
-            None
-        } else {
-            possible_holder(cluster, own, ip, naming)
-        };
+        let possible_holder =
+            if is_held_by_a_stranger(owner, ip) && !cluster.proves_nothing(service) {
+                None
+            } else {
+                possible_holder(cluster, own, ip, naming)
+            };
         let claimants = cluster.pods.claimants(ip);
         Ok(Case {
             cluster,
             service,
-            own: claimants.filter(|record| own.contains(&record.pod)).collect(),
+            own: claimants
+                .filter(|record| own.contains(&record.pod))
+                .collect(),
             possible_holder,
             ip,
             owner,
@@ -163,12 +203,14 @@ impl<'a> Case<'a> {
         let mut pods = Vec::new();
         for (target, listing) in targets.iter() {
             let listed = listing.is_current();
-            let pod =
-                stale(self.cluster, target, self.naming).map_err(|why| NotProven::Target { why, listed })?;
+            let pod = stale(self.cluster, target, self.naming)
+                .map_err(|why| NotProven::Target { why, listed })?;
             pods.push((pod, listing));
         }
         let left = |listing: &Listing| (!listing.is_current()).then_some(listing.last);
-        let meant = pods.iter().max_by_key(|(_, listing)| (listing.is_current(), left(listing)));
+        let meant = pods
+            .iter()
+            .max_by_key(|(_, listing)| (listing.is_current(), left(listing)));
         let (meant, _) = meant.ok_or(NotProven::NotListed)?;
         let current = pods.iter().filter(|(_, listing)| listing.is_current());
         let listed: Vec<&Record> = current.map(|(record, _)| *record).chain([*meant]).collect();
@@ -182,17 +224,34 @@ impl<'a> Case<'a> {
         let mut gone = pods.iter().map(|(record, _)| *record).chain(own());
         let is_dead = gone.all(|record| record.uid_state == UidState::Dead);
         // On a network that its status does not show, others may hold the IP unseen, too.
-        let is_shown = |record: &Record| record.claims.get(&self.ip).is_some_and(|claim| claim.published);
+        let is_shown = |record: &Record| {
+            record
+                .claims
+                .get(&self.ip)
+                .is_some_and(|claim| claim.published)
+        };
         let bounds = pods.iter().map(|(record, _)| {
             let bound = self.cluster.bound_of_pod(&record.pod);
-            if is_shown(record) { bound } else { bound.lower(Mode::Observe) }
+            if is_shown(record) {
+                bound
+            } else {
+                bound.lower(Mode::Observe)
+            }
         });
         Ok(Denial {
             reason: self.reason(is_dead, &listed)?,
-            uid_state: if is_dead { UidState::Dead } else { UidState::Retired },
+            uid_state: if is_dead {
+                UidState::Dead
+            } else {
+                UidState::Retired
+            },
             mode: bounds.fold(self.bound, Mode::lower),
             dead_uid: meant.pod.uid,
-            owner_uid: self.owner.or_else(|| self.attached()).map(|owner| owner.pod.uid).unwrap_or_default(),
+            owner_uid: self
+                .owner
+                .or_else(|| self.attached())
+                .map(|owner| owner.pod.uid)
+                .unwrap_or_default(),
             boot_id: self.cluster.boot_id(meant.pod.node.as_deref()),
             held: 0,
             action: self.service.on_denial.action,
@@ -212,16 +271,17 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// A pod that shows the IP in an annotation alone. It neither ends a denial nor bounds it: whichever pod holds the IP, this packet
-    /// is not for it.
+    /// A pod that shows the IP in an annotation alone. It neither ends a denial nor bounds it:
+    /// whichever pod holds the IP, this packet is not for it.
     fn attached(&self) -> Option<&Record> {
         let live = self.cluster.pods.live_claimants(self.ip);
         live.min_by_key(|record| record.pod.uid)
     }
 
-    /// True if the owner's claim was seen to come after the retired pod's. Without that, the retired pod may still run
-    /// and own the IP. For a dead pod the order does not matter: its claims are void. Claims on other networks than the
-    /// pods' show no order: such networks may overlap.
+    /// True if the owner's claim was seen to come after the retired pod's. Without that, the
+    /// retired pod may still run and own the IP. For a dead pod the order does not matter: its
+    /// claims are void. Claims on other networks than the pods' show no order: such networks may
+    /// overlap.
     fn claimed_after(&self, owner: &Record, meant: &Record) -> bool {
         let order = |claim| self.cluster.pods.order_of(claim);
         let claims = owner.claims.get(&self.ip).zip(meant.claims.get(&self.ip));

@@ -9,7 +9,17 @@ use strum::IntoStaticStr;
 
 /// The state of a pod, as it is counted.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, IntoStaticStr, JsonSchema,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    IntoStaticStr,
+    JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
@@ -26,7 +36,17 @@ pub enum PodState {
 
 /// The state of an IP, as it is counted.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, IntoStaticStr, JsonSchema,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    IntoStaticStr,
+    JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
@@ -55,8 +75,9 @@ pub struct PodCounts {
 impl State {
     /// Counts pods and IPs. Reads only those that are stale, or about to be.
     pub fn counts(&self) -> PodCounts {
-        let mut pods =
-            BTreeMap::from([PodState::Draining, PodState::Retired, PodState::Dead].map(|state| (state, 0)));
+        let mut pods = BTreeMap::from(
+            [PodState::Draining, PodState::Retired, PodState::Dead].map(|state| (state, 0)),
+        );
         let mut live = self.cluster.pods.records.len();
         for record in self.cluster.pods.leaving() {
             let state = match record.uid_state {
@@ -75,19 +96,40 @@ impl State {
             let owners = ips.iter().filter_map(|ip| self.owners.get(ip));
             count(owners.filter(|owner| owner.flags & flag != 0))
         };
-        let deleted = self.cluster.pods.leaving().filter(|record| record.is_live() && record.pod.deleting);
+        let deleted = self
+            .cluster
+            .pods
+            .leaving()
+            .filter(|record| record.is_live() && record.pod.deleting);
         let leaving = deleted.flat_map(|record| record.pod.addresses());
         let suspects = self.layout.tables.suspects.values();
         // Lifted ones stay in the map, but deny nothing.
-        let orphan_ip = self.layout.tables.terminated.values().filter(|ip| ip.lifted.is_none());
+        let orphan_ip = self
+            .layout
+            .tables
+            .terminated
+            .values()
+            .filter(|ip| ip.lifted.is_none());
         let ips = [
             (IpState::Owned, number(self.owners.len())),
-            (IpState::Draining, flagged(leaving.collect(), Owner::DRAINING)),
-            (IpState::Conflict, flagged(self.cluster.pods.shared_ips().collect(), Owner::CONFLICT)),
-            (IpState::Denied, count(suspects.filter(|suspect| suspect.flags & Suspect::DENIED != 0))),
+            (
+                IpState::Draining,
+                flagged(leaving.collect(), Owner::DRAINING),
+            ),
+            (
+                IpState::Conflict,
+                flagged(self.cluster.pods.shared_ips().collect(), Owner::CONFLICT),
+            ),
+            (
+                IpState::Denied,
+                count(suspects.filter(|suspect| suspect.flags & Suspect::DENIED != 0)),
+            ),
             (IpState::Terminated, count(orphan_ip)),
         ];
-        PodCounts { pods, ips: ips.into() }
+        PodCounts {
+            pods,
+            ips: ips.into(),
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Lasting conditions that keep denials from being proven. They are for the status and decide nothing.
+//! Lasting conditions that keep denials from being proven. They are for the status and decide
+//! nothing.
 
 use crate::facts::{Doubt, Name, Slice, named};
 use crate::state::State;
@@ -20,8 +21,8 @@ const MOST: usize = 20;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UnprovenDeaths {
-    /// The manager that writes these pods' phase, if the doubt is about it. None: the kubelet does not report
-    /// `PodReadyToStartContainers`.
+    /// The manager that writes these pods' phase, if the doubt is about it. None: the kubelet does
+    /// not report `PodReadyToStartContainers`.
     pub manager: Option<String>,
     /// The nodes.
     pub nodes: Vec<String>,
@@ -69,18 +70,25 @@ impl State {
                 Doubt::Writer(manager) => Some(manager.to_string()),
                 Doubt::SandboxCondition => None,
             };
-            UnprovenDeaths { manager, nodes: nodes.into_iter().map(str::to_owned).collect(), pods }
+            UnprovenDeaths {
+                manager,
+                nodes: nodes.into_iter().map(str::to_owned).collect(),
+                pods,
+            }
         });
         deaths.collect()
     }
 
-    /// Pods that have been possible holders for more than a minute and keep denials from being proven; the oldest
-    /// first.
+    /// Pods that have been possible holders for more than a minute and keep denials from being
+    /// proven; the oldest first.
     pub fn possible_holders(&self, now: Duration) -> Vec<PossibleHolder> {
-        let since =
-            |record: &Record| now.saturating_sub(record.possible_holder_since.map_or(now, Duration::from));
+        let since = |record: &Record| {
+            now.saturating_sub(record.possible_holder_since.map_or(now, Duration::from))
+        };
         let possible_holders = self.cluster.pods.possible_holders();
-        let mut lasting: Vec<&Record> = possible_holders.filter(|record| since(record) > LASTING).collect();
+        let mut lasting: Vec<&Record> = possible_holders
+            .filter(|record| since(record) > LASTING)
+            .collect();
         lasting.sort_by_key(|record| std::cmp::Reverse(since(record)));
         let holders = lasting.into_iter().take(MOST).map(|record| PossibleHolder {
             pod: named(&record.pod.name),
@@ -89,24 +97,34 @@ impl State {
             blocks_terminated: self.cluster.is_own(&record.pod) && !self.orphan_ips.is_empty(),
             blocks_services: self.blocked_by(record),
         });
-        holders.filter(|holder| holder.blocks_terminated || !holder.blocks_services.is_empty()).collect()
+        holders
+            .filter(|holder| holder.blocks_terminated || !holder.blocks_services.is_empty())
+            .collect()
     }
 
     fn blocked_by(&self, record: &Record) -> Vec<String> {
         let cluster = &self.cluster;
         let namespace = &record.pod.name.0;
-        let services =
-            cluster.stale.services_in(namespace).chain(cluster.endpoint_index.guests_in(namespace));
+        let services = cluster
+            .stale
+            .services_in(namespace)
+            .chain(cluster.endpoint_index.guests_in(namespace));
         let is_own = |name: &&Name| {
-            let service = cluster.service(name).filter(|_| self.possibly_held.has(name));
+            let service = cluster
+                .service(name)
+                .filter(|_| self.possibly_held.has(name));
             service.is_some_and(|service| Own::new(cluster, service).contains(&record.pod))
         };
         services.filter(is_own).take(MOST).map(named).collect()
     }
 
-    /// How many Services have IPs at which a possible holder keeps denials from being proven, and for how long the first.
+    /// How many Services have IPs at which a possible holder keeps denials from being proven, and
+    /// for how long the first.
     pub fn possibly_held(&self, now: Duration) -> (usize, Option<Duration>) {
-        let oldest = self.possibly_held.oldest().map(|since| now.saturating_sub(since));
+        let oldest = self
+            .possibly_held
+            .oldest()
+            .map(|since| now.saturating_sub(since));
         (self.possibly_held.services(), oldest)
     }
 
@@ -116,7 +134,9 @@ impl State {
         let slices = self.slices_left_out(false).map(|slice| &slice.name);
         let vips = &self.cluster.vips.left_out.all;
         let services = vips.iter().filter_map(|name| self.cluster.service(name));
-        let services = services.filter(|service| !service.partial).map(|service| &service.name);
+        let services = services
+            .filter(|service| !service.partial)
+            .map(|service| &service.name);
         for (namespace, _) in slices.chain(services) {
             *counts.entry(namespace.to_string()).or_default() += 1;
         }
@@ -125,30 +145,52 @@ impl State {
 
     fn slices_left_out(&self, partial: bool) -> impl Iterator<Item = &Slice> {
         let index = &self.cluster.endpoint_index;
-        let slices = index.left_out.all.iter().filter_map(|name| index.slices.get(name));
-        slices.map(Box::as_ref).filter(move |slice| slice.partial == partial)
+        let slices = index
+            .left_out
+            .all
+            .iter()
+            .filter_map(|name| index.slices.get(name));
+        slices
+            .map(Box::as_ref)
+            .filter(move |slice| slice.partial == partial)
     }
 
-    /// How many pods, `EndpointSlices` and Services were read only in part, so that packets that they may concern pass; the first
-    /// ones with kind, namespace and name.
+    /// How many pods, `EndpointSlices` and Services were read only in part, so that packets that
+    /// they may concern pass; the first ones with kind, namespace and name.
     pub fn partial(&self) -> (usize, Vec<String>) {
         const NAMED: usize = 3;
-        let pods = self.cluster.pods.possible_holders().filter(|record| record.pod.partial);
+        let pods = self
+            .cluster
+            .pods
+            .possible_holders()
+            .filter(|record| record.pod.partial);
         let pods = pods.map(|record| format!("Pod {}", named(&record.pod.name)));
-        let slices = self.slices_left_out(true).map(|slice| format!("EndpointSlice {}", named(&slice.name)));
-        let services = self.cluster.services.iter().filter(|(_, service)| service.partial);
+        let slices = self
+            .slices_left_out(true)
+            .map(|slice| format!("EndpointSlice {}", named(&slice.name)));
+        let services = self
+            .cluster
+            .services
+            .iter()
+            .filter(|(_, service)| service.partial);
         let services = services.map(|(name, _)| format!("Service {}", named(name)));
         let mut all = pods.chain(slices).chain(services);
         let first: Vec<String> = all.by_ref().take(NAMED).collect();
         (first.len() + all.count(), first)
     }
 
-    /// Services with denials whose packets do not show the Service meant, because another Service claims one of their
-    /// VIPs; with that other Service.
+    /// Services with denials whose packets do not show the Service meant, because another Service
+    /// claims one of their VIPs; with that other Service.
     pub fn rivals(&self) -> Vec<(String, String)> {
-        let State { cluster, denials, .. } = self;
-        let denied = denials.services().filter(|name| denials.of_service(name).next().is_some());
+        let State {
+            cluster, denials, ..
+        } = self;
+        let denied = denials
+            .services()
+            .filter(|name| denials.of_service(name).next().is_some());
         let rival = |name: &Name| cluster.rival(cluster.service(name)?).map(named);
-        denied.filter_map(|name| Some((named(name), rival(name)?))).collect()
+        denied
+            .filter_map(|name| Some((named(name), rival(name)?)))
+            .collect()
     }
 }

@@ -24,9 +24,11 @@ pub struct View {
     pub pods: Vec<PodView>,
     /// Services that list the IP, or did within the last 10 minutes. Sorted by name.
     pub services: Vec<ServiceView>,
-    /// The dead pod that had the orphan IP last: packets to the IP itself are denied as `terminated`.
+    /// The dead pod that had the orphan IP last: packets to the IP itself are denied as
+    /// `terminated`.
     pub terminated: Option<String>,
-    /// True if more Services list the IP, or more pods show it, than the history keeps: some are left out.
+    /// True if more Services list the IP, or more pods show it, than the history keeps: some are
+    /// left out.
     #[serde(default)]
     pub partial: bool,
 }
@@ -53,7 +55,8 @@ pub struct PodView {
     pub present: bool,
     /// Whether it shows the IP.
     pub shows: bool,
-    /// The order in which its claim was first seen; one list has one number. None if the pod never published the IP.
+    /// The order in which its claim was first seen; one list has one number. None if the pod never
+    /// published the IP.
     pub order: Option<u64>,
 }
 
@@ -115,8 +118,8 @@ pub struct DenialView {
     pub bound: Mode,
 }
 
-/// What the history keeps of an IP: Services of one namespace, and of all, by the work that it is to judge them there, and pods that show
-/// the IP. Any namespace can list any IP, however often.
+/// What the history keeps of an IP: Services of one namespace, and of all, by the work that it is
+/// to judge them there, and pods that show the IP. Any namespace can list any IP, however often.
 const OF_NAMESPACE: usize = 512;
 const OF_ALL: usize = 1_024;
 const CLAIMANTS: usize = 64;
@@ -145,12 +148,24 @@ impl State {
     /// The facts about an IP that its history keeps, and how much work they were.
     pub fn kept_view(&self, ip: Addr) -> (View, usize) {
         let (services, work) = self.kept_services(ip);
-        let is_partial = self.cluster.endpoint_index.services_at(ip).nth(services.len()).is_some()
+        let is_partial = self
+            .cluster
+            .endpoint_index
+            .services_at(ip)
+            .nth(services.len())
+            .is_some()
             || self.cluster.pods.claimants(ip).nth(CLAIMANTS).is_some();
-        (View { partial: is_partial, ..self.view_of(ip, &services, CLAIMANTS) }, work)
+        (
+            View {
+                partial: is_partial,
+                ..self.view_of(ip, &services, CLAIMANTS)
+            },
+            work,
+        )
     }
 
-    /// The Services that list the IP, as many of each namespace as the history keeps, and how much work they are.
+    /// The Services that list the IP, as many of each namespace as the history keeps, and how much
+    /// work they are.
     fn kept_services(&self, ip: Addr) -> (Vec<&Name>, usize) {
         let index = &self.cluster.endpoint_index;
         let (mut kept, mut all, mut first) = (Vec::new(), 1, Name::default());
@@ -177,7 +192,9 @@ impl State {
     fn view_of(&self, ip: Addr, services: &[&Name], claimants: usize) -> View {
         let cluster = &self.cluster;
         let mut pods: BTreeMap<Uid, PodView> = BTreeMap::new();
-        let meant = services.iter().flat_map(|name| cluster.endpoint_index.at(name, ip));
+        let meant = services
+            .iter()
+            .flat_map(|name| cluster.endpoint_index.at(name, ip));
         let meant = meant.flat_map(|(_, targets)| targets.keys().flatten());
         let meant = meant.filter_map(|uid| cluster.pods.get(uid));
         for record in cluster.pods.claimants(ip).take(claimants).chain(meant) {
@@ -190,7 +207,10 @@ impl State {
             synced: self.is_synced(),
             spared: cluster.spared(ip),
             pods,
-            services: services.iter().map(|name| self.service_view(name, ip)).collect(),
+            services: services
+                .iter()
+                .map(|name| self.service_view(name, ip))
+                .collect(),
             terminated: terminated.map(|orphan_ip| self.pod_or_uid(orphan_ip.dead)),
             partial: false,
         }
@@ -213,42 +233,60 @@ impl State {
 
     fn service_view(&self, name: &Name, ip: Addr) -> ServiceView {
         let cluster = &self.cluster;
-        let service = cluster.service(name).filter(|_| self.is_synced()).into_iter();
-        let judged = service.flat_map(|known| judge(cluster, known, ip, &|uid| self.pod_or_uid(uid)));
+        let service = cluster
+            .service(name)
+            .filter(|_| self.is_synced())
+            .into_iter();
+        let judged =
+            service.flat_map(|known| judge(cluster, known, ip, &|uid| self.pod_or_uid(uid)));
         let why_not = judged.filter_map(|(endpoint, verdict)| Some((endpoint, verdict.err()?)));
         let why_not: BTreeMap<Endpoint, NotProven> = why_not.collect();
-        let otherwise = if self.is_synced() { NotProven::NoVip } else { NotProven::NotSynced };
+        let otherwise = if self.is_synced() {
+            NotProven::NoVip
+        } else {
+            NotProven::NotSynced
+        };
         let not_proven = |endpoint: &Endpoint| why_not.get(endpoint).unwrap_or(&otherwise).clone();
-        let endpoints = cluster.endpoint_index.at(name, ip).map(|(endpoint, targets)| {
-            let mut targets: Vec<TargetView> = targets
-                .iter()
-                .map(|(target, listing)| TargetView {
-                    uid: target.map(|uid| uid.to_string()),
-                    pod: target.map(|uid| self.pod_or_uid(uid)),
-                    listed: listing.is_current(),
-                    ready: listing.ready > 0,
-                })
-                .collect();
-            targets.sort_by(|a, b| (&a.pod, &a.uid).cmp(&(&b.pod, &b.uid)));
-            let denied = self.denials.get(name, endpoint);
-            EndpointView {
-                port: endpoint.port,
-                protocol: endpoint.protocol.as_str().to_owned(),
-                targets,
-                denial: denied.map(|Denied { proven, pending, .. }| DenialView {
-                    reason: proven.reason,
-                    openers_only: proven.uid_state != UidState::Dead,
-                    meant: self.pod_or_uid(proven.dead_uid),
-                    hit: Some(proven.owner_uid)
-                        .filter(|uid| *uid != Uid::NONE)
-                        .map(|uid| self.pod_or_uid(uid)),
-                    held: pending.is_some(),
-                    bound: proven.mode,
-                }),
-                not_proven: denied.is_none().then(|| not_proven(endpoint)),
-            }
-        });
-        ServiceView { name: named(name), endpoints: endpoints.collect() }
+        let endpoints = cluster
+            .endpoint_index
+            .at(name, ip)
+            .map(|(endpoint, targets)| {
+                let mut targets: Vec<TargetView> = targets
+                    .iter()
+                    .map(|(target, listing)| TargetView {
+                        uid: target.map(|uid| uid.to_string()),
+                        pod: target.map(|uid| self.pod_or_uid(uid)),
+                        listed: listing.is_current(),
+                        ready: listing.ready > 0,
+                    })
+                    .collect();
+                targets.sort_by(|a, b| (&a.pod, &a.uid).cmp(&(&b.pod, &b.uid)));
+                let denied = self.denials.get(name, endpoint);
+                EndpointView {
+                    port: endpoint.port,
+                    protocol: endpoint.protocol.as_str().to_owned(),
+                    targets,
+                    denial: denied.map(
+                        |Denied {
+                             proven, pending, ..
+                         }| DenialView {
+                            reason: proven.reason,
+                            openers_only: proven.uid_state != UidState::Dead,
+                            meant: self.pod_or_uid(proven.dead_uid),
+                            hit: Some(proven.owner_uid)
+                                .filter(|uid| *uid != Uid::NONE)
+                                .map(|uid| self.pod_or_uid(uid)),
+                            held: pending.is_some(),
+                            bound: proven.mode,
+                        },
+                    ),
+                    not_proven: denied.is_none().then(|| not_proven(endpoint)),
+                }
+            });
+        ServiceView {
+            name: named(name),
+            endpoints: endpoints.collect(),
+        }
     }
 
     fn pod_or_uid(&self, uid: Uid) -> String {

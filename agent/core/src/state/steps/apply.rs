@@ -1,5 +1,5 @@
-//! Facts are applied at once, but for lists: these take as many steps as they need. What a fact may contradict is not in force from
-//! then on; what it may prove waits for its judgement.
+//! Facts are applied at once, but for lists: these take as many steps as they need. What a fact may
+//! contradict is not in force from then on; what it may prove waits for its judgement.
 
 use super::lists::{List, Objects};
 use crate::facts::{Change, Fact, Name, Pod, Protocol, Watched};
@@ -30,16 +30,18 @@ impl State {
         while self.run_step(now, usize::MAX) {}
     }
 
-    /// Applies a fact that was received at that moment. Of a long list only begins to: [`State::run_step`] applies the rest. Services
-    /// whose denials the fact may contradict have no VIPs until `run_step` has judged them.
+    /// Applies a fact that was received at that moment. Of a long list only begins to:
+    /// [`State::run_step`] applies the rest. Services whose denials the fact may contradict have no
+    /// VIPs until `run_step` has judged them.
     pub fn begin_fact(&mut self, received: Duration, fact: Fact) {
         self.begin_list(received, received, fact);
     }
 
     /// The same for a list of everything, which was requested at the moment `sent`.
     ///
-    /// Facts of one watch have to come in its order. While a list is applied, [`State::is_applying`], none of its watch may come
-    /// without delay: the rest of the list is applied before.
+    /// Facts of one watch have to come in its order. While a list is applied,
+    /// [`State::is_applying`], none of its watch may come without delay: the rest of the list is
+    /// applied before.
     pub fn begin_list(&mut self, sent: Duration, received: Duration, mut fact: Fact) {
         while Watched::of(&fact).is_some_and(|watched| self.is_applying(watched)) {
             self.run_step(received, usize::MAX);
@@ -55,7 +57,12 @@ impl State {
         };
         match Objects::from_list(&mut self.cluster, fact) {
             Ok(objects) => {
-                let rest = List { received, request: list, objects, concerned: BTreeSet::new() };
+                let rest = List {
+                    received,
+                    request: list,
+                    objects,
+                    concerned: BTreeSet::new(),
+                };
                 self.lists.insert(rest.request.kind, rest);
                 let mut dirty = Dirty::default();
                 self.add_levelled(levelled, &mut dirty);
@@ -65,22 +72,24 @@ impl State {
         }
     }
 
-    /// Drops everything that the API has shown, deaths included: it went back in time, and a restored pod may run again
-    /// under its old UID. Nothing is denied until all is listed anew.
+    /// Drops everything that the API has shown, deaths included: it went back in time, and a
+    /// restored pod may run again under its old UID. Nothing is denied until all is listed anew.
     pub fn start_over(&mut self, now: Duration) {
         self.revivals.deaths.clear();
         self.list_anew(now);
     }
 
-    /// The dead pod that the API has shown alive since the last call, if any. The state has started over and needs a list of
-    /// every watch.
+    /// The dead pod that the API has shown alive since the last call, if any. The state has started
+    /// over and needs a list of every watch.
     pub fn take_revived(&mut self) -> Option<Name> {
         self.revivals.untaken.take()
     }
 
     /// Stores what an earlier process proved; it is restored once everything has been listed.
     pub fn restore(&mut self, tables: Tables) {
-        self.layout.changes.extend(Changes::between(&tables, &self.layout.tables));
+        self.layout
+            .changes
+            .extend(Changes::between(&tables, &self.layout.tables));
         self.inherited = Some(Inherited::new(tables.clone()));
         self.restored = Some(tables);
     }
@@ -98,11 +107,17 @@ impl State {
             }
         }
         forgotten.beside(&self.cluster, &taken_in);
-        forgotten.pods.extend(self.orphan_ips.expire(&self.cluster, now));
+        forgotten
+            .pods
+            .extend(self.orphan_ips.expire(&self.cluster, now));
         let (nodes, addresses) = self.cluster.forget_gone(now);
         forgotten.addresses(&self.cluster, addresses);
         let heirs = self.cluster.forget_former_claims(now);
-        forgotten.vips(heirs.iter().filter(|service| self.cluster.stale.lists(service)));
+        forgotten.vips(
+            heirs
+                .iter()
+                .filter(|service| self.cluster.stale.lists(service)),
+        );
         forgotten.ended_on(&self.cluster, &nodes);
         let believed = self.cluster.forget_strays(now);
         forgotten.ranges(&self.cluster, &believed);
@@ -154,7 +169,8 @@ impl State {
             meant: event.dead_uid,
         };
         let at = Duration::from_nanos(event.at_ns);
-        self.review.denied(&self.cluster, at, case, event.owner_uid, held);
+        self.review
+            .denied(&self.cluster, at, case, event.owner_uid, held);
     }
 
     /// True if something is left to do or to write.
@@ -164,8 +180,8 @@ impl State {
             || self.is_synced() && !self.changed_owners.is_empty()
     }
 
-    /// Applies about `most` objects more of a list that was begun, or else judges Services that wait. False once nothing is left to
-    /// do.
+    /// Applies about `most` objects more of a list that was begun, or else judges Services that
+    /// wait. False once nothing is left to do.
     pub fn run_step(&mut self, now: Duration, most: usize) -> bool {
         match self.lists.pop_first() {
             Some((watched, list)) => self.apply_part(watched, list, most),
@@ -174,8 +190,9 @@ impl State {
         self.is_half_applied() || !self.queue.is_empty()
     }
 
-    /// The same facts with every verdict judged again, at the cost of the whole cluster. It differs from the result of
-    /// the single facts only if one of them touched more than its dirty set lists.
+    /// The same facts with every verdict judged again, at the cost of the whole cluster. It differs
+    /// from the result of the single facts only if one of them touched more than its dirty set
+    /// lists.
     pub fn judged_afresh(&self, now: Duration) -> Self {
         let mut fresh = self.clone();
         fresh.denials.forget_proofs();
@@ -201,7 +218,10 @@ impl State {
         let mut dirty = match fact {
             Fact::Presence(presence) => {
                 self.orphan_ips.note(presence);
-                Dirty { orphan_ips: true, ..Dirty::default() }
+                Dirty {
+                    orphan_ips: true,
+                    ..Dirty::default()
+                }
             }
             Fact::NodeSeen(seen) => {
                 self.cluster.nodes.see(&seen);
@@ -249,9 +269,16 @@ impl State {
         }
         self.lists.clear();
         self.unjudged.clear();
-        let mut dirty =
-            Dirty { orphan_ips: true, ips: self.owners.keys().copied().collect(), ..Dirty::default() };
-        dirty.pairs(self.denials.iter().map(|(service, endpoint, _)| (service, endpoint.ip)));
+        let mut dirty = Dirty {
+            orphan_ips: true,
+            ips: self.owners.keys().copied().collect(),
+            ..Dirty::default()
+        };
+        dirty.pairs(
+            self.denials
+                .iter()
+                .map(|(service, endpoint, _)| (service, endpoint.ip)),
+        );
         self.apply_consequences(now, dirty);
     }
 }

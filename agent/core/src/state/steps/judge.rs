@@ -34,7 +34,8 @@ impl Default for Piece {
 }
 
 impl State {
-    /// Draws the consequences of a change that end denials. Services have no VIPs until all is judged of which a denial may end.
+    /// Draws the consequences of a change that end denials. Services have no VIPs until all is
+    /// judged of which a denial may end.
     pub(crate) fn apply_consequences(&mut self, now: Duration, dirty: Dirty) {
         self.touched.add_changed(&dirty);
         let listed = dirty.services.values().flat_map(|scope| &scope.ips);
@@ -61,7 +62,8 @@ impl State {
         self.forget_unneeded(now, dirty.pods);
     }
 
-    /// True if the change may concern an orphan IP: what shows it, or a pod of this node. While lists are applied, any may.
+    /// True if the change may concern an orphan IP: what shows it, or a pod of this node. While
+    /// lists are applied, any may.
     fn concerns_orphan_ips(&self, dirty: &Dirty) -> bool {
         let is_own = |uid: &Uid| {
             let pod = self.cluster.pods.get(*uid).map(|record| &record.pod);
@@ -77,14 +79,19 @@ impl State {
     /// Drops those of the pods that the API no longer shows and that nothing refers to.
     pub(crate) fn forget_unneeded(&mut self, now: Duration, pods: impl IntoIterator<Item = Uid>) {
         for uid in pods {
-            let absent = self.cluster.pods.get(uid).is_some_and(|record| !record.present);
+            let absent = self
+                .cluster
+                .pods
+                .get(uid)
+                .is_some_and(|record| !record.present);
             if absent && !self.cluster.endpoint_index.knows(uid) && !self.orphan_ips.knows(uid) {
                 self.cluster.forget_pod(now, uid);
             }
         }
     }
 
-    /// Proves orphan IPs again. None is new while a list is applied: a pod further down may hold the IP.
+    /// Proves orphan IPs again. None is new while a list is applied: a pod further down may hold
+    /// the IP.
     pub(crate) fn prove_orphan_ips(&mut self) {
         let owner = |ip| self.owners.get(&ip).map(|owner| owner.uid);
         let last_owner = |ip| owner(ip).or_else(|| self.generations.last_owner(ip));
@@ -96,7 +103,9 @@ impl State {
         let before = std::mem::take(&mut self.layout.tables.terminated);
         if self.is_half_applied() {
             let was_proven = |ip: &Addr, orphan_ip: &OrphanIp| {
-                let before = before.get(ip).filter(|before| before.dead == orphan_ip.dead);
+                let before = before
+                    .get(ip)
+                    .filter(|before| before.dead == orphan_ip.dead);
                 before.is_some_and(|before| before.lifted.is_none() || orphan_ip.lifted.is_some())
             };
             terminated.retain(|ip, orphan_ip| was_proven(ip, orphan_ip));
@@ -109,12 +118,22 @@ impl State {
 
     /// The IPs that are counted as draining from now on, or no longer.
     fn changed_draining(&self, dirty: &Dirty) -> BTreeSet<Addr> {
-        let pods = dirty.pods.iter().filter_map(|uid| self.cluster.pods.get(*uid));
-        let ips = pods.flat_map(|record| &record.pod.ips).chain(&dirty.ips).copied();
+        let pods = dirty
+            .pods
+            .iter()
+            .filter_map(|uid| self.cluster.pods.get(*uid));
+        let ips = pods
+            .flat_map(|record| &record.pod.ips)
+            .chain(&dirty.ips)
+            .copied();
         let suspects = &self.layout.tables.suspects;
-        let is_counted =
-            |ip: &Addr| suspects.get(ip).is_some_and(|suspect| suspect.flags & Suspect::DRAINING != 0);
-        ips.filter(|ip| is_counted(ip) != self.cluster.is_draining(*ip)).collect()
+        let is_counted = |ip: &Addr| {
+            suspects
+                .get(ip)
+                .is_some_and(|suspect| suspect.flags & Suspect::DRAINING != 0)
+        };
+        ips.filter(|ip| is_counted(ip) != self.cluster.is_draining(*ip))
+            .collect()
     }
 
     fn update_owners(&mut self, now: Duration, dirty: &Dirty) {
@@ -178,12 +197,18 @@ impl State {
 
     /// How much work it is to judge a Service at an IP, in endpoints.
     pub(crate) fn work_at(&self, service: &Name, ip: Addr) -> usize {
-        let own = self.cluster.service(service).map(|service| Own::new(&self.cluster, service));
-        let unshown = own.and_then(|own| own.count_unshown(ip)).unwrap_or_default();
+        let own = self
+            .cluster
+            .service(service)
+            .map(|service| Own::new(&self.cluster, service));
+        let unshown = own
+            .and_then(|own| own.count_unshown(ip))
+            .unwrap_or_default();
         1 + self.cluster.endpoint_index.count_at(service, ip) + unshown / UNSHOWN
     }
 
-    /// Judges the endpoints of a Service at some IPs, on lists that have come. Returns the IPs where a denial changed.
+    /// Judges the endpoints of a Service at some IPs, on lists that have come. Returns the IPs
+    /// where a denial changed.
     fn judge_service(
         &mut self,
         now: Duration,
@@ -193,17 +218,21 @@ impl State {
     ) -> BTreeSet<Addr> {
         self.cluster.compare_selector(service);
         let proven = self.prove(now, service, ips);
-        let changed = self.denials.update_service(&self.cluster, now, service, ips, &proven, lists);
+        let changed = self
+            .denials
+            .update_service(&self.cluster, now, service, ips, &proven, lists);
         self.lay_out_service(service, &changed);
         changed
     }
 
-    /// The denials that are proven of a Service at some IPs. Keeps in mind those that a possible holder keeps from being proven.
+    /// The denials that are proven of a Service at some IPs. Keeps in mind those that a possible
+    /// holder keeps from being proven.
     fn prove(&mut self, now: Duration, name: &Name, ips: &[Addr]) -> BTreeMap<Endpoint, Denial> {
         let service = self.cluster.service(name).filter(|_| self.is_listed());
         let mut proven = BTreeMap::new();
         for ip in ips {
-            let verdicts = service.map(|service| judge(&self.cluster, service, *ip, &|_| String::new()));
+            let verdicts =
+                service.map(|service| judge(&self.cluster, service, *ip, &|_| String::new()));
             let (mut is_held, mut node) = (false, None);
             for (endpoint, verdict) in verdicts.into_iter().flatten() {
                 match verdict {
@@ -222,8 +251,9 @@ impl State {
         proven
     }
 
-    /// The next Node that has to be asked for, so that [`Fact::NodeSeen`](crate::facts::Fact::NodeSeen) shows whether it is still there.
-    /// The time is that over which all agents spread such requests.
+    /// The next Node that has to be asked for, so that
+    /// [`Fact::NodeSeen`](crate::facts::Fact::NodeSeen) shows whether it is still there. The time
+    /// is that over which all agents spread such requests.
     pub fn take_node_check(&mut self, now: Duration) -> Option<(Text, Duration)> {
         self.node_checks.take(now, self.cluster.nodes.count())
     }
@@ -236,7 +266,8 @@ impl State {
         self.end_first_lists();
     }
 
-    /// What an earlier process carried out is proven anew, or not, once all Services are judged on the first lists.
+    /// What an earlier process carried out is proven anew, or not, once all Services are judged on
+    /// the first lists.
     fn end_first_lists(&mut self) {
         if self.is_synced() {
             self.denials.restored.clear();
@@ -255,7 +286,8 @@ impl State {
         for ip in ips {
             self.layout.endpoints(&self.denials, service, *ip);
         }
-        self.layout.service((&self.cluster, &self.denials), service, &self.queue);
+        self.layout
+            .service((&self.cluster, &self.denials), service, &self.queue);
     }
 
     pub(crate) fn lay_out_suspects(&mut self, ips: &BTreeSet<Addr>) {
@@ -266,7 +298,10 @@ impl State {
 
     /// The collections of which the state would request a list now, whole or narrow.
     pub fn wanted_lists(&self) -> BTreeSet<Watched> {
-        self.wanted_opinions().into_keys().map(|opinion| opinion.kind).collect()
+        self.wanted_opinions()
+            .into_keys()
+            .map(|opinion| opinion.kind)
+            .collect()
     }
 
     /// The lists to request now.
@@ -277,10 +312,17 @@ impl State {
 
     fn wanted_opinions(&self) -> Wanted {
         let mut wanted = self.denials.wanted_opinions(&self.cluster);
-        // An IP of a death on this node that one list has shown is unused only if none of the node's pods may hold it.
+        // An IP of a death on this node that one list has shown is unused only if none of the
+        // node's pods may hold it.
         if self.is_synced() && self.orphan_ips.has_doubtful_death(&self.cluster) {
             let selection = Some(Selection::OnNode(self.node().into()));
-            wanted.insert(Opinion { kind: Watched::Pods, selection }, BTreeSet::new());
+            wanted.insert(
+                Opinion {
+                    kind: Watched::Pods,
+                    selection,
+                },
+                BTreeSet::new(),
+            );
         }
         wanted
     }
@@ -302,8 +344,8 @@ impl State {
         &self.cluster.demoted
     }
 
-    /// Confirms the pending denials of a Service, or of all, without another list, and ends that it is only observed because a denial
-    /// was wrong. Returns how many denials were pending.
+    /// Confirms the pending denials of a Service, or of all, without another list, and ends that it
+    /// is only observed because a denial was wrong. Returns how many denials were pending.
     pub fn release_breaker(&mut self, now: Duration, service: Option<&Name>) -> usize {
         let is_released = |name: &Name| service.is_none_or(|service| service == name);
         let demoted = &mut self.cluster.demoted;

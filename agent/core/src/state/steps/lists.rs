@@ -1,11 +1,12 @@
-//! A list of all objects, or a narrow one, applied a part at a time, so that no list keeps the agent from anything else for long.
+//! A list of all objects, or a narrow one, applied a part at a time, so that no list keeps the
+//! agent from anything else for long.
 //!
 //! ```text
 //! list -> scanned -> each object applied, denials that it contradicts end -> all endpoints that may be denied judged
 //! ```
 //!
-//! Until the end, denials end at once, and none begins: an object further down the list may contradict it. Facts of other watches, and
-//! their lists, are applied meanwhile.
+//! Until the end, denials end at once, and none begins: an object further down the list may
+//! contradict it. Facts of other watches, and their lists, are applied meanwhile.
 
 use crate::facts::{Change, Fact, Name, Pod, Service, Slice, Watched};
 use crate::state::State;
@@ -31,8 +32,9 @@ pub struct List {
     pub concerned: BTreeSet<Name>,
 }
 
-/// The objects of a list that are still to be applied; none for those that are gone. Pods that are gone come first: until then they
-/// would seem to share IPs with new ones. One at a time: two possible holders that come together would each seem not to be the first.
+/// The objects of a list that are still to be applied; none for those that are gone. Pods that are
+/// gone come first: until then they would seem to share IPs with new ones. One at a time: two
+/// possible holders that come together would each seem not to be the first.
 #[derive(Debug, Clone)]
 pub enum Objects {
     Pods(IntoIter<Uid>, IntoIter<Pod>),
@@ -44,19 +46,24 @@ pub enum Objects {
 
 impl Objects {
     /// The objects of a fact, if it is a list of many.
-    #[allow(clippy::result_large_err, reason = "the error is the fact itself, which goes on")]
+    #[allow(
+        clippy::result_large_err,
+        reason = "the error is the fact itself, which goes on"
+    )]
     pub fn from_list(cluster: &mut ClusterIndex, fact: Fact) -> Result<Self, Fact> {
         Ok(match fact {
             Fact::Pod(Change::Reset(pods)) => {
                 let listed: HashSet<Uid> = pods.iter().map(|pod| pod.uid).collect();
                 let gone = cluster.pods.begin_list(&listed);
-                // No claim that the list shows first is newer than others: not at its end, and not in between.
+                // No claim that the list shows first is newer than others: not at its end, and not
+                // in between.
                 cluster.pods.level_claims();
                 Self::Pods(gone.into_iter(), pods.into_iter())
             }
-            Fact::Pod(Change::Part(part)) => {
-                Self::SomePods(cluster.pods.begin_part(&part).into_iter(), part.objects.into_iter())
-            }
+            Fact::Pod(Change::Part(part)) => Self::SomePods(
+                cluster.pods.begin_part(&part).into_iter(),
+                part.objects.into_iter(),
+            ),
             Fact::Slice(list @ (Change::Reset(_) | Change::Part(_))) => {
                 Self::Slices(cluster.slices_by_name(list).into_iter())
             }
@@ -77,14 +84,21 @@ impl Objects {
     ) -> bool {
         let mut done = 0;
         while done < most {
-            let Some(cost) = self.apply_next(cluster, now, dirty) else { return false };
+            let Some(cost) = self.apply_next(cluster, now, dirty) else {
+                return false;
+            };
             done += cost;
         }
         true
     }
 
     /// Applies one object; none if none is left.
-    fn apply_next(&mut self, cluster: &mut ClusterIndex, now: Duration, dirty: &mut Dirty) -> Option<usize> {
+    fn apply_next(
+        &mut self,
+        cluster: &mut ClusterIndex,
+        now: Duration,
+        dirty: &mut Dirty,
+    ) -> Option<usize> {
         let mut cost = 1;
         match self {
             Self::Pods(gone, listed) => {
@@ -103,7 +117,9 @@ impl Objects {
             }
             Self::Slices(rest) => {
                 let (name, slice) = rest.next()?;
-                cost += slice.as_ref().map_or(0, |slice| slice.endpoints.len() * slice.ports.len());
+                cost += slice
+                    .as_ref()
+                    .map_or(0, |slice| slice.endpoints.len() * slice.ports.len());
                 dirty.changed_slice(cluster, now, &name, slice);
             }
             Self::Services(rest) => {
@@ -121,8 +137,9 @@ impl State {
         self.lists.contains_key(&watched)
     }
 
-    /// True between the parts of a list: no Service is judged, for an object further down may contradict the one at hand. Those
-    /// that a part concerns have no VIPs until the list is applied.
+    /// True between the parts of a list: no Service is judged, for an object further down may
+    /// contradict the one at hand. Those that a part concerns have no VIPs until the list is
+    /// applied.
     pub fn is_half_applied(&self) -> bool {
         !self.lists.is_empty()
     }
@@ -137,7 +154,9 @@ impl State {
         let mut dirty = Dirty::default();
         self.judged = None;
         let (received, levelled) = (rest.received, self.cluster.pods.listed);
-        let more = rest.objects.apply(&mut self.cluster, received, &mut dirty, most);
+        let more = rest
+            .objects
+            .apply(&mut self.cluster, received, &mut dirty, most);
         self.add_levelled(levelled, &mut dirty);
         if rest.request.part.is_some() {
             rest.concerned.extend(dirty.services.keys().cloned());
@@ -145,7 +164,11 @@ impl State {
         // Until its end, what it shows begins nothing.
         self.lists.insert(watched, rest);
         self.process_changes(received, dirty);
-        if !more && let Some(List { request, concerned, .. }) = self.lists.remove(&watched) {
+        if !more
+            && let Some(List {
+                request, concerned, ..
+            }) = self.lists.remove(&watched)
+        {
             if request.part.is_some() {
                 self.listed_in_part(received, &request, concerned);
             } else {
@@ -154,26 +177,39 @@ impl State {
         }
     }
 
-    /// Has the Services judged whose denials a narrow list, which was applied in whole, may begin, and those that wait for it.
+    /// Has the Services judged whose denials a narrow list, which was applied in whole, may begin,
+    /// and those that wait for it.
     fn listed_in_part(&mut self, now: Duration, list: &ReceivedList, concerned: BTreeSet<Name>) {
         let waiting = self.denials.waiting(&self.cluster, list).cloned();
         let services = concerned.into_iter().chain(waiting).collect();
         self.orphan_ips.listed(&self.cluster, list);
-        self.process_changes(now, Dirty { orphan_ips: true, ..Dirty::default() });
+        self.process_changes(
+            now,
+            Dirty {
+                orphan_ips: true,
+                ..Dirty::default()
+            },
+        );
         self.opinions.received(list);
         self.judge_on(list, services);
     }
 
-    /// Confirms pending denials by a list that was applied in whole, and has all endpoints judged that may be denied.
+    /// Confirms pending denials by a list that was applied in whole, and has all endpoints judged
+    /// that may be denied.
     pub(crate) fn listed(&mut self, now: Duration, mut list: ReceivedList) {
         let was_listed = self.is_listed();
         self.listed.insert(list.kind);
-        let are_all = Watched::ALWAYS.iter().all(|watched| self.listed.contains(watched));
+        let are_all = Watched::ALWAYS
+            .iter()
+            .all(|watched| self.listed.contains(watched));
         let is_last = self.lists.values().all(|rest| rest.request.part.is_some());
         self.is_listed |= are_all && is_last;
         // Pods of the tables: their orphan IPs are restored with them, and no others are recorded.
         let mut restored = Vec::new();
-        let mut dirty = Dirty { orphan_ips: true, ..Dirty::default() };
+        let mut dirty = Dirty {
+            orphan_ips: true,
+            ..Dirty::default()
+        };
         if was_listed != self.is_listed() {
             // Whichever list came last: the first lists count as one.
             list.kind = Watched::EndpointSlices;
@@ -182,13 +218,18 @@ impl State {
                 // Numbers of Services without denials are released.
                 dirty.vips(self.layout.numbers.iter().map(|(service, _)| service));
             }
-            dirty.pods.extend(self.revivals.restore_deaths(&mut self.cluster, now));
+            dirty
+                .pods
+                .extend(self.revivals.restore_deaths(&mut self.cluster, now));
             let dead: Vec<Uid> = restored.iter().chain(&dirty.pods).copied().collect();
             for uid in &dead {
                 self.cluster.index_stale(*uid);
             }
             let index = &self.cluster.endpoint_index;
-            let services = dead.iter().flat_map(|uid| index.of_pod(*uid)).map(|(service, _)| service.clone());
+            let services = dead
+                .iter()
+                .flat_map(|uid| index.of_pod(*uid))
+                .map(|(service, _)| service.clone());
             for service in services.collect::<BTreeSet<Name>>() {
                 dirty.selector(&mut self.cluster, &service);
             }
@@ -205,14 +246,19 @@ impl State {
         self.forget_unneeded(now, restored);
     }
 
-    /// Adds where denials and owners rest on the order of claims, if a list has levelled that since.
+    /// Adds where denials and owners rest on the order of claims, if a list has levelled that
+    /// since.
     pub(crate) fn add_levelled(&self, order: u64, dirty: &mut Dirty) {
         if order == self.cluster.pods.listed {
             return;
         }
-        let rests_on_order =
-            |proven: &Denial| proven.uid_state == UidState::Retired && proven.owner_uid != Uid::NONE;
-        let ordered = self.denials.iter().filter(|(.., denied)| rests_on_order(&denied.proven));
+        let rests_on_order = |proven: &Denial| {
+            proven.uid_state == UidState::Retired && proven.owner_uid != Uid::NONE
+        };
+        let ordered = self
+            .denials
+            .iter()
+            .filter(|(.., denied)| rests_on_order(&denied.proven));
         dirty.pairs(ordered.map(|(service, endpoint, _)| (service, endpoint.ip)));
         dirty.ips.extend(self.cluster.pods.shared_ips());
     }

@@ -1,12 +1,14 @@
 //! A dead pod that the API shows alive.
 //!
-//! A death is permanent, so the API server went back in time: etcd was restored from a backup. Its resourceVersion need
-//! not show that, because restore tools raise it (`etcdutl snapshot restore --bump-revision --mark-compacted`).
+//! A death is permanent, so the API server went back in time: etcd was restored from a backup. Its
+//! resourceVersion need not show that, because restore tools raise it
+//! (`etcdutl snapshot restore --bump-revision --mark-compacted`).
 //!
-//! A client that may write `pods/status` can forge the same. One namespace makes the agent list everything anew at most
-//! once in [`PAUSE`]; until then its revived pods count as opted out. Deaths of other pods hold, once the new lists
-//! leave these pods out. This does not cover a pod that the restored API server showed and that was force-deleted
-//! before the agent listed: it may run on unseen.
+//! A client that may write `pods/status` can forge the same. One namespace makes the agent list
+//! everything anew at most once in [`PAUSE`]; until then its revived pods count as opted out.
+//! Deaths of other pods hold, once the new lists leave these pods out. This does not cover a pod
+//! that the restored API server showed and that was force-deleted before the agent listed: it may
+//! run on unseen.
 
 use crate::facts::{Name, Pod, Text};
 use crate::state::index::ClusterIndex;
@@ -28,7 +30,8 @@ pub struct Revivals {
     pub deaths: BTreeMap<Uid, Death>,
 }
 
-/// A dead pod, and where Services list it or did recently, each with whether a slice of another writer does.
+/// A dead pod, and where Services list it or did recently, each with whether a slice of another
+/// writer does.
 #[derive(Debug, Clone)]
 pub struct Death {
     record: Record,
@@ -36,9 +39,9 @@ pub struct Death {
 }
 
 impl Revivals {
-    /// True if one of the pods that the API shows now is dead: everything has to be listed anew. Keeps the deaths that these
-    /// lists can confirm. If the pod's namespace caused that within [`PAUSE`], bounds the pod to `off` instead: packets that are
-    /// meant for it pass.
+    /// True if one of the pods that the API shows now is dead: everything has to be listed anew.
+    /// Keeps the deaths that these lists can confirm. If the pod's namespace caused that within
+    /// [`PAUSE`], bounds the pod to `off` instead: packets that are meant for it pass.
     pub fn notice(&mut self, cluster: &mut ClusterIndex, now: Duration, shown: &mut [Pod]) -> bool {
         self.last.retain(|_, at| now.saturating_sub(*at) < PAUSE);
         let mut cause = None;
@@ -66,14 +69,17 @@ impl Revivals {
         is_revived
     }
 
-    /// Restores the deaths of pods that were not shown again, once everything has been listed anew. Returns these pods.
+    /// Restores the deaths of pods that were not shown again, once everything has been listed anew.
+    /// Returns these pods.
     pub fn restore_deaths(&mut self, cluster: &mut ClusterIndex, now: Duration) -> Vec<Uid> {
         let deaths = std::mem::take(&mut self.deaths);
         let restored = deaths.into_iter().map(|(uid, Death { record, listed })| {
             let namespace = record.pod.name.0.clone();
             cluster.pods.keep_dead(record);
             for (service, endpoint, foreign) in listed {
-                cluster.endpoint_index.record(now, &service, endpoint, uid, foreign);
+                cluster
+                    .endpoint_index
+                    .record(now, &service, endpoint, uid, foreign);
                 cluster.endpoint_index.name_namespace(&service, &namespace);
             }
             uid
@@ -83,15 +89,22 @@ impl Revivals {
 
     fn keep_deaths(&mut self, cluster: &ClusterIndex) {
         let endpoint_index = &cluster.endpoint_index;
-        for record in cluster.pods.iter().filter(|record| cluster.pods.is_dead(record.pod.uid)) {
+        for record in cluster
+            .pods
+            .iter()
+            .filter(|record| cluster.pods.is_dead(record.pod.uid))
+        {
             let uid = record.pod.uid;
             let listed = endpoint_index.of_pod(uid).flat_map(|(service, ip)| {
                 let endpoints = endpoint_index.at(service, ip);
-                let named =
-                    endpoints.filter_map(move |(endpoint, targets)| Some((endpoint, targets.get(uid)?)));
+                let named = endpoints
+                    .filter_map(move |(endpoint, targets)| Some((endpoint, targets.get(uid)?)));
                 named.map(|(endpoint, listing)| (service.clone(), *endpoint, listing.foreign))
             });
-            let death = Death { listed: listed.collect(), record: record.clone() };
+            let death = Death {
+                listed: listed.collect(),
+                record: record.clone(),
+            };
             self.deaths.insert(uid, death);
         }
     }

@@ -1,4 +1,5 @@
-//! Live endpoints of the same Service and port, to which connections to a denied endpoint may be redirected.
+//! Live endpoints of the same Service and port, to which connections to a denied endpoint may be
+//! redirected.
 
 use crate::facts::{ANY_PORT, Name, OnDenial, Protocol, Service};
 use crate::state::denials::Denials;
@@ -22,8 +23,8 @@ enum Distance {
 /// What interchangeable endpoints have in common: port, protocol, and whether the IP is of IPv4.
 type Group = (Port, Protocol, bool);
 
-/// The live endpoints of a Service. Only live pods of its namespace that alone show their IP are taken, and of these the
-/// nearest. Each node begins with another one.
+/// The live endpoints of a Service. Only live pods of its namespace that alone show their IP are
+/// taken, and of these the nearest. Each node begins with another one.
 #[derive(Debug)]
 pub struct Alternatives {
     nearest: HashMap<Group, Backends>,
@@ -38,9 +39,15 @@ impl Alternatives {
     pub fn find(cluster: &ClusterIndex, denials: &Denials, service: &Service) -> Self {
         let mut live: HashMap<Group, Vec<(Distance, Backend)>> = HashMap::new();
         let mut ports: HashMap<(u16, Protocol), Port> = HashMap::new();
-        let denied: BTreeSet<&Endpoint> =
-            denials.of_service(&service.name).map(|(endpoint, _)| endpoint).collect();
-        for (endpoint, targets) in cluster.endpoint_index.endpoints_of(&service.name).take(MOST) {
+        let denied: BTreeSet<&Endpoint> = denials
+            .of_service(&service.name)
+            .map(|(endpoint, _)| endpoint)
+            .collect();
+        for (endpoint, targets) in cluster
+            .endpoint_index
+            .endpoints_of(&service.name)
+            .take(MOST)
+        {
             if endpoint.port == ANY_PORT {
                 continue;
             }
@@ -56,7 +63,12 @@ impl Alternatives {
                 && (distance == Distance::SameNode || !service.on_denial.local_only)
             {
                 let (addr, uid) = (endpoint.ip, record.pod.uid);
-                let backend = Backend { addr, uid, port: endpoint.port, reserved: 0 };
+                let backend = Backend {
+                    addr,
+                    uid,
+                    port: endpoint.port,
+                    reserved: 0,
+                };
                 let group = (port, endpoint.protocol, endpoint.ip.is_v4());
                 live.entry(group).or_default().push((distance, backend));
             }
@@ -75,7 +87,8 @@ impl Alternatives {
         let Some(targets) = cluster.endpoint_index.targets(name, denied) else {
             return Backends::default();
         };
-        // A Service that is made again may call its ports otherwise: then the number tells which one is meant.
+        // A Service that is made again may call its ports otherwise: then the number tells which
+        // one is meant.
         let is_known = |port: &Port| self.named.contains(port);
         let by_number = || self.ports.get(&(denied.port, denied.protocol)).copied();
         let Some(port) = port(targets.values()).filter(is_known).or_else(by_number) else {
@@ -86,25 +99,39 @@ impl Alternatives {
     }
 }
 
-fn nearest(cluster: &ClusterIndex, on_denial: OnDenial, mut live: Vec<(Distance, Backend)>) -> Backends {
+fn nearest(
+    cluster: &ClusterIndex,
+    on_denial: OnDenial,
+    mut live: Vec<(Distance, Backend)>,
+) -> Backends {
     live.sort_unstable();
     let nearest = live.first().map(|(distance, _)| *distance);
     live.retain(|(distance, _)| Some(*distance) == nearest);
     if live.len() > MAX_BACKENDS {
-        let first = cluster.settings.node.bytes().map(usize::from).sum::<usize>() % live.len();
+        let first = cluster
+            .settings
+            .node
+            .bytes()
+            .map(usize::from)
+            .sum::<usize>()
+            % live.len();
         live.rotate_left(first);
     }
-    Backends::new(on_denial.sticky, live.into_iter().map(|(_, backend)| backend))
+    Backends::new(
+        on_denial.sticky,
+        live.into_iter().map(|(_, backend)| backend),
+    )
 }
 
 /// The port of the Service that all listings of a socket name; none if they differ or name none.
 fn port<'a>(mut endpoint_index: impl Iterator<Item = &'a Listing>) -> Option<Port> {
     let port = endpoint_index.next()?.port;
-    (matches!(port, Port::Named(_)) && endpoint_index.all(|other| other.port == port)).then_some(port)
+    (matches!(port, Port::Named(_)) && endpoint_index.all(|other| other.port == port))
+        .then_some(port)
 }
 
-/// The one pod that is listed at the socket, if it is of the Service's namespace, lives, is not terminating, and alone
-/// shows the IP. A slice can name a pod of another namespace.
+/// The one pod that is listed at the socket, if it is of the Service's namespace, lives, is not
+/// terminating, and alone shows the IP. A slice can name a pod of another namespace.
 fn holder<'a>(
     cluster: &'a ClusterIndex,
     service: &Service,
@@ -116,16 +143,24 @@ fn holder<'a>(
     let record = cluster.pods.get(target?)?;
     let own = record.pod.name.0 == service.name.0;
     // What a pod of another namespace shows in an annotation alone ends no redirect.
-    let counts =
-        |record: &&Record| record.pod.ips.contains(&endpoint.ip) || record.pod.name.0 == service.name.0;
+    let counts = |record: &&Record| {
+        record.pod.ips.contains(&endpoint.ip) || record.pod.name.0 == service.name.0
+    };
     let mut claimants = cluster.pods.live_claimants(endpoint.ip).filter(counts);
-    let alone = claimants.next().is_some_and(|claimant| claimant.pod.uid == record.pod.uid);
+    let alone = claimants
+        .next()
+        .is_some_and(|claimant| claimant.pod.uid == record.pod.uid);
     let is_it = own && current.next().is_none() && alone && claimants.next().is_none();
     (is_it && !record.pod.deleting && !cluster.is_infrastructure(endpoint.ip)).then_some(record)
 }
 
 fn distance(cluster: &ClusterIndex, record: &Record) -> Distance {
-    let zone = |node: &str| cluster.nodes.get(node).and_then(|node| node.zone.as_deref());
+    let zone = |node: &str| {
+        cluster
+            .nodes
+            .get(node)
+            .and_then(|node| node.zone.as_deref())
+    };
     match record.pod.node.as_deref() {
         Some(node) if node == cluster.settings.node => Distance::SameNode,
         Some(node) if zone(node).is_some() && zone(node) == zone(&cluster.settings.node) => {

@@ -1,5 +1,5 @@
-//! The number of an IP's owners so far (generation), and the last owner of each IP that has none now, for [`MEMORY`]. No number comes
-//! twice for an IP.
+//! The number of an IP's owners so far (generation), and the last owner of each IP that has none
+//! now, for [`MEMORY`]. No number comes twice for an IP.
 
 use crate::state::index::endpoints::MEMORY;
 use epguard_common::{Addr, Owner, Uid};
@@ -20,8 +20,9 @@ pub struct Generations {
 }
 
 impl Generations {
-    /// Returns the number of owners so far of an IP that a pod owns now; `before` is its owner until now, if any. A pod that takes an IP
-    /// over while the last one still shows it ends a gap of 0.
+    /// Returns the number of owners so far of an IP that a pod owns now; `before` is its owner
+    /// until now, if any. A pod that takes an IP over while the last one still shows it ends a gap
+    /// of 0.
     pub fn owned(&mut self, now: Duration, ip: Addr, before: Option<&Owner>, owner: Uid) -> u64 {
         let idle = self.idle.remove(&ip);
         let Some((last, since)) = before.map(|before| (*before, now)).or(idle) else {
@@ -42,10 +43,14 @@ impl Generations {
         self.idle.get(&ip).map(|(last, _)| last.uid)
     }
 
-    /// Drops IPs that have had no owner for [`MEMORY`], except those `in_use`, whose last owner decides something. If more than [`MOST`]
-    /// have none, drops all but these.
+    /// Drops IPs that have had no owner for [`MEMORY`], except those `in_use`, whose last owner
+    /// decides something. If more than [`MOST`] have none, drops all but these.
     pub fn expire(&mut self, now: Duration, in_use: impl Fn(Addr) -> bool) {
-        let memory = if self.idle.len() > MOST { Duration::ZERO } else { MEMORY };
+        let memory = if self.idle.len() > MOST {
+            Duration::ZERO
+        } else {
+            MEMORY
+        };
         let forgotten = &mut self.forgotten;
         let is_due = |ip: &Addr, (_, since): &mut (Owner, Duration)| {
             now.saturating_sub(*since) >= memory && !in_use(*ip)
@@ -64,7 +69,11 @@ mod tests {
     const NOW: Duration = Duration::from_secs(7);
 
     fn owner(name: &str, generation: u64) -> Owner {
-        Owner { uid: uid(name), generation, ..Owner::default() }
+        Owner {
+            uid: uid(name),
+            generation,
+            ..Owner::default()
+        }
     }
 
     fn uid(text: &str) -> Uid {
@@ -87,13 +96,18 @@ mod tests {
         generations.expire(MEMORY / 2, |_| false);
         assert_eq!(generations.last_owner(X), Some(uid("b")));
         generations.expire(MEMORY, |_| false);
-        assert_eq!((generations.idle.len(), generations.last_owner(X)), (0, None));
+        assert_eq!(
+            (generations.idle.len(), generations.last_owner(X)),
+            (0, None)
+        );
         assert_eq!(generations.owned(NOW, X, None, uid("b")), 3);
     }
 
     #[test]
     fn of_very_many_idle_ips_only_those_in_use_stay_and_no_number_comes_twice() {
-        let ip = |number: usize| Addr { octets: (number as u128).to_be_bytes() };
+        let ip = |number: usize| Addr {
+            octets: (number as u128).to_be_bytes(),
+        };
         let mut generations = Generations::default();
         for number in 0..MOST {
             generations.idle(ip(number), &owner("a", 3), NOW);
@@ -102,7 +116,10 @@ mod tests {
         assert_eq!(generations.idle.len(), MOST);
         generations.idle(X, &owner("a", 3), NOW);
         generations.expire(NOW, |ip| ip == X);
-        assert_eq!((generations.idle.len(), generations.last_owner(X)), (1, Some(uid("a"))));
+        assert_eq!(
+            (generations.idle.len(), generations.last_owner(X)),
+            (1, Some(uid("a")))
+        );
         assert_eq!(generations.owned(NOW, ip(0), None, uid("b")), 4);
     }
 
@@ -117,8 +134,16 @@ mod tests {
         let mut generations = idle();
         generations.owned(NOW, X, None, uid("b"));
         generations.owned(NOW, X, Some(&owner("b", 2)), uid("c"));
-        assert_eq!(generations.gaps, [NOW, Duration::ZERO], "from the release to the next owner");
+        assert_eq!(
+            generations.gaps,
+            [NOW, Duration::ZERO],
+            "from the release to the next owner"
+        );
         assert_eq!(generations.owned(NOW, X, Some(&owner("a", 7)), uid("a")), 7);
-        assert_eq!(generations.owned(NOW, X, Some(&owner("a", 7)), uid("b")), 8, "another owner");
+        assert_eq!(
+            generations.owned(NOW, X, Some(&owner("a", 7)), uid("b")),
+            8,
+            "another owner"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! What an earlier process left in the maps. It stays in force until everything is listed and judged, or a restart would let packets
-//! through; but what a fact speaks against ends at once.
+//! What an earlier process left in the maps. It stays in force until everything is listed and
+//! judged, or a restart would let packets through; but what a fact speaks against ends at once.
 
 use super::{Changes, Tables};
 use crate::counts::Groups;
@@ -28,21 +28,33 @@ impl Inherited {
     pub fn new(tables: Tables) -> Self {
         let (mut vips, mut ips) = (Groups::new(), Groups::new());
         for (vip, number) in tables.services.iter() {
-            vips.entry(*number).or_insert_with(BTreeSet::new).insert(*vip);
+            vips.entry(*number)
+                .or_insert_with(BTreeSet::new)
+                .insert(*vip);
         }
         for key in tables.denied.keys() {
-            ips.entry(key.service).or_insert_with(BTreeSet::new).insert(key.addr);
+            ips.entry(key.service)
+                .or_insert_with(BTreeSet::new)
+                .insert(key.addr);
         }
-        Self { tables, vips, ips, changes: Changes::default(), is_changed: false }
+        Self {
+            tables,
+            vips,
+            ips,
+            changes: Changes::default(),
+            is_changed: false,
+        }
     }
 
-    /// The entries, and the keys of those that were taken out since the last call; none if there are none.
+    /// The entries, and the keys of those that were taken out since the last call; none if there
+    /// are none.
     pub fn take_changes(&mut self) -> Option<(&Tables, Changes)> {
         let is_changed = std::mem::take(&mut self.is_changed);
         is_changed.then(|| (&self.tables, std::mem::take(&mut self.changes)))
     }
 
-    /// Takes out the entries that something speaks against, of the IPs and Services that a change is about.
+    /// Takes out the entries that something speaks against, of the IPs and Services that a change
+    /// is about.
     pub fn contradict(&mut self, cluster: &ClusterIndex, dirty: &Dirty) {
         let listed = dirty.services.values().flat_map(|scope| &scope.ips);
         let mut ips: BTreeSet<Addr> = dirty.ips.iter().chain(listed).copied().collect();
@@ -60,8 +72,13 @@ impl Inherited {
 
     /// Takes out all entries.
     pub fn end_all(&mut self) {
-        let ips: Vec<Addr> =
-            self.tables.suspects.keys().chain(self.tables.terminated.keys()).copied().collect();
+        let ips: Vec<Addr> = self
+            .tables
+            .suspects
+            .keys()
+            .chain(self.tables.terminated.keys())
+            .copied()
+            .collect();
         for ip in ips {
             self.end(ip);
         }
@@ -82,13 +99,23 @@ impl Inherited {
 
     /// The IPs with denials for packets to a VIP that the Service claims now.
     fn ips_behind(&self, cluster: &ClusterIndex, service: &Name) -> BTreeSet<Addr> {
-        let claimed = cluster.service(service).map(|service| cluster.claimed_vips(service));
-        let numbers = claimed.into_iter().flatten().filter_map(|vip| self.tables.services.get(&vip));
-        numbers.filter_map(|number| self.ips.get(number)).flatten().copied().collect()
+        let claimed = cluster
+            .service(service)
+            .map(|service| cluster.claimed_vips(service));
+        let numbers = claimed
+            .into_iter()
+            .flatten()
+            .filter_map(|vip| self.tables.services.get(&vip));
+        numbers
+            .filter_map(|number| self.ips.get(number))
+            .flatten()
+            .copied()
+            .collect()
     }
 
-    /// True if something else than a pod has the IP, if a live pod shows it that is not the stranger of all denials there, if that one
-    /// may be meant by now, or if slices list the IP without a pod, or for a live pod that no denial names.
+    /// True if something else than a pod has the IP, if a live pod shows it that is not the
+    /// stranger of all denials there, if that one may be meant by now, or if slices list the IP
+    /// without a pod, or for a live pod that no denial names.
     fn is_contradicted(&self, cluster: &ClusterIndex, ip: Addr) -> bool {
         let mut numbers = self.denials_at(ip).map(|(key, _)| key.service);
         let is_called = |number| {
@@ -102,31 +129,47 @@ impl Inherited {
             let mut denials = self.denials_at(ip).peekable();
             denials.peek().is_some() && denials.all(|(_, denial)| denial.owner_uid == uid)
         };
-        let mut holders = cluster.pods.live_claimants(ip).filter(|record| record.pod.ips.contains(&ip));
+        let mut holders = cluster
+            .pods
+            .live_claimants(ip)
+            .filter(|record| record.pod.ips.contains(&ip));
         if holders.any(|record| !is_stranger(record.pod.uid)) {
             return true;
         }
         let may_be_meant = |target: Target| match target {
             None => true,
-            Some(uid) => cluster.pods.get(uid).is_some_and(|record| record.is_live() && !is_stranger(uid)),
+            Some(uid) => cluster
+                .pods
+                .get(uid)
+                .is_some_and(|record| record.is_live() && !is_stranger(uid)),
         };
         let index = &cluster.endpoint_index;
-        let mut targets = index.services_at(ip).flat_map(|service| index.targets_at(service, ip));
+        let mut targets = index
+            .services_at(ip)
+            .flat_map(|service| index.targets_at(service, ip));
         targets.any(|(target, listing)| listing.is_current() && may_be_meant(target))
     }
 
     fn denials_at(&self, ip: Addr) -> impl Iterator<Item = (&DenialKey, &Denial)> {
-        let from = self.tables.denied.from(DenialKey { addr: ip, ..DenialKey::default() });
+        let from = self.tables.denied.from(DenialKey {
+            addr: ip,
+            ..DenialKey::default()
+        });
         from.take_while(move |(key, _)| key.addr == ip)
     }
 }
 
-/// True if packets to the VIP may be for a pod that shows the IP: a Service that claims the VIP now selects or lists the pod, or the
-/// VIP is a host port.
+/// True if packets to the VIP may be for a pod that shows the IP: a Service that claims the VIP now
+/// selects or lists the pod, or the VIP is a host port.
 fn may_be_for_a_holder(cluster: &ClusterIndex, vip: &Vip, ip: Addr) -> bool {
-    let mut services = cluster.claimants(vip).filter_map(|name| cluster.service(name));
+    let mut services = cluster
+        .claimants(vip)
+        .filter_map(|name| cluster.service(name));
     services.any(|service| {
         let own = Own::new(cluster, service);
-        cluster.pods.live_claimants(ip).any(|record| own.is_named(&record.pod))
+        cluster
+            .pods
+            .live_claimants(ip)
+            .any(|record| own.is_named(&record.pod))
     }) || cluster.vips.is_host_port(vip)
 }

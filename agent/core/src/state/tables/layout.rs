@@ -9,7 +9,9 @@ use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::index::quota::{LeftOut, Quota, RETRIED};
 use crate::state::queue::Queue;
-use epguard_common::{Action, Addr, Backends, Denial, DenialKey, ServiceNumber, Suspect, Vip, capacity};
+use epguard_common::{
+    Action, Addr, Backends, Denial, DenialKey, ServiceNumber, Suspect, Vip, capacity,
+};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The tables, and what each Service has in them.
@@ -34,7 +36,10 @@ pub struct Layout {
 impl Layout {
     /// Empty tables, with these numbers of Services.
     pub fn new(numbers: Numbers) -> Self {
-        Self { numbers, ..Self::default() }
+        Self {
+            numbers,
+            ..Self::default()
+        }
     }
 
     /// True if packets to the Service are judged.
@@ -42,7 +47,8 @@ impl Layout {
         self.vips.contains_key(name)
     }
 
-    /// Lays out the denials of a Service at an IP, but for their backends. [`Layout::suspect`] has to follow.
+    /// Lays out the denials of a Service at an IP, but for their backends. [`Layout::suspect`] has
+    /// to follow.
     pub fn endpoints(&mut self, denials: &Denials, name: &Name, ip: Addr) {
         let (first, last) = Endpoint::range_at(ip);
         let range = (name.clone(), first)..=(name.clone(), last);
@@ -50,7 +56,9 @@ impl Layout {
         uncount(&mut self.tables.refused, name.0.as_str(), refused);
         let mut gone = self.laid_out(name, &first, &last);
         for (endpoint, denied) in denials.at(name, ip) {
-            let Some(number) = self.numbers.take(name) else { continue };
+            let Some(number) = self.numbers.take(name) else {
+                continue;
+            };
             let key = key(endpoint, number);
             if !(gone.remove(&key) || self.takes(&name.0, ip)) {
                 self.refused.insert((name.clone(), *endpoint));
@@ -63,7 +71,14 @@ impl Layout {
             }
             let action = action(asked, self.tables.backends.contains_key(&key));
             let held = denied.pending.is_some().into();
-            self.tables.denied.insert(key, Denial { held, action, ..denied.proven });
+            self.tables.denied.insert(
+                key,
+                Denial {
+                    held,
+                    action,
+                    ..denied.proven
+                },
+            );
             self.changes.denied.insert(key);
         }
         self.denied.give_back(&name.0, gone.len());
@@ -79,8 +94,15 @@ impl Layout {
         let Some(number) = self.numbers.get(name) else {
             return BTreeSet::new();
         };
-        let last = DenialKey { protocol: u8::MAX, ..key(last, number) };
-        let further = self.tables.denied.from(key(first, number)).map(|(key, _)| *key);
+        let last = DenialKey {
+            protocol: u8::MAX,
+            ..key(last, number)
+        };
+        let further = self
+            .tables
+            .denied
+            .from(key(first, number))
+            .map(|(key, _)| *key);
         further.take_while(|key| *key <= last).collect()
     }
 
@@ -102,11 +124,20 @@ impl Layout {
         has_suspect && self.denied.admits(namespace, 1)
     }
 
-    /// Lays out the VIPs of a Service, if it has denials and is not suspended, and where its flows are redirected, unless more
-    /// of it is to come: where they were redirected before it was suspended may be gone.
-    pub fn service(&mut self, (cluster, denials): (&ClusterIndex, &Denials), name: &Name, queue: &Queue) {
+    /// Lays out the VIPs of a Service, if it has denials and is not suspended, and where its flows
+    /// are redirected, unless more of it is to come: where they were redirected before it was
+    /// suspended may be gone.
+    pub fn service(
+        &mut self,
+        (cluster, denials): (&ClusterIndex, &Denials),
+        name: &Name,
+        queue: &Queue,
+    ) {
         let is_denied = denials.of_service(name).next().is_some();
-        let number = self.numbers.get(name).filter(|_| is_denied && !queue.suspends(name));
+        let number = self
+            .numbers
+            .get(name)
+            .filter(|_| is_denied && !queue.suspends(name));
         let known = self.vips.remove(name).unwrap_or_default();
         let service = cluster.service(name).filter(|_| is_denied);
         self.services.give_back(&name.0, known.len());
@@ -148,8 +179,8 @@ impl Layout {
         }
     }
 
-    /// The VIPs of a Service, as many as there is room for: with those at the addresses of other nodes, or without them, or none.
-    /// `known` are those that it has.
+    /// The VIPs of a Service, as many as there is room for: with those at the addresses of other
+    /// nodes, or without them, or none. `known` are those that it has.
     fn vips_with_room(
         &self,
         cluster: &ClusterIndex,
@@ -157,7 +188,11 @@ impl Layout {
         known: &BTreeSet<Vip>,
     ) -> Option<BTreeSet<Vip>> {
         let is_at_all_nodes = cluster.has_socket_lb && cluster.has_few_vips_at_all_nodes(service);
-        let reaches: &[bool] = if is_at_all_nodes { &[true, false] } else { &[false] };
+        let reaches: &[bool] = if is_at_all_nodes {
+            &[true, false]
+        } else {
+            &[false]
+        };
         for at_all_nodes in reaches {
             let wanted = cluster.unambiguous_vips(service, *at_all_nodes);
             if wanted.is_subset(known) || self.services.admits(&service.name.0, wanted.len()) {
@@ -170,21 +205,25 @@ impl Layout {
     /// Lays out where the flows of a Service are redirected.
     fn redirect(&mut self, (cluster, denials): (&ClusterIndex, &Denials), service: &Service) {
         let name = &service.name;
-        let Some(number) = self.numbers.get(name) else { return };
+        let Some(number) = self.numbers.get(name) else {
+            return;
+        };
         let alternatives = Alternatives::find(cluster, denials, service);
         for (endpoint, _) in denials.of_service(name) {
             let key = key(endpoint, number);
             let Some(mut denial) = self.tables.denied.get(&key).copied() else {
                 continue;
             };
-            let is_redirected = self.put_backends(&name.0, key, &alternatives.to(cluster, name, endpoint));
+            let is_redirected =
+                self.put_backends(&name.0, key, &alternatives.to(cluster, name, endpoint));
             denial.action = action(Action::Redirect, is_redirected);
             self.tables.denied.insert(key, denial);
             self.changes.denied.insert(key);
         }
     }
 
-    /// Stores the endpoints that flows to a denied one are redirected to. False if there are none, or no room.
+    /// Stores the endpoints that flows to a denied one are redirected to. False if there are none,
+    /// or no room.
     fn put_backends(&mut self, namespace: &Text, key: DenialKey, backends: &Backends) -> bool {
         let is_known = self.tables.backends.remove(&key);
         self.backends.give_back(namespace, usize::from(is_known));
@@ -199,15 +238,18 @@ impl Layout {
     /// Lays out whether an IP has denials, and whether it is a terminating endpoint's.
     pub fn suspect(&mut self, cluster: &ClusterIndex, denials: &Denials, ip: Addr) {
         let services = cluster.endpoint_index.services_at(ip);
-        let denials =
-            services.flat_map(|name| denials.at(name, ip).map(move |(at, denied)| (name, at, denied)));
+        let denials = services.flat_map(|name| {
+            denials
+                .at(name, ip)
+                .map(move |(at, denied)| (name, at, denied))
+        });
         let is_laid_out = |name: &Name, endpoint: &Endpoint| {
             let number = self.numbers.get(name);
             number.is_some_and(|number| self.tables.denied.contains_key(&key(endpoint, number)))
         };
         let denials = denials.filter(|(name, endpoint, _)| is_laid_out(name, endpoint));
-        let meant =
-            denials.max_by_key(|(name, endpoint, denied)| (denied.pending.is_none(), *name, *endpoint));
+        let meant = denials
+            .max_by_key(|(name, endpoint, denied)| (denied.pending.is_none(), *name, *endpoint));
         let mut suspect = Suspect::default();
         if let Some((.., denied)) = meant {
             suspect.flags |= Suspect::DENIED;
@@ -245,10 +287,19 @@ impl Layout {
 
 /// The key of a denial of the Service with this number.
 fn key(endpoint: &Endpoint, service: ServiceNumber) -> DenialKey {
-    DenialKey::new(endpoint.ip, service, endpoint.port, endpoint.protocol.number())
+    DenialKey::new(
+        endpoint.ip,
+        service,
+        endpoint.port,
+        endpoint.protocol.number(),
+    )
 }
 
 /// The action of a denial: one that should redirect, and has nothing to redirect to, rejects.
 fn action(asked: Action, is_redirected: bool) -> Action {
-    if asked == Action::Redirect && !is_redirected { Action::Reject } else { asked }
+    if asked == Action::Redirect && !is_redirected {
+        Action::Reject
+    } else {
+        asked
+    }
 }

@@ -54,7 +54,11 @@ impl Changes {
         let mut denied = differing(&one.denied, &other.denied);
         denied.append(&mut differing(&one.backends, &other.backends));
         let suspects = differing(&one.suspects, &other.suspects);
-        Self { suspects, services: differing(&one.services, &other.services), denied }
+        Self {
+            suspects,
+            services: differing(&one.services, &other.services),
+            denied,
+        }
     }
 
     /// Adds other keys.
@@ -65,8 +69,13 @@ impl Changes {
     }
 }
 
-fn differing<K: Ord + Copy, V: PartialEq>(one: &SortedMap<K, V>, other: &SortedMap<K, V>) -> BTreeSet<K> {
-    let lost = one.iter().filter(|(key, value)| other.get(key) != Some(value));
+fn differing<K: Ord + Copy, V: PartialEq>(
+    one: &SortedMap<K, V>,
+    other: &SortedMap<K, V>,
+) -> BTreeSet<K> {
+    let lost = one
+        .iter()
+        .filter(|(key, value)| other.get(key) != Some(value));
     let new = other.keys().filter(|key| !one.contains_key(key));
     lost.map(|(key, _)| *key).chain(new.copied()).collect()
 }
@@ -74,9 +83,9 @@ fn differing<K: Ord + Copy, V: PartialEq>(one: &SortedMap<K, V>, other: &SortedM
 /// Pods that show one IP, of which one is its owner; those that show it in an annotation come last.
 const CLAIMANTS: usize = 64;
 
-/// The pod that an IP belongs to according to the API, for OWNERS. With several live claimants the last one, flagged,
-/// unless all others are terminating or show it on another network, which may overlap. The caller counts the
-/// generation.
+/// The pod that an IP belongs to according to the API, for OWNERS. With several live claimants the
+/// last one, flagged, unless all others are terminating or show it on another network, which may
+/// overlap. The caller counts the generation.
 pub fn owner(cluster: &ClusterIndex, ip: Addr) -> Option<Owner> {
     if cluster.is_infrastructure(ip) {
         return None;
@@ -84,16 +93,28 @@ pub fn owner(cluster: &ClusterIndex, ip: Addr) -> Option<Owner> {
     // An address of a Service that a pod shows in an annotation alone is the Service's.
     let is_no_pods = cluster.is_no_pods(ip);
     let published = |record: &Record| record.pod.ips.contains(&ip);
-    let may_hold = |record: &&Record| published(record) || !is_no_pods && cluster.may_hold(record, ip);
-    let live = || cluster.pods.live_claimants(ip).take(CLAIMANTS).filter(may_hold);
+    let may_hold =
+        |record: &&Record| published(record) || !is_no_pods && cluster.may_hold(record, ip);
+    let live = || {
+        cluster
+            .pods
+            .live_claimants(ip)
+            .take(CLAIMANTS)
+            .filter(may_hold)
+    };
     let last = live().max_by_key(|record| {
         (
             published(record),
             !record.pod.deleting,
-            record.claims.get(&ip).map(|claim| cluster.pods.order_of(claim)),
+            record
+                .claims
+                .get(&ip)
+                .map(|claim| cluster.pods.order_of(claim)),
         )
     })?;
-    let staying = live().filter(|record| !record.pod.deleting && published(record)).count();
+    let staying = live()
+        .filter(|record| !record.pod.deleting && published(record))
+        .count();
     let mut flags = 0;
     if last.pod.deleting {
         flags |= Owner::DRAINING;
@@ -101,8 +122,19 @@ pub fn owner(cluster: &ClusterIndex, ip: Addr) -> Option<Owner> {
     if staying > 1 {
         flags |= Owner::CONFLICT;
     }
-    let since = last.claims.get(&ip).map(|claim| claim.since).unwrap_or_default().into();
-    Some(Owner { uid: last.pod.uid, generation: 0, since_ns: nanoseconds(since), flags, reserved: 0 })
+    let since = last
+        .claims
+        .get(&ip)
+        .map(|claim| claim.since)
+        .unwrap_or_default()
+        .into();
+    Some(Owner {
+        uid: last.pod.uid,
+        generation: 0,
+        since_ns: nanoseconds(since),
+        flags,
+        reserved: 0,
+    })
 }
 
 fn nanoseconds(duration: Duration) -> u64 {

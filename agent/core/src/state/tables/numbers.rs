@@ -7,7 +7,8 @@ use std::collections::{BTreeSet, HashMap};
 /// Services without denials whose number is kept, for reports.
 const IDLE: usize = 1_024;
 
-/// The numbers of Services that have, or lately had, denials. No number is given twice while the maps exist.
+/// The numbers of Services that have, or lately had, denials. No number is given twice while the
+/// maps exist.
 #[derive(Debug, Clone, Default)]
 pub struct Numbers {
     by_service: HashMap<Name, ServiceNumber>,
@@ -19,7 +20,10 @@ pub struct Numbers {
 impl Numbers {
     /// Gives numbers after `last`, the greatest one that the maps have seen.
     pub fn after(last: u32) -> Self {
-        Self { last, ..Self::default() }
+        Self {
+            last,
+            ..Self::default()
+        }
     }
 
     /// The Service's number, a new one if it has none; `None` once all 32 bits are used up.
@@ -43,7 +47,8 @@ impl Numbers {
         }
     }
 
-    /// Notes that the Service has no denials any more. The oldest numbers of such Services are dropped.
+    /// Notes that the Service has no denials any more. The oldest numbers of such Services are
+    /// dropped.
     pub fn release(&mut self, service: &Name) {
         self.idle.extend(self.by_service.get(service));
         while self.idle.len() > IDLE
@@ -66,7 +71,9 @@ impl Numbers {
 
     /// All Services with their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (&Name, ServiceNumber)> {
-        self.by_service.iter().map(|(service, number)| (service, *number))
+        self.by_service
+            .iter()
+            .map(|(service, number)| (service, *number))
     }
 }
 
@@ -88,9 +95,16 @@ mod tests {
         assert_eq!((take(&mut numbers, "a"), take(&mut numbers, "b")), (8, 9));
         numbers.release(&name("a"));
         assert_eq!((take(&mut numbers, "c"), take(&mut numbers, "a")), (10, 8));
-        assert_eq!(numbers.service(ServiceNumber { number: 9 }), Some(&name("b")));
+        assert_eq!(
+            numbers.service(ServiceNumber { number: 9 }),
+            Some(&name("b"))
+        );
         numbers.keep(ServiceNumber { number: 15 }, &name("d"));
-        assert_eq!((take(&mut numbers, "d"), take(&mut numbers, "e")), (15, 16), "from before this process");
+        assert_eq!(
+            (take(&mut numbers, "d"), take(&mut numbers, "e")),
+            (15, 16),
+            "from before this process"
+        );
     }
 
     #[test]

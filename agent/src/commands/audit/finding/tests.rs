@@ -13,7 +13,15 @@ fn address(text: &str) -> SocketAddr {
 fn denial(reason: Reason, uid_state: UidState) -> Denial {
     let dead_uid = Uid::parse(DEAD).unwrap();
     let (reason, uid_state, mode) = (reason as u32, uid_state as u32, Mode::Enforce as u32);
-    RawDenial { dead_uid, reason, uid_state, mode, ..RawDenial::default() }.checked().unwrap()
+    RawDenial {
+        dead_uid,
+        reason,
+        uid_state,
+        mode,
+        ..RawDenial::default()
+    }
+    .checked()
+    .unwrap()
 }
 
 fn of(denial: &Denial, status: &Status) -> Finding {
@@ -58,7 +66,11 @@ fn only_endpoints_that_are_proven_dead_are_stale() {
         (Reason::DeadBackend, UidState::Dead, State::Stale),
         (Reason::Reused, UidState::Dead, State::Stale),
         (Reason::Reused, UidState::Retired, State::AllowedToEnd),
-        (Reason::RetiredBackend, UidState::Retired, State::AllowedToEnd),
+        (
+            Reason::RetiredBackend,
+            UidState::Retired,
+            State::AllowedToEnd,
+        ),
     ] {
         let found = of(&denial(reason, uid_state), &Status::default());
         assert_eq!(found.state, expected, "{reason}");
@@ -78,22 +90,38 @@ fn a_flow_is_judged_by_its_service_or_by_the_ip_itself() {
     for reason in [Reason::DeadBackend, Reason::Reused] {
         let of_service = stale(known(reason), "10.96.0.1:80", x);
         assert_eq!(of_service, Some((reason.as_str().into(), web())));
-        assert_eq!(stale(known(reason), x, x), None, "the IP has, or may have, an owner");
+        assert_eq!(
+            stale(known(reason), x, x),
+            None,
+            "the IP has, or may have, an owner"
+        );
         let orphan = stale(known(reason), direct, direct);
         assert_eq!(orphan, Some(("terminated".into(), None)));
     }
     // A flow whose Service has no denial may rightly lead to the new owner.
     let unknown = |reason| stale(known(reason), "10.96.0.9:80", x);
-    assert_eq!(unknown(Reason::DeadBackend), Some(("dead-backend".into(), None)));
+    assert_eq!(
+        unknown(Reason::DeadBackend),
+        Some(("dead-backend".into(), None))
+    );
     assert_eq!(unknown(Reason::Reused), None);
 }
 
 #[test]
 fn flows_of_many_clients_to_one_endpoint_in_one_state_are_one_line() {
-    let client = |port: u16| Finding { at: format!("10.244.1.5:{port} -> 10.96.0.1:80"), ..flow() };
-    let established = Finding { connection: Some("ESTABLISHED".into()), ..flow() };
+    let client = |port: u16| Finding {
+        at: format!("10.244.1.5:{port} -> 10.96.0.1:80"),
+        ..flow()
+    };
+    let established = Finding {
+        connection: Some("ESTABLISHED".into()),
+        ..flow()
+    };
     let merged = merge((40_000..40_193).map(client).chain([established]));
-    let counts: Vec<_> = merged.iter().map(|one| (one.connection.as_deref(), one.count)).collect();
+    let counts: Vec<_> = merged
+        .iter()
+        .map(|one| (one.connection.as_deref(), one.count))
+        .collect();
     assert_eq!(counts, [(Some("ESTABLISHED"), 1), (Some("SYN_SENT"), 193)]);
     assert_eq!(merged[1].at, "10.244.1.5:40000 -> 10.96.0.1:80");
 }

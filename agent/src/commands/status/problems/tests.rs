@@ -8,18 +8,27 @@ use epguard_core::state::IpState;
 use strum::VariantArray as _;
 
 fn well() -> Status {
-    let watch = Watch { up: true, ..Watch::default() };
+    let watch = Watch {
+        up: true,
+        ..Watch::default()
+    };
     Status {
         synced: true,
         lease_ms: 9000,
-        interfaces: vec![Attachment { waiting: true, ..Attachment::default() }],
+        interfaces: vec![Attachment {
+            waiting: true,
+            ..Attachment::default()
+        }],
         watches: [(Watched::Pods, watch)].into(),
         ..Status::default()
     }
 }
 
 fn whats(status: &Status) -> Vec<String> {
-    problems(status).into_iter().map(|problem| problem.what).collect()
+    problems(status)
+        .into_iter()
+        .map(|problem| problem.what)
+        .collect()
 }
 
 #[test]
@@ -29,7 +38,10 @@ fn a_lease_that_ended_matters_only_while_something_is_denied() {
     assert_eq!(problems(&status), []);
     status.figures.ips.insert(IpState::Denied, 1);
     status.view_age_ms = Some(31_000);
-    assert_eq!(whats(&status), ["the lease has ended (age of the view: 31 s), so denied packets pass"]);
+    assert_eq!(
+        whats(&status),
+        ["the lease has ended (age of the view: 31 s), so denied packets pass"]
+    );
 }
 
 #[test]
@@ -52,20 +64,32 @@ fn all_problems_are_listed_the_worst_first() {
         "4 objects cannot be read in whole, so what they may concern passes: Pod shop/a, EndpointSlice shop/web-1 and 2 more",
         "packets to a VIP of two Services pass: flood/all claims a VIP of shop/web-1, flood/all claims a VIP of shop/web-2, \
          flood/all claims a VIP of shop/web-3 and 1 more",
-        &format!("{finished}: the manager microshift writes their phase, and is not known to be a kubelet"),
+        &format!(
+            "{finished}: the manager microshift writes their phase, and is not known to be a kubelet"
+        ),
         &format!("{finished}: their kubelet does not report PodReadyToStartContainers"),
         "shop/stuck on n1 may hold an IP that it has not shown for 90 s, so nothing is denied as terminated on this node, \
          dead-backend of shop/web",
     ];
     assert_eq!(whats(&ailing()), expected);
-    assert!(problems(&ailing()).iter().all(|problem| !problem.remedy.is_empty()));
+    assert!(
+        problems(&ailing())
+            .iter()
+            .all(|problem| !problem.remedy.is_empty())
+    );
 }
 
 #[test]
 fn each_cause_of_a_gap_is_a_problem_that_names_its_detail_and_a_remedy() {
     for cause in Cause::VARIANTS {
-        let problem = gap(&Gap { cause: *cause, detail: "this one".into() });
-        assert!(problem.what.contains("this one") && problem.remedy.len() > 20, "{cause:?}");
+        let problem = gap(&Gap {
+            cause: *cause,
+            detail: "this one".into(),
+        });
+        assert!(
+            problem.what.contains("this one") && problem.remedy.len() > 20,
+            "{cause:?}"
+        );
     }
 }
 
@@ -78,11 +102,38 @@ fn each_way_to_be_blind_beside_a_load_balancer_is_a_problem() {
         ..SocketLb::default()
     };
     let netkit = || vec!["nk0".to_owned(), "nk1".to_owned()];
-    let of = |socket_lb| whats(&Status { socket_lb, ..well() });
-    let none = SocketLb { netkit: netkit(), ..SocketLb::default() };
+    let of = |socket_lb| {
+        whats(&Status {
+            socket_lb,
+            ..well()
+        })
+    };
+    let none = SocketLb {
+        netkit: netkit(),
+        ..SocketLb::default()
+    };
     assert_eq!([of(none), of(hooked())], [vec![], Vec::<String>::new()]);
-    let failed = SocketLb { in_force: false, problem: Some("EPERM".into()), ..hooked() };
-    assert_eq!(of(failed), ["calls that cil_sock4_conne (id 7) translates are not judged: EPERM"]);
-    assert!(of(SocketLb { refuses: false, ..hooked() })[0].contains("EPERM"));
-    assert!(of(SocketLb { netkit: netkit(), ..hooked() })[0].starts_with("2 netkit devices, such as nk0"));
+    let failed = SocketLb {
+        in_force: false,
+        problem: Some("EPERM".into()),
+        ..hooked()
+    };
+    assert_eq!(
+        of(failed),
+        ["calls that cil_sock4_conne (id 7) translates are not judged: EPERM"]
+    );
+    assert!(
+        of(SocketLb {
+            refuses: false,
+            ..hooked()
+        })[0]
+            .contains("EPERM")
+    );
+    assert!(
+        of(SocketLb {
+            netkit: netkit(),
+            ..hooked()
+        })[0]
+            .starts_with("2 netkit devices, such as nk0")
+    );
 }

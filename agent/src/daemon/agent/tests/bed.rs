@@ -38,7 +38,10 @@ pub struct Bpffs(pub TempDir);
 impl Bpffs {
     pub fn mount() -> Self {
         let folder = tempdir().unwrap();
-        let mounted = Command::new("mount").args(["-t", "bpf", "bpf"]).arg(folder.path()).status();
+        let mounted = Command::new("mount")
+            .args(["-t", "bpf", "bpf"])
+            .arg(folder.path())
+            .status();
         assert!(mounted.unwrap().success());
         Self(folder)
     }
@@ -72,7 +75,10 @@ impl Work for Slow {
     }
 
     fn snapshot(&self) -> Snapshot {
-        Snapshot { ticks: self.ticks, ..Snapshot::default() }
+        Snapshot {
+            ticks: self.ticks,
+            ..Snapshot::default()
+        }
     }
 }
 
@@ -104,7 +110,10 @@ impl Work for Hooking {
     }
 
     fn snapshot(&self) -> Snapshot {
-        Snapshot { translates_replies: self.translates, ..Snapshot::default() }
+        Snapshot {
+            translates_replies: self.translates,
+            ..Snapshot::default()
+        }
     }
 }
 
@@ -118,14 +127,21 @@ pub fn agent_beside(folder: &Path, work: impl Work) -> Agent {
     let pins = folder.join("epguard");
     let arguments = ["epguard", "agent", "--node-name", "node-a", "--pin-dir"];
     let cli = Cli::parse_from(arguments.into_iter().chain(pins.to_str()));
-    let Verb::Agent(args) = cli.command else { panic!("another verb") };
+    let Verb::Agent(args) = cli.command else {
+        panic!("another verb")
+    };
     let pace = Pace::new(1, 1);
-    let refused = tower::service_fn(async |_: Request<Body>| Err::<Response<Body>, _>("connection refused"));
+    let refused =
+        tower::service_fn(async |_: Request<Body>| Err::<Response<Body>, _>("connection refused"));
     let client = pace.client(kube::Client::new(refused, "default"));
     let mut datapath = Datapath::load(&pins, Hooks::Auto, 0).unwrap();
     let mut writer = Writer::new(&mut datapath.ebpf).unwrap();
     writer.config.lock_in(&pins);
-    let settings = Settings { node: args.node_name.clone(), ipam: args.ipam, ranges: args.ranges.ranges() };
+    let settings = Settings {
+        node: args.node_name.clone(),
+        ipam: args.ipam,
+        ranges: args.ranges.ranges(),
+    };
     let state = State::new(settings);
     let (node, _) = NodeThread::start(work).unwrap();
     let (sender, _) = mpsc::channel(1);
@@ -135,7 +151,15 @@ pub fn agent_beside(folder: &Path, work: impl Work) -> Agent {
     let names = Names::load(folder);
     let demotions = Demotions::load(folder, args.on_wrong_deny).unwrap();
     let report = (Report::new(names.unwrap(), announcer), demotions);
-    Agent::new(state, writer, report, node, (watches, pace), node_modes, &args)
+    Agent::new(
+        state,
+        writer,
+        report,
+        node,
+        (watches, pace),
+        node_modes,
+        &args,
+    )
 }
 
 pub fn message(fact: Fact) -> Message {
@@ -144,12 +168,21 @@ pub fn message(fact: Fact) -> Message {
 
 pub fn message_of(received: Instant, fact: Fact) -> Message {
     let watch = Watched::of(&fact).unwrap();
-    let event = watch::Event::Fact { received, sent: None, rv: 1, fact: Box::new(fact) };
+    let event = watch::Event::Fact {
+        received,
+        sent: None,
+        rv: 1,
+        fact: Box::new(fact),
+    };
     Message { watch, event }
 }
 
 pub fn node_event(event: LinkEvent) -> NodeEvent {
-    NodeEvent { number: 1, received: now(), event }
+    NodeEvent {
+        number: 1,
+        received: now(),
+        event,
+    }
 }
 
 pub fn parse<O: Object>(json: &serde_json::Value) -> O {
@@ -163,7 +196,11 @@ pub fn pod(name: &str, phase: &str, app: &str) -> Fact {
 
 /// The same with another IP.
 pub fn pod_at(ip: &str, name: &str, phase: &str, app: &str) -> Fact {
-    let state = if phase == "Running" { "running" } else { "terminated" };
+    let state = if phase == "Running" {
+        "running"
+    } else {
+        "terminated"
+    };
     Fact::Pod(Change::Applied(parse(&json!({
         "metadata": {
             "namespace": "shop", "name": name, "uid": format!("11111111-1111-4111-8111-{name:0>12}"), "labels": {"app": app},
@@ -204,7 +241,14 @@ pub fn deny(agent: &mut Agent) {
             pod("a", "Failed", "web"),
         ],
     );
-    agent.receive(Watched::ALWAYS.map(|watch| Message { watch, event: proven() }).into());
+    agent.receive(
+        Watched::ALWAYS
+            .map(|watch| Message {
+                watch,
+                event: proven(),
+            })
+            .into(),
+    );
     agent.run_turn().unwrap();
     assert!(agent.denies());
 }
@@ -243,13 +287,21 @@ pub fn redirected(bpffs: &Bpffs) -> usize {
 }
 
 pub fn proven() -> watch::Event {
-    watch::Event::Proven { as_of: now(), by: Proof::List }
+    watch::Event::Proven {
+        as_of: now(),
+        by: Proof::List,
+    }
 }
 
 /// Of more objects than some turns apply.
 pub fn begin_long_list(agent: &mut Agent) {
-    let pods = (1..=20_000_u64).map(|number| Pod { uid: uid(number), ..Pod::default() });
-    agent.state.begin_fact(now(), Fact::Pod(Change::Reset(pods.collect())));
+    let pods = (1..=20_000_u64).map(|number| Pod {
+        uid: uid(number),
+        ..Pod::default()
+    });
+    agent
+        .state
+        .begin_fact(now(), Fact::Pod(Change::Reset(pods.collect())));
 }
 
 pub fn uid(number: u64) -> Uid {

@@ -19,19 +19,33 @@ const NOTE: usize = 1024;
 /// Longest name of an object, less a dot and a number in hexadecimal.
 const NAME: usize = 253 - 17;
 
-/// For packets that were denied, or would have been: what happened, and the next command to run. It has no counts,
-/// because the API does not let it change later.
+/// For packets that were denied, or would have been: what happened, and the next command to run. It
+/// has no counts, because the API does not let it change later.
 pub fn of_denial(about: &Subject, kind: &Kind, node: &str) -> Event {
-    let Kind { service, meant, reason, outcome, .. } = kind;
+    let Kind {
+        service,
+        meant,
+        reason,
+        outcome,
+        ..
+    } = kind;
     let ip = kind.endpoint.ip();
     let holder = match &*kind.hit {
         NOBODY => "no pod".to_owned(),
         pod => format!("pod {pod}"),
     };
     let (title, action, end) = if *outcome == Outcome::Observed.as_str() {
-        ("StaleEndpointObserved", "ObservePackets", "pass, as this is only observed".to_owned())
+        (
+            "StaleEndpointObserved",
+            "ObservePackets",
+            "pass, as this is only observed".to_owned(),
+        )
     } else {
-        ("StaleEndpointDenied", "DenyPackets", format!("are {outcome}"))
+        (
+            "StaleEndpointDenied",
+            "DenyPackets",
+            format!("are {outcome}"),
+        )
     };
     let text = format!(
         "Service {service} still sends to endpoint {ip} for pod {meant}, which has ended; {holder} has that IP now \
@@ -49,7 +63,8 @@ pub fn of_alarm(about: &Subject, trip: &Trip, node: &str) -> Event {
     event(about, node, ("BreakerTripped", "HoldDenials", &text))
 }
 
-/// An Event under a name of its own, without its times: the number is random, so that no two agents take the same.
+/// An Event under a name of its own, without its times: the number is random, so that no two agents
+/// take the same.
 fn event(about: &Subject, node: &str, (reason, action, text): (&str, &str, &str)) -> Event {
     let (namespace, name) = &about.name;
     // A label ends with a letter or a digit.
@@ -90,7 +105,11 @@ mod tests {
     use std::time::Duration;
 
     fn kind(reason: Reason, outcome: Outcome, hit: &str) -> Kind {
-        Kind { outcome: outcome.as_str().into(), hit: hit.into(), ..Kind::sample(reason) }
+        Kind {
+            outcome: outcome.as_str().into(),
+            hit: hit.into(),
+            ..Kind::sample(reason)
+        }
     }
 
     fn web() -> Subject {
@@ -103,13 +122,28 @@ mod tests {
 
     fn alarm(about: &Subject, node: &str) -> Event {
         let (since, why) = (Duration::ZERO, Why::Half);
-        of_alarm(about, &Trip { held: 3, denied: 3, ready_recently: 4, since, why }, node)
+        of_alarm(
+            about,
+            &Trip {
+                held: 3,
+                denied: 3,
+                ready_recently: 4,
+                since,
+                why,
+            },
+            node,
+        )
     }
 
     #[test]
     fn the_text_names_the_service_both_pods_the_node_and_what_became_of_the_packets() {
         let text = |reason, outcome, hit| {
-            let Event { reason, action, note, .. } = of_denial(&web(), &kind(reason, outcome, hit), "node-1");
+            let Event {
+                reason,
+                action,
+                note,
+                ..
+            } = of_denial(&web(), &kind(reason, outcome, hit), "node-1");
             [reason, action, note].map(Option::unwrap)
         };
         let note = |hit: &str, done: &str| {
@@ -118,12 +152,22 @@ mod tests {
                  now {done}. Why: epguard why 10.244.1.10 --service shop/web"
             )
         };
-        let rejected = note("pod team-b/b", "(reused). On node node-1 the packets are rejected");
+        let rejected = note(
+            "pod team-b/b",
+            "(reused). On node node-1 the packets are rejected",
+        );
         let denied = ["StaleEndpointDenied", "DenyPackets", &rejected];
         assert_eq!(text(Reason::Reused, Outcome::Rejected, "team-b/b"), denied);
         let pass = "(dead-backend). On node node-1 the packets pass, as this is only observed";
-        let observed = ["StaleEndpointObserved", "ObservePackets", &note("no pod", pass)];
-        assert_eq!(text(Reason::DeadBackend, Outcome::Observed, "nobody"), observed);
+        let observed = [
+            "StaleEndpointObserved",
+            "ObservePackets",
+            &note("no pod", pass),
+        ];
+        assert_eq!(
+            text(Reason::DeadBackend, Outcome::Observed, "nobody"),
+            observed
+        );
     }
 
     #[test]
@@ -131,9 +175,20 @@ mod tests {
         let (mut series, event) = (Series::default(), alarm(&web(), "node-1"));
         let noon: Timestamp = "2026-03-01T12:00:00Z".parse().unwrap();
         let mut written = |last, times, now: u64| {
-            series.count(Duration::from_secs(last), web(), "alarm", event.clone(), times);
+            series.count(
+                Duration::from_secs(last),
+                web(),
+                "alarm",
+                event.clone(),
+                times,
+            );
             let wall = noon + SignedDuration::from_secs(now.cast_signed() - 100);
-            json!(series.next(Duration::from_secs(now), wall, || true).unwrap().0)
+            json!(
+                series
+                    .next(Duration::from_secs(now), wall, || true)
+                    .unwrap()
+                    .0
+            )
         };
         let note = "3 of 4 recently ready endpoints would be denied (more-than-half); observed until a second list agrees";
         let first = written(40, 1, 100);
@@ -150,7 +205,10 @@ mod tests {
         let mut often = once;
         often["series"] = json!({"count": 3, "lastObservedTime": "2026-03-01T11:59:57.000000Z"});
         assert_eq!(written(97, 2, 200), often);
-        assert_eq!(written(97, u64::from(u32::MAX), 300)["series"]["count"], i32::MAX);
+        assert_eq!(
+            written(97, u64::from(u32::MAX), 300)["series"]["count"],
+            i32::MAX
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Events of the Kubernetes API about denied flows and breaker alarms. Best effort: the log has all of them.
+//! Events of the Kubernetes API about denied flows and breaker alarms. Best effort: the log has all
+//! of them.
 //!
 //! ```text
 //! denied packets, alarms -> event (its text and form), Series (when to write it) -> writer (a task of its own)
@@ -35,7 +36,8 @@ pub enum Announce {
     None,
     /// Services with pending denials
     Breaker,
-    /// Also denied flows, and in observe flows that would be denied: on the Service, and on the pod that has the IP now
+    /// Also denied flows, and in observe flows that would be denied: on the Service, and on the pod
+    /// that has the IP now
     All,
 }
 
@@ -53,7 +55,11 @@ pub struct Subject {
 impl Subject {
     /// A Service, with its UID if that is known.
     pub fn service(state: &State, name: Name) -> Self {
-        Self { kind: "Service", uid: state.cluster().service(&name).map(|service| service.uid), name }
+        Self {
+            kind: "Service",
+            uid: state.cluster().service(&name).map(|service| service.uid),
+            name,
+        }
     }
 }
 
@@ -64,19 +70,26 @@ pub struct Announcer {
     node: String,
     budget: Bucket,
     series: Series,
-    /// Once it is closed, no Event is queued any more. While it is full, Events wait in their series.
+    /// Once it is closed, no Event is queued any more. While it is full, Events wait in their
+    /// series.
     queue: mpsc::Sender<Entry>,
 }
 
 impl Announcer {
-    /// Starts the task that writes Events, unless `what` selects none. The task ends with the announcer, and pauses
-    /// while the API server forbids it.
+    /// Starts the task that writes Events, unless `what` selects none. The task ends with the
+    /// announcer, and pauses while the API server forbids it.
     pub fn start(client: Client, node: String, what: Announce) -> Self {
         let (queue, entries) = mpsc::channel(BURST as usize);
         if what != Announce::None {
             tokio::spawn(writer::write(client, entries));
         }
-        Self { what, node, budget: Bucket::new(INTERVAL, BURST), series: Series::default(), queue }
+        Self {
+            what,
+            node,
+            budget: Bucket::new(INTERVAL, BURST),
+            series: Series::default(),
+            queue,
+        }
     }
 
     /// Counts an alarm: the breaker holds denials of this Service.
@@ -92,7 +105,8 @@ impl Announcer {
         self.what == Announce::All && !self.queue.is_closed()
     }
 
-    /// Counts denied packets of a kind. The port makes no difference: one pod that has ended is one Event.
+    /// Counts denied packets of a kind. The port makes no difference: one pod that has ended is one
+    /// Event.
     pub fn denied(&mut self, last: Duration, about: Subject, kind: &Kind, packets: u64) {
         let event = event::of_denial(&about, kind, &self.node);
         let topic = event.note.clone().unwrap_or_default();
@@ -102,7 +116,9 @@ impl Announcer {
     /// Queues the Events that are due.
     pub fn tick(&mut self, now: Duration) {
         while let Ok(place) = self.queue.try_reserve() {
-            let next = self.series.next(now, Timestamp::now(), || self.budget.take(now));
+            let next = self
+                .series
+                .next(now, Timestamp::now(), || self.budget.take(now));
             let Some(entry) = next else { return };
             place.send(entry);
         }
@@ -112,15 +128,17 @@ impl Announcer {
 /// Time between two writes of one Event.
 const REST: Duration = Duration::from_mins(1);
 
-/// What was quiet for so long gets another Event when it occurs again: API servers delete Events after that time
-/// (`--event-ttl`).
+/// What was quiet for so long gets another Event when it occurs again: API servers delete Events
+/// after that time (`--event-ttl`).
 const MEMORY: Duration = Duration::from_hours(1);
 
-/// How many Events are followed. Beyond it, the one that occurred longest ago is forgotten, if it can be one that was written.
+/// How many Events are followed. Beyond it, the one that occurred longest ago is forgotten, if it
+/// can be one that was written.
 const MOST: usize = 1024;
 
-/// When to write an Event: once when it is new, then its count at most once a minute. Holds the Events of the last hour, by their
-/// object and what they say: each as of its first occurrence, without its times. Pure: callers pass the time.
+/// When to write an Event: once when it is new, then its count at most once a minute. Holds the
+/// Events of the last hour, by their object and what they say: each as of its first occurrence,
+/// without its times. Pure: callers pass the time.
 #[derive(Debug, Default)]
 struct Series(BTreeMap<(Subject, String), Course<Event>>);
 
@@ -132,30 +150,59 @@ impl Series {
     fn count(&mut self, now: Duration, about: Subject, topic: &str, event: Event, times: u64) {
         let key = (about, topic.to_owned());
         if self.0.len() >= MOST && !self.0.contains_key(&key) {
-            let oldest = self.0.iter().min_by_key(|(_, course)| (course.reported.is_none(), course.last));
+            let oldest = self
+                .0
+                .iter()
+                .min_by_key(|(_, course)| (course.reported.is_none(), course.last));
             let oldest = oldest.map(|(key, _)| key.clone());
             oldest.and_then(|oldest| self.0.remove(&oldest));
         }
         let course = self.0.entry(key).or_insert_with(|| Course::new(now, event));
-        course.add(now, Count { packets: times, ..Count::default() });
+        course.add(
+            now,
+            Count {
+                packets: times,
+                ..Count::default()
+            },
+        );
     }
 
-    /// The next Event to write, if one is due and one may be written: then it counts as written. New Events come before counts of
-    /// earlier ones; within each, the longest waiting comes first. `now` (`CLOCK_BOOTTIME`) and `wall` are the same moment.
-    fn next(&mut self, now: Duration, wall: Timestamp, may_write: impl FnOnce() -> bool) -> Option<Entry> {
-        self.0.retain(|_, course| now.saturating_sub(course.last) < MEMORY);
-        let due = self.0.values_mut().filter(|course| course.is_due(now, REST));
-        let waits_since = |course: &&mut Course<Event>| (course.reported.map(|(at, _)| at), course.first);
+    /// The next Event to write, if one is due and one may be written: then it counts as written.
+    /// New Events come before counts of earlier ones; within each, the longest waiting comes first.
+    /// `now` (`CLOCK_BOOTTIME`) and `wall` are the same moment.
+    fn next(
+        &mut self,
+        now: Duration,
+        wall: Timestamp,
+        may_write: impl FnOnce() -> bool,
+    ) -> Option<Entry> {
+        self.0
+            .retain(|_, course| now.saturating_sub(course.last) < MEMORY);
+        let due = self
+            .0
+            .values_mut()
+            .filter(|course| course.is_due(now, REST));
+        let waits_since =
+            |course: &&mut Course<Event>| (course.reported.map(|(at, _)| at), course.first);
         let course = due.min_by_key(waits_since).filter(|_| may_write())?;
         let at = |then| MicroTime(wall.checked_sub(now.saturating_sub(then)).unwrap_or(wall));
-        let (repeated, count) =
-            (course.reported.replace((now, course.count)).is_some(), course.count.packets);
+        let (repeated, count) = (
+            course.reported.replace((now, course.count)).is_some(),
+            course.count.packets,
+        );
         // A series begins with the second occurrence.
         let series = (count > 1).then(|| EventSeries {
             count: i32::try_from(count).unwrap_or(i32::MAX),
             last_observed_time: at(course.last),
         });
-        Some((Event { event_time: Some(at(course.first)), series, ..course.about.clone() }, repeated))
+        Some((
+            Event {
+                event_time: Some(at(course.first)),
+                series,
+                ..course.about.clone()
+            },
+            repeated,
+        ))
     }
 }
 
@@ -169,25 +216,38 @@ mod tests {
     }
 
     fn service(name: &str) -> Subject {
-        Subject { kind: "Service", name: ("shop".into(), name.into()), uid: None }
+        Subject {
+            kind: "Service",
+            name: ("shop".into(), name.into()),
+            uid: None,
+        }
     }
 
     fn pod(uid: u8) -> Subject {
         let uid = Some(Uid { octets: [uid; 16] });
-        Subject { kind: "Pod", name: ("shop".into(), "b".into()), uid }
+        Subject {
+            kind: "Pod",
+            name: ("shop".into(), "b".into()),
+            uid,
+        }
     }
 
     fn count(series: &mut Series, at: u64, about: &Subject, topic: &str, times: u64) {
-        let event = Event { note: Some(format!("{topic} at {at}")), ..Event::default() };
+        let event = Event {
+            note: Some(format!("{topic} at {at}")),
+            ..Event::default()
+        };
         series.count(s(at), about.clone(), topic, event, times);
     }
 
-    /// The Events that are written at a time, at most so many: note, count, and whether they were written before.
+    /// The Events that are written at a time, at most so many: note, count, and whether they were
+    /// written before.
     fn written(series: &mut Series, at: u64, most: usize) -> Vec<(String, i32, bool)> {
         let next = || series.next(s(at), Timestamp::UNIX_EPOCH, || true);
         let count = |event: &Event| event.series.as_ref().map_or(1, |series| series.count);
         let all = std::iter::from_fn(next).take(most);
-        all.map(|(event, repeated)| (event.note.clone().unwrap(), count(&event), repeated)).collect()
+        all.map(|(event, repeated)| (event.note.clone().unwrap(), count(&event), repeated))
+            .collect()
     }
 
     fn row(note: &str, count: i32, repeated: bool) -> (String, i32, bool) {
@@ -215,15 +275,26 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_waiting_is_written_first_whatever_it_is_about_and_none_is_lost_without_a_budget() {
+    fn the_longest_waiting_is_written_first_whatever_it_is_about_and_none_is_lost_without_a_budget()
+    {
         let mut series = Series::default();
         for (at, name) in [(100, "z"), (101, "a"), (102, "b")] {
             count(&mut series, at, &service(name), "x", 2);
         }
-        assert!(series.next(s(110), Timestamp::UNIX_EPOCH, || false).is_none());
-        assert_eq!(written(&mut series, 110, 2), [row("x at 100", 2, false), row("x at 101", 2, false)]);
+        assert!(
+            series
+                .next(s(110), Timestamp::UNIX_EPOCH, || false)
+                .is_none()
+        );
+        assert_eq!(
+            written(&mut series, 110, 2),
+            [row("x at 100", 2, false), row("x at 101", 2, false)]
+        );
         count(&mut series, 120, &service("z"), "x", 1);
-        assert_eq!(written(&mut series, 181, 9), [row("x at 102", 2, false), row("x at 100", 3, true)]);
+        assert_eq!(
+            written(&mut series, 181, 9),
+            [row("x at 102", 2, false), row("x at 100", 3, true)]
+        );
     }
 
     #[test]
@@ -231,7 +302,10 @@ mod tests {
         let mut series = Series::default();
         count(&mut series, 100, &pod(3), "x", 5);
         count(&mut series, 101, &pod(4), "x", 2);
-        assert_eq!(written(&mut series, 102, 9), [row("x at 100", 5, false), row("x at 101", 2, false)]);
+        assert_eq!(
+            written(&mut series, 102, 9),
+            [row("x at 100", 5, false), row("x at 101", 2, false)]
+        );
     }
 
     #[test]

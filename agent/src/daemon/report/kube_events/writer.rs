@@ -20,8 +20,8 @@ const RESTS: [u64; 6] = [1, 2, 4, 8, 16, 30];
 /// Pause after the API server forbids the account to create Events.
 const FORBIDDEN: Duration = Duration::from_mins(10);
 
-/// Writes Events until the queue is closed. If the API server cannot take an Event now, retries it for a minute. All
-/// other Events wait meanwhile: the server cannot take them either.
+/// Writes Events until the queue is closed. If the API server cannot take an Event now, retries it
+/// for a minute. All other Events wait meanwhile: the server cannot take them either.
 pub async fn write(client: Client, mut entries: mpsc::Receiver<Entry>) {
     let mut may_patch = true;
     while let Some((event, repeated)) = entries.recv().await {
@@ -32,11 +32,14 @@ pub async fn write(client: Client, mut entries: mpsc::Receiver<Entry>) {
             // An Event that was written is not written again because of the form of the answer.
             Ok(_) | Err(kube::Error::SerdeError(_)) => {}
             Err(kube::Error::Api(status)) if is_ending(&status) => {}
-            // The role may be missing, or may be created within the next minutes. Without the right to patch, each
-            // Event is written once, without later counts.
+            // The role may be missing, or may be created within the next minutes. Without the right
+            // to patch, each Event is written once, without later counts.
             Err(kube::Error::Api(status)) if lacks_role(&status) => {
                 let (verb, until) = if repeated {
-                    ("patch", "their counts stay unchanged until the agent restarts")
+                    (
+                        "patch",
+                        "their counts stay unchanged until the agent restarts",
+                    )
                 } else {
                     ("create", "none are written for the next 10 minutes")
                 };
@@ -45,7 +48,11 @@ pub async fn write(client: Client, mut entries: mpsc::Receiver<Entry>) {
                     "cannot {verb} Events: forbidden ({message}); allow the agent's account create and patch on events in \
                      events.k8s.io, or give it --events none; {until}"
                 );
-                if repeated { may_patch = false } else { sleep(FORBIDDEN).await }
+                if repeated {
+                    may_patch = false
+                } else {
+                    sleep(FORBIDDEN).await
+                }
             }
             Err(error) => tracing::warn!(
                 error = cause(error).1,
@@ -69,10 +76,14 @@ async fn retry(client: &Client, event: &Event, repeated: bool) -> kube::Result<E
 }
 
 async fn send(client: &Client, event: &Event, repeated: bool) -> kube::Result<Event> {
-    let events: Api<Event> = Api::namespaced(client.clone(), &event.namespace().unwrap_or_default());
+    let events: Api<Event> =
+        Api::namespaced(client.clone(), &event.namespace().unwrap_or_default());
     if repeated {
         let series = Patch::Merge(json!({"series": event.series}));
-        match events.patch(&event.name_any(), &PatchParams::default(), &series).await {
+        match events
+            .patch(&event.name_any(), &PatchParams::default(), &series)
+            .await
+        {
             // The Event may be gone: API servers delete Events after some time.
             Err(kube::Error::Api(status)) if status.code == 404 => {}
             patched => return patched,
@@ -81,8 +92,9 @@ async fn send(client: &Client, event: &Event, repeated: bool) -> kube::Result<Ev
     events.create(&PostParams::default(), event).await
 }
 
-/// True if the account may not write Events, by the text of the API server (`responsewriters.forbiddenMessage`). A
-/// quota or an admission webhook of one namespace also refuses with a 403.
+/// True if the account may not write Events, by the text of the API server
+/// (`responsewriters.forbiddenMessage`). A quota or an admission webhook of one namespace also
+/// refuses with a 403.
 fn lacks_role(status: &Status) -> bool {
     status.code == 403 && status.message.contains("forbidden: User ")
 }
@@ -119,8 +131,8 @@ mod tests {
         (event, repeated)
     }
 
-    /// The requests to a server that gives these answers in order, each with a code and a cause, and then accepts
-    /// everything.
+    /// The requests to a server that gives these answers in order, each with a code and a cause,
+    /// and then accepts everything.
     async fn asked(entries: Vec<Entry>, answers: &'static [(u16, &str)]) -> Vec<String> {
         const MESSAGE: &str =
             r#"events.events.k8s.io is forbidden: User "a" cannot create resource "events""#;
@@ -128,11 +140,14 @@ mod tests {
         let (log, mut answers) = (Arc::clone(&asked), answers.iter());
         let server = tower::service_fn(move |request: hyper::Request<kube::client::Body>| {
             let name = request.uri().path().rsplit('/').next().unwrap().to_owned();
-            log.lock().unwrap().push(format!("{} {name}", request.method()));
+            log.lock()
+                .unwrap()
+                .push(format!("{} {name}", request.method()));
             let (code, cause) = *answers.next().unwrap_or(&(201, ""));
             let details = json!({"causes": [{"reason": cause}]});
             let message = cause.strip_prefix("message: ").unwrap_or(MESSAGE);
-            let status = json!({"kind": "Status", "code": code, "message": message, "details": details});
+            let status =
+                json!({"kind": "Status", "code": code, "message": message, "details": details});
             let mut answer = Response::new(Full::new(Bytes::from(status.to_string())));
             *answer.status_mut() = StatusCode::from_u16(code).unwrap();
             async { Ok::<_, Infallible>(answer) }
@@ -155,7 +170,11 @@ mod tests {
         assert_eq!(deleted, ["POST events", PATCH, PATCH, "POST events"]);
         let two = series().into_iter().chain([entry(2, false)]).collect();
         let without_right = asked(two, &[(201, ""), (403, "")]).await;
-        assert_eq!(without_right, ["POST events", PATCH, "POST events"], "no right to patch");
+        assert_eq!(
+            without_right,
+            ["POST events", PATCH, "POST events"],
+            "no right to patch"
+        );
         let one = || vec![entry(1, false)];
         assert_eq!(asked(one(), &[(503, ""), (429, "")]).await.len(), 3);
         assert_eq!(asked(one(), &[(500, ""); 99]).await.len(), 1 + RESTS.len());
@@ -166,7 +185,10 @@ mod tests {
     async fn after_a_refusal_nothing_is_written_for_ten_minutes_unless_the_namespace_ends() {
         let two = || vec![entry(1, false), entry(2, false)];
         let begun = Instant::now();
-        assert_eq!(asked(two(), &[(403, "NamespaceTerminating")]).await.len(), 2);
+        assert_eq!(
+            asked(two(), &[(403, "NamespaceTerminating")]).await.len(),
+            2
+        );
         assert_eq!(begun.elapsed(), Duration::ZERO);
         assert_eq!(asked(two(), &[(403, "")]).await.len(), 2);
         assert_eq!(begun.elapsed(), FORBIDDEN);
@@ -174,7 +196,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_refusal_by_a_quota_or_a_webhook_of_one_namespace_stops_no_event_of_others() {
-        let entries = || vec![entry(1, false), entry(1, true), entry(1, true), entry(2, false)];
+        let entries = || {
+            vec![
+                entry(1, false),
+                entry(1, true),
+                entry(1, true),
+                entry(2, false),
+            ]
+        };
         let begun = Instant::now();
         for message in [
             r#"message: events.events.k8s.io "web.1" is forbidden: exceeded quota: events, used: 9, limited: 9"#,

@@ -1,10 +1,13 @@
-//! `/metrics` in `OpenMetrics` text over HTTP and, at an address of their own, `/healthz` and `/readyz`.
+//! `/metrics` in `OpenMetrics` text over HTTP and, at an address of their own, `/healthz` and
+//! `/readyz`.
 //!
 //! Nothing is counted here twice: a metric is a figure of the [`Status`], asked of the main loop,
-//! or a number in the kernel's COUNTERS. Names of pods and Services are in the log and in the status.
+//! or a number in the kernel's COUNTERS. Names of pods and Services are in the log and in the
+//! status.
 //!
-//! `/readyz`: does the agent do its work? `/healthz` asks only if the main loop answers, since a restart helps against
-//! nothing else: not against an unreachable API server, nor against an interface that cannot be hooked.
+//! `/readyz`: does the agent do its work? `/healthz` asks only if the main loop answers, since a
+//! restart helps against nothing else: not against an unreachable API server, nor against an
+//! interface that cannot be hooked.
 
 mod text;
 mod timings;
@@ -36,21 +39,30 @@ use tokio::time::timeout;
 #[derive(Debug, Args)]
 pub struct MetricsArgs {
     /// Where to serve /metrics over HTTP, without authentication; the metrics name no objects
-    #[arg(long = "metrics-listen", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9467")]
+    #[arg(
+        long = "metrics-listen",
+        value_name = "ADDRESS:PORT",
+        default_value = "127.0.0.1:9467"
+    )]
     pub listen: SocketAddr,
     /// Where to serve /healthz and /readyz over HTTP, for the kubelet: keep it on loopback
-    #[arg(long = "health-listen", value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9468")]
+    #[arg(
+        long = "health-listen",
+        value_name = "ADDRESS:PORT",
+        default_value = "127.0.0.1:9468"
+    )]
     pub health: SocketAddr,
 }
 
-/// Longest wait for a client's request, and for the main loop: it answers within milliseconds, so one that takes longer is stuck.
+/// Longest wait for a client's request, and for the main loop: it answers within milliseconds, so
+/// one that takes longer is stuck.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Longest life of a connection.
 const CONNECTION: Duration = Duration::from_secs(15);
 
-/// Most open connections of one listener. A further one closes the oldest, so that silent clients do not block
-/// others.
+/// Most open connections of one listener. A further one closes the oldest, so that silent clients
+/// do not block others.
 const AT_ONCE: usize = 64;
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -65,18 +77,21 @@ pub enum Pages {
     Health,
 }
 
-/// Binds the address, so that one in use is known before anything is attached. Errors name the remedy.
+/// Binds the address, so that one in use is known before anything is attached. Errors name the
+/// remedy.
 pub async fn bind(listen: SocketAddr, option: &str) -> Result<TcpListener> {
     let listener = TcpListener::bind(listen).await;
     listener.with_context(|| format!("cannot listen on {listen}: choose another {option}"))
 }
 
-/// Serves connections and never returns. Each listener has its own connections, so a flood at one does not affect the
-/// other.
+/// Serves connections and never returns. Each listener has its own connections, so a flood at one
+/// does not affect the other.
 pub async fn serve(listener: TcpListener, pages: Pages, ask: mpsc::Sender<Question>) -> Result<()> {
     let mut open = VecDeque::new();
     loop {
-        let Some((stream, _)) = accepted(listener.accept().await, "a connection").await else { continue };
+        let Some((stream, _)) = accepted(listener.accept().await, "a connection").await else {
+            continue;
+        };
         open.retain(|connection: &AbortHandle| !connection.is_finished());
         if open.len() >= AT_ONCE
             && let Some(oldest) = open.pop_front()
@@ -101,7 +116,10 @@ async fn answer(
 ) -> hyper::http::Result<Response<Full<Bytes>>> {
     let is_read = [Method::GET, Method::HEAD].contains(request.method());
     let (code, text) = match (&pages, request.uri().path()) {
-        _ if !is_read => (StatusCode::METHOD_NOT_ALLOWED, "there is GET and HEAD\n".to_owned()),
+        _ if !is_read => (
+            StatusCode::METHOD_NOT_ALLOWED,
+            "there is GET and HEAD\n".to_owned(),
+        ),
         (Pages::Metrics(pin_dir), "/metrics") => {
             asked(ask, Request::Figures, |status| metrics(status, pin_dir)).await
         }
@@ -110,11 +128,21 @@ async fn answer(
         }
         (Pages::Health, "/readyz") => asked(ask, Request::Ready, readyz).await,
         (Pages::Metrics(_), _) => (StatusCode::NOT_FOUND, "there is /metrics\n".to_owned()),
-        (Pages::Health, _) => (StatusCode::NOT_FOUND, "there is /healthz and /readyz\n".to_owned()),
+        (Pages::Health, _) => (
+            StatusCode::NOT_FOUND,
+            "there is /healthz and /readyz\n".to_owned(),
+        ),
     };
-    let kind =
-        if matches!((&pages, code), (Pages::Metrics(_), StatusCode::OK)) { OPEN_METRICS } else { TEXT };
-    Response::builder().status(code).header(CONTENT_TYPE, kind).header(ALLOW, "GET, HEAD").body(text.into())
+    let kind = if matches!((&pages, code), (Pages::Metrics(_), StatusCode::OK)) {
+        OPEN_METRICS
+    } else {
+        TEXT
+    };
+    Response::builder()
+        .status(code)
+        .header(CONTENT_TYPE, kind)
+        .header(ALLOW, "GET, HEAD")
+        .body(text.into())
 }
 
 /// Asks the main loop, and shows the status that it answers with.
@@ -125,7 +153,9 @@ async fn asked(
 ) -> (StatusCode, String) {
     let status = timeout(PATIENCE, request.ask(&ask)).await.ok().flatten();
     let stuck = || format!("the agent's loop did not answer in {PATIENCE:?}\n");
-    status.as_ref().map_or_else(|| (StatusCode::SERVICE_UNAVAILABLE, stuck()), show)
+    status
+        .as_ref()
+        .map_or_else(|| (StatusCode::SERVICE_UNAVAILABLE, stuck()), show)
 }
 
 fn metrics(status: &Status, pin_dir: &Path) -> (StatusCode, String) {
@@ -136,8 +166,8 @@ fn metrics(status: &Status, pin_dir: &Path) -> (StatusCode, String) {
     }
 }
 
-/// A line for each condition, in the format of the API server's own `/readyz?verbose`: everything was listed, every selected
-/// interface is hooked, and denials are under a lease.
+/// A line for each condition, in the format of the API server's own `/readyz?verbose`: everything
+/// was listed, every selected interface is hooked, and denials are under a lease.
 fn readyz(status: &Status) -> (StatusCode, String) {
     let down = status.watches.iter().filter(|(_, watch)| !watch.up);
     let down: Vec<&str> = down.map(|(name, _)| name.into()).collect();
@@ -145,18 +175,39 @@ fn readyz(status: &Status) -> (StatusCode, String) {
         [] => "everything is listed anew".to_owned(),
         down => format!("not listed yet: {}", down.join(", ")),
     });
-    let bare = status.interfaces.iter().find(|at| !at.attached && !at.waiting);
-    let unhooked = bare.map(|at| format!("{}: {}", at.name, at.error.as_deref().unwrap_or("not attached")));
+    let bare = status
+        .interfaces
+        .iter()
+        .find(|at| !at.attached && !at.waiting);
+    let unhooked = bare.map(|at| {
+        format!(
+            "{}: {}",
+            at.name,
+            at.error.as_deref().unwrap_or("not attached")
+        )
+    });
     let ended = (status.denies() && status.lease_ms <= 0).then(|| {
-        let age = status.view_age_ms.map_or_else(|| "unknown".to_owned(), |ms| format!("{} s", ms / 1000));
+        let age = status
+            .view_age_ms
+            .map_or_else(|| "unknown".to_owned(), |ms| format!("{} s", ms / 1000));
         format!("the view is too old ({age}), so nothing is denied")
     });
     let failures = [("sync", unsynced), ("hooks", unhooked), ("lease", ended)];
     let is_ready = failures.iter().all(|(_, failure)| failure.is_none());
     let lines = failures.map(|(name, failure)| {
-        failure.map_or_else(|| format!("[+]{name} ok\n"), |why| format!("[-]{name} failed: {why}\n"))
+        failure.map_or_else(
+            || format!("[+]{name} ok\n"),
+            |why| format!("[-]{name} failed: {why}\n"),
+        )
     });
-    (if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, lines.concat())
+    (
+        if is_ready {
+            StatusCode::OK
+        } else {
+            StatusCode::SERVICE_UNAVAILABLE
+        },
+        lines.concat(),
+    )
 }
 
 #[cfg(test)]
@@ -171,7 +222,11 @@ mod tests {
             synced: true,
             lease_ms: -1,
             view_age_ms: Some(31_000),
-            interfaces: vec![Attachment { name: "eth0".into(), attached: true, ..Attachment::default() }],
+            interfaces: vec![Attachment {
+                name: "eth0".into(),
+                attached: true,
+                ..Attachment::default()
+            }],
             ..Status::default()
         };
         status.watches.insert(Watched::Pods, Watch::default());
@@ -183,9 +238,13 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_ready_without_a_lease_if_it_denies_nothing_and_while_an_interface_waits_for_the_cni() {
+    fn an_agent_is_ready_without_a_lease_if_it_denies_nothing_and_while_an_interface_waits_for_the_cni()
+     {
         let mut status = ready();
-        status.interfaces.push(Attachment { waiting: true, ..Attachment::default() });
+        status.interfaces.push(Attachment {
+            waiting: true,
+            ..Attachment::default()
+        });
         for status in [ready(), status] {
             assert_eq!(lines(&status), ["[+]sync ok", "[+]hooks ok", "[+]lease ok"]);
         }

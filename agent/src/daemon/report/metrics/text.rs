@@ -1,10 +1,13 @@
-//! All metrics of a moment, in `OpenMetrics` text. Tests compare docs/metrics.md, the alerts and the dashboard with it.
+//! All metrics of a moment, in `OpenMetrics` text. Tests compare docs/metrics.md, the alerts and
+//! the dashboard with it.
 
 use crate::kernel::maps::Counters;
 use crate::shared::status::{Cause, Distribution, Status};
 use epguard_common::{Count, Effect, Mode, Outcome, Reason};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet, text};
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet, text,
+};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter as Counter;
 use prometheus_client::metrics::gauge::ConstGauge as Gauge;
@@ -16,7 +19,10 @@ use strum::VariantArray as _;
 /// All metrics of a moment in `OpenMetrics` text. Errors: none that a caller could fix.
 pub fn render(status: &Status, counters: Counters) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("epguard");
-    registry.register_collector(Box::new(Moment { status: status.clone(), counters }));
+    registry.register_collector(Box::new(Moment {
+        status: status.clone(),
+        counters,
+    }));
     let mut out = String::new();
     text::encode(&mut out, &registry)?;
     Ok(out)
@@ -29,8 +35,8 @@ struct Moment {
     counters: Counters,
 }
 
-/// `KIND NAME(LABEL, ...) HELP => SAMPLES;`, of which each has the values of the labels and its own value. Names of durations
-/// end with `_seconds`. Every label has a fixed, small set of values.
+/// `KIND NAME(LABEL, ...) HELP => SAMPLES;`, of which each has the values of the labels and its own
+/// value. Names of durations end with `_seconds`. Every label has a fixed, small set of values.
 macro_rules! metrics {
     ($to:expr; $($kind:ident $name:ident($($label:ident),*) $help:literal => $samples:expr;)*) => {
         $(
@@ -48,7 +54,9 @@ fn family<'a, const N: usize, M: EncodeMetric>(
     samples: impl IntoIterator<Item = ([&'a str; N], M)>,
 ) -> fmt::Result {
     let mut samples = samples.into_iter().peekable();
-    let Some((_, first)) = samples.peek() else { return Ok(()) };
+    let Some((_, first)) = samples.peek() else {
+        return Ok(());
+    };
     let seconds = name.strip_suffix("_seconds");
     let (name, unit) = seconds.map_or((name, None), |name| (name, Some(&Unit::Seconds)));
     let mut family = to.encode_descriptor(name, help, unit, first.metric_type())?;
@@ -77,10 +85,17 @@ impl<'a> Histogram<'a> {
 
 impl EncodeMetric for Histogram<'_> {
     fn encode(&self, mut to: MetricEncoder) -> fmt::Result {
-        let Distribution { sum_us, count, buckets } = self.0;
+        let Distribution {
+            sum_us,
+            count,
+            buckets,
+        } = self.0;
         let seconds = |us| Duration::from_micros(us).as_secs_f64();
         let within: u64 = buckets.iter().map(|(_, count)| count).sum();
-        let mut buckets: Vec<_> = buckets.iter().map(|(bound, count)| (seconds(*bound), *count)).collect();
+        let mut buckets: Vec<_> = buckets
+            .iter()
+            .map(|(bound, count)| (seconds(*bound), *count))
+            .collect();
         buckets.push((f64::INFINITY, count.saturating_sub(within)));
         to.encode_histogram::<NoLabelSet>(seconds(*sum_us), *count, &buckets, None)
     }
@@ -92,11 +107,36 @@ impl EncodeMetric for Histogram<'_> {
 
 impl Collector for Moment {
     fn encode(&self, mut to: DescriptorEncoder) -> fmt::Result {
-        let Status { figures, mode, breaker, wrong_denies, demoted, .. } = &self.status;
-        let reasons = || Reason::TO_DENY.into_iter().map(|reason| ([reason.as_str()], reason));
-        let watches = || self.status.watches.iter().map(|(name, watch)| ([name.into()], watch));
-        let maps = || figures.maps.iter().map(|(name, fill)| ([name.as_str()], fill));
-        let selected = self.status.interfaces.iter().filter(|interface| !interface.waiting);
+        let Status {
+            figures,
+            mode,
+            breaker,
+            wrong_denies,
+            demoted,
+            ..
+        } = &self.status;
+        let reasons = || {
+            Reason::TO_DENY
+                .into_iter()
+                .map(|reason| ([reason.as_str()], reason))
+        };
+        let watches = || {
+            self.status
+                .watches
+                .iter()
+                .map(|(name, watch)| ([name.into()], watch))
+        };
+        let maps = || {
+            figures
+                .maps
+                .iter()
+                .map(|(name, fill)| ([name.as_str()], fill))
+        };
+        let selected = self
+            .status
+            .interfaces
+            .iter()
+            .filter(|interface| !interface.waiting);
         let (hooked, bare): (Vec<_>, Vec<_>) = selected.partition(|interface| interface.attached);
         metrics! { &mut to;
             Counter denied_packets(reason, action, mode) "Packets denied, and in observe packets that would have been"
@@ -196,19 +236,28 @@ impl Collector for Moment {
 
 impl Moment {
     fn count(&self, reason: Reason, outcome: Outcome) -> Count {
-        self.counters.get(&(reason, outcome)).copied().unwrap_or_default()
+        self.counters
+            .get(&(reason, outcome))
+            .copied()
+            .unwrap_or_default()
     }
 
     /// Every reason with every denial, even if there was none.
     fn denied(&self, of: fn(Count) -> u64) -> impl Iterator<Item = ([&str; 3], u64)> {
         let denials = |reason| Outcome::of_denials().map(move |outcome| (reason, outcome));
-        Reason::TO_DENY.into_iter().flat_map(denials).map(move |(reason, outcome)| {
-            let (action, mode) = match outcome.effect() {
-                Effect::Stopped(action) => (action.as_str(), "enforce"),
-                Effect::Observed | Effect::Passed | Effect::Beside(_) => ("pass", "observe"),
-            };
-            ([reason.as_str(), action, mode], of(self.count(reason, outcome)))
-        })
+        Reason::TO_DENY
+            .into_iter()
+            .flat_map(denials)
+            .map(move |(reason, outcome)| {
+                let (action, mode) = match outcome.effect() {
+                    Effect::Stopped(action) => (action.as_str(), "enforce"),
+                    Effect::Observed | Effect::Passed | Effect::Beside(_) => ("pass", "observe"),
+                };
+                (
+                    [reason.as_str(), action, mode],
+                    of(self.count(reason, outcome)),
+                )
+            })
     }
 
     /// Only what occurred.
@@ -216,6 +265,8 @@ impl Moment {
         let counted = self.counters.iter().filter(|(_, count)| count.packets > 0);
         counted
             .filter(|((_, outcome), _)| outcome.effect() == Effect::Passed)
-            .map(move |((reason, outcome), count)| ([reason.as_str(), outcome.as_str()], of(*count)))
+            .map(move |((reason, outcome), count)| {
+                ([reason.as_str(), outcome.as_str()], of(*count))
+            })
     }
 }

@@ -1,4 +1,5 @@
-//! Measured durations: from an API event to the maps, from the start to the sync, from an IP's release to its reuse.
+//! Measured durations: from an API event to the maps, from the start to the sync, from an IP's
+//! release to its reuse.
 
 use crate::shared::status::{Distribution, Figures, Latency};
 use epguard_core::facts::{Change, Fact};
@@ -6,22 +7,33 @@ use std::time::SystemTime;
 use tokio::time::Instant;
 
 /// Upper ends of buckets in microseconds: 0.1 ms to 10 s, where 1 ms is ordinary.
-const PROPAGATION: [u64; 11] =
-    [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000, 10_000_000];
+const PROPAGATION: [u64; 11] = [
+    100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000, 10_000_000,
+];
 
 /// 50 ms to 1 minute: the endpoint slice controller and the API server take most of it.
-const SLICE_PROPAGATION: [u64; 9] =
-    [50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 15_000_000, 60_000_000];
+const SLICE_PROPAGATION: [u64; 9] = [
+    50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 15_000_000, 60_000_000,
+];
 
 /// 0.1 s to 10 minutes: packets go on that long to an IP whose pod has ended.
-const REUSE_GAP: [u64; 7] = [100_000, 1_000_000, 5_000_000, 15_000_000, 60_000_000, 300_000_000, 600_000_000];
+const REUSE_GAP: [u64; 7] = [
+    100_000,
+    1_000_000,
+    5_000_000,
+    15_000_000,
+    60_000_000,
+    300_000_000,
+    600_000_000,
+];
 
 /// Clocks and durations since the agent's start.
 #[derive(Debug)]
 pub struct Timings {
     began: Instant,
     began_at: SystemTime,
-    /// The facts that are not in the maps yet: when each arrived, and of a slice when its cause was written.
+    /// The facts that are not in the maps yet: when each arrived, and of a slice when its cause was
+    /// written.
     waiting: Vec<(Instant, Option<SystemTime>)>,
     /// From receipt to map write.
     pub latency: Latency,
@@ -46,11 +58,16 @@ impl Timings {
         }
     }
 
-    /// Records that a fact arrived. A change from before the agent's start did not wait for it, so it is not
-    /// measured. A list does not show when its objects changed.
+    /// Records that a fact arrived. A change from before the agent's start did not wait for it, so
+    /// it is not measured. A list does not show when its objects changed.
     pub fn received(&mut self, at: Instant, fact: &Fact) {
-        let triggered = if let Fact::Slice(Change::Applied(slice)) = fact { slice.triggered } else { None };
-        self.waiting.push((at, triggered.filter(|at| *at >= self.began_at)));
+        let triggered = if let Fact::Slice(Change::Applied(slice)) = fact {
+            slice.triggered
+        } else {
+            None
+        };
+        self.waiting
+            .push((at, triggered.filter(|at| *at >= self.began_at)));
     }
 
     /// Records that everything that arrived is in the maps.
@@ -61,8 +78,11 @@ impl Timings {
             self.latency.record(took);
             self.figures.propagation.record(took);
             if let Some(triggered) = triggered {
-                // The clocks of two machines may differ: a change that seems to come before its cause took no time.
-                self.figures.slice_propagation.record(wall.duration_since(triggered).unwrap_or_default());
+                // The clocks of two machines may differ: a change that seems to come before its
+                // cause took no time.
+                self.figures
+                    .slice_propagation
+                    .record(wall.duration_since(triggered).unwrap_or_default());
             }
         }
     }
@@ -82,7 +102,10 @@ mod tests {
 
     fn slice(triggered: Option<SystemTime>) -> Slice {
         let slice = Slice::parse(br#"{"metadata": {"namespace": "shop", "name": "web-1"}}"#);
-        Slice { triggered, ..slice.unwrap() }
+        Slice {
+            triggered,
+            ..slice.unwrap()
+        }
     }
 
     #[test]
@@ -100,7 +123,10 @@ mod tests {
         }
         timings.written();
         let figures = &timings.figures;
-        assert_eq!((figures.slice_propagation.count, figures.propagation.count), (1, 4));
+        assert_eq!(
+            (figures.slice_propagation.count, figures.propagation.count),
+            (1, 4)
+        );
         assert_eq!(timings.latency.figures().count, 4);
     }
 
@@ -112,7 +138,10 @@ mod tests {
         timings.received(Instant::now(), &fact);
         timings.written();
         let figures = &timings.figures.slice_propagation;
-        assert_eq!((figures.count, figures.sum_us, figures.buckets[0]), (1, 0, (50_000, 1)));
+        assert_eq!(
+            (figures.count, figures.sum_us, figures.buckets[0]),
+            (1, 0, (50_000, 1))
+        );
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! Limits how many of the programs' reports the agent takes in, for any number of suspects. Pure: callers pass the
-//! time.
+//! Limits how many of the programs' reports the agent takes in, for any number of suspects. Pure:
+//! callers pass the time.
 //!
-//! The kernel reports at most 100 packets a second for each suspect, so the total grows with the number of suspects.
+//! The kernel reports at most 100 packets a second for each suspect, so the total grows with the
+//! number of suspects.
 
 use epguard_common::{Addr, Event, Outcome};
 use epguard_core::bucket::Bucket;
@@ -26,13 +27,16 @@ pub struct Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { bucket: Bucket::new(Duration::from_secs(1) / PER_SECOND, BURST), skipped: 0 }
+        Self {
+            bucket: Bucket::new(Duration::from_secs(1) / PER_SECOND, BURST),
+            skipped: 0,
+        }
     }
 }
 
 impl Budget {
-    /// Removes from `events` what is over the budget, and keeps their order: all lifts stay, and a fair share for
-    /// each suspect.
+    /// Removes from `events` what is over the budget, and keeps their order: all lifts stay, and a
+    /// fair share for each suspect.
     pub fn admit(&mut self, now: Duration, events: &mut Vec<Event>) {
         let wanted = events.iter().filter(|event| !is_lift(event)).count();
         let mut allowed = 0;
@@ -54,11 +58,16 @@ impl Budget {
     }
 }
 
-/// Selects the events to keep: all lifts and `allowed` others, each suspect's first before any suspect's second.
+/// Selects the events to keep: all lifts and `allowed` others, each suspect's first before any
+/// suspect's second.
 fn shares(events: &[Event], allowed: usize) -> Vec<bool> {
     let mut seen: HashMap<Addr, usize> = HashMap::new();
     let mut turns: Vec<(usize, usize)> = Vec::new();
-    for (index, event) in events.iter().enumerate().filter(|(_, event)| !is_lift(event)) {
+    for (index, event) in events
+        .iter()
+        .enumerate()
+        .filter(|(_, event)| !is_lift(event))
+    {
         let number = seen.entry(event.dst).or_default();
         turns.push((*number, index));
         *number += 1;
@@ -82,7 +91,11 @@ mod tests {
     const NOW: Duration = Duration::from_secs(100);
 
     fn denied(suspect: u8) -> Event {
-        Event { dst: Addr::v4([10, 244, 1, suspect]), outcome: Outcome::Dropped as u32, ..Event::default() }
+        Event {
+            dst: Addr::v4([10, 244, 1, suspect]),
+            outcome: Outcome::Dropped as u32,
+            ..Event::default()
+        }
     }
 
     fn suspects(events: &[Event]) -> Vec<u8> {
@@ -91,11 +104,19 @@ mod tests {
 
     #[test]
     fn one_turn_takes_in_few_reports_and_all_lifts_and_the_rest_is_counted() {
-        let lift = Event { outcome: Outcome::Lifted as u32, ..denied(7) };
+        let lift = Event {
+            outcome: Outcome::Lifted as u32,
+            ..denied(7)
+        };
         for (sentence, mut events, taken, skipped) in [
             ("within the budget", (0..200).map(denied).collect(), 200, 0),
             ("beyond it", vec![denied(1); 2_000], 256, 1_744),
-            ("lifts are never skipped", [vec![denied(1); 1_000], vec![lift; 300]].concat(), 556, 744),
+            (
+                "lifts are never skipped",
+                [vec![denied(1); 1_000], vec![lift; 300]].concat(),
+                556,
+                744,
+            ),
         ] {
             let mut budget = Budget::default();
             let lifts = |events: &[Event]| events.iter().filter(|event| is_lift(event)).count();

@@ -1,4 +1,5 @@
-//! Finds the cgroups with the programs of a socket load balancer, and checks that ours run before and after them.
+//! Finds the cgroups with the programs of a socket load balancer, and checks that ours run before
+//! and after them.
 
 use crate::kernel::datapath::bpf::{Target, describe_program, program_name, query};
 use crate::kernel::datapath::links::pinned_programs;
@@ -15,8 +16,8 @@ use std::path::{Path, PathBuf};
 /// Our own programs begin with this.
 const OWN: &str = "epguard_";
 
-/// A directory of cgroup2: `given` itself, or a mount below it, as beside version 1; without `given` the first mount. `None`:
-/// there is none, so that no program can attach to one either.
+/// A directory of cgroup2: `given` itself, or a mount below it, as beside version 1; without
+/// `given` the first mount. `None`: there is none, so that no program can attach to one either.
 pub fn find_cgroup2(given: Option<&Path>) -> Option<PathBuf> {
     if let Some(given) = given.filter(|given| is_cgroup2(given)) {
         return Some(given.to_owned());
@@ -47,10 +48,11 @@ pub fn children(cgroup: &Path) -> Result<Vec<PathBuf>> {
     Ok(children)
 }
 
-/// Describes a program that another project attached to this cgroup, or above it, without `BPF_F_ALLOW_MULTI`.
+/// Describes a program that another project attached to this cgroup, or above it, without
+/// `BPF_F_ALLOW_MULTI`.
 ///
-/// The kernel does not run such a program in a cgroup that has programs of its own (`compute_effective_progs` in
-/// kernel/bpf/cgroup.c), so beside it there must be none of ours.
+/// The kernel does not run such a program in a cgroup that has programs of its own
+/// (`compute_effective_progs` in kernel/bpf/cgroup.c), so beside it there must be none of ours.
 pub fn exclusive_program(cgroup: &Path, hooks: &[bpf_attach_type]) -> Result<Option<String>> {
     for path in cgroup.ancestors().take_while(|path| is_cgroup2(path)) {
         for hook in hooks {
@@ -58,7 +60,11 @@ pub fn exclusive_program(cgroup: &Path, hooks: &[bpf_attach_type]) -> Result<Opt
             if let Some(id) = programs.first()
                 && flags & BPF_F_ALLOW_MULTI == 0
             {
-                return Ok(Some(format!("{} at {}", describe_program(*id), path.display())));
+                return Ok(Some(format!(
+                    "{} at {}",
+                    describe_program(*id),
+                    path.display()
+                )));
             }
         }
     }
@@ -86,8 +92,8 @@ pub struct Found {
     pub programs: Vec<String>,
 }
 
-/// The outermost cgroup, from this one up, to which other projects attached programs at these hooks. Any such program may
-/// replace the destination of a call.
+/// The outermost cgroup, from this one up, to which other projects attached programs at these
+/// hooks. Any such program may replace the destination of a call.
 pub fn find(cgroup: &Path, hooks: &[bpf_attach_type], pins: &Pins) -> Result<Option<Found>> {
     let mut found = None;
     for path in cgroup.ancestors().take_while(|path| is_cgroup2(path)) {
@@ -96,21 +102,28 @@ pub fn find(cgroup: &Path, hooks: &[bpf_attach_type], pins: &Pins) -> Result<Opt
             programs.extend(foreign_at(path, *hook, pins)?.into_values());
         }
         if !programs.is_empty() {
-            found = Some(Found { cgroup: path.to_owned(), programs });
+            found = Some(Found {
+                cgroup: path.to_owned(),
+                programs,
+            });
         }
     }
     Ok(found)
 }
 
 /// The programs of other projects that are attached to this cgroup itself, by their ids.
-pub fn foreign_at(cgroup: &Path, hook: bpf_attach_type, pins: &Pins) -> Result<BTreeMap<u32, String>> {
+pub fn foreign_at(
+    cgroup: &Path,
+    hook: bpf_attach_type,
+    pins: &Pins,
+) -> Result<BTreeMap<u32, String>> {
     let (ids, _) = attached_to(cgroup, hook)?;
     let named = |id| foreign(id, pins).map(|name| (id, name));
     Ok(ids.into_iter().filter_map(named).collect())
 }
 
-/// The program of another project with this id; none for one of ours, and for one that has gone. Without `CAP_SYS_ADMIN` ours are
-/// known by their pins.
+/// The program of another project with this id; none for one of ours, and for one that has gone.
+/// Without `CAP_SYS_ADMIN` ours are known by their pins.
 pub fn foreign(id: u32, pins: &Pins) -> Option<String> {
     let is_ours = match program_name(id) {
         Ok(name) => name.starts_with(OWN),
@@ -122,8 +135,8 @@ pub fn foreign(id: u32, pins: &Pins) -> Option<String> {
     (!is_ours).then(|| describe_program(id))
 }
 
-/// Whether, of the programs that run, `before` is in front of all foreign ones and `after` behind them. None: not expected
-/// here. A hook without foreign programs is in order.
+/// Whether, of the programs that run, `before` is in front of all foreign ones and `after` behind
+/// them. None: not expected here. A hook without foreign programs is in order.
 pub fn surrounds(
     running: &[u32],
     before: Option<u32>,
@@ -131,9 +144,10 @@ pub fn surrounds(
     is_foreign: impl Fn(&u32) -> bool,
 ) -> bool {
     let place = |id: u32| running.iter().position(|running| *running == id);
-    let (Some(first), Some(last)) =
-        (running.iter().position(&is_foreign), running.iter().rposition(&is_foreign))
-    else {
+    let (Some(first), Some(last)) = (
+        running.iter().position(&is_foreign),
+        running.iter().rposition(&is_foreign),
+    ) else {
         return true;
     };
     before.is_none_or(|id| place(id).is_some_and(|place| place < first))

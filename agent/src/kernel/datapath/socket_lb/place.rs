@@ -19,7 +19,8 @@ pub struct Place {
     pub hook: bpf_attach_type,
     pub program: String,
     pub cgroup: PathBuf,
-    /// Before all other programs of the cgroup, Linux 6.17; else a new link comes after those that are there already.
+    /// Before all other programs of the cgroup, Linux 6.17; else a new link comes after those that
+    /// are there already.
     pub is_first: bool,
 }
 
@@ -28,35 +29,53 @@ impl Place {
         self.program.contains("_before_")
     }
 
-    /// Whether it runs before all foreign programs that run for the processes of this cgroup, or after those that are
-    /// attached to the cgroup itself: programs of outer cgroups run last.
+    /// Whether it runs before all foreign programs that run for the processes of this cgroup, or
+    /// after those that are attached to the cgroup itself: programs of outer cgroups run last.
     pub fn is_in_order(&self, ebpf: &mut Ebpf, pins: &Pins) -> Result<bool> {
         let id = program(ebpf, &self.program)?.info()?.id();
-        let cannot = || format!("cannot list the programs that run for {}", self.cgroup.display());
+        let cannot = || {
+            format!(
+                "cannot list the programs that run for {}",
+                self.cgroup.display()
+            )
+        };
         let cgroup = File::open(&self.cgroup).with_context(cannot)?;
-        let running = bpf::query(Target::Cgroup(cgroup.as_fd()), self.hook, BPF_F_QUERY_EFFECTIVE);
+        let running = bpf::query(
+            Target::Cgroup(cgroup.as_fd()),
+            self.hook,
+            BPF_F_QUERY_EFFECTIVE,
+        );
         let (running, _) = running.with_context(cannot)?;
         if self.is_before() {
             let is_foreign = |id: &u32| foreign(*id, pins).is_some();
             return Ok(surrounds(&running, Some(id), None, is_foreign));
         }
         let attached = foreign_at(&self.cgroup, self.hook, pins)?;
-        Ok(surrounds(&running, None, Some(id), |id| attached.contains_key(id)))
+        Ok(surrounds(&running, None, Some(id), |id| {
+            attached.contains_key(id)
+        }))
     }
 
-    /// Attaches the program: into its pinned link if there is one, else into a new one. True if the link was taken over.
+    /// Attaches the program: into its pinned link if there is one, else into a new one. True if the
+    /// link was taken over.
     pub fn attach(&self, ebpf: &mut Ebpf, pin: &Path) -> Result<bool> {
         let id = inode(&self.cgroup)?;
         let cgroup = self.cgroup.display();
-        let directory = File::open(&self.cgroup).with_context(|| format!("cannot open {cgroup}"))?;
-        let same = directory.metadata().is_ok_and(|metadata| metadata.ino() == id);
+        let directory =
+            File::open(&self.cgroup).with_context(|| format!("cannot open {cgroup}"))?;
+        let same = directory
+            .metadata()
+            .is_ok_and(|metadata| metadata.ino() == id);
         ensure!(same, "{cgroup} has just been made again");
         let program: &mut CgroupSockAddr = program(ebpf, &self.program)?.try_into()?;
         match program.load() {
             Ok(()) | Err(ProgramError::AlreadyLoaded) => {}
             Err(error) => return Err(explain(error, &self.program)),
         }
-        let target = (Target::Cgroup(directory.as_fd()), if self.is_first { BPF_F_BEFORE } else { 0 });
+        let target = (
+            Target::Cgroup(directory.as_fd()),
+            if self.is_first { BPF_F_BEFORE } else { 0 },
+        );
         let is_sound = |link: &_| Ok(bpf::link_cgroup(link)? == id);
         links::attach(pin, program.fd()?.as_fd(), target, self.hook, is_sound)
             .with_context(|| format!("cannot attach {} to {cgroup}", self.program))
@@ -76,5 +95,7 @@ pub fn is_after(pin: &Path) -> bool {
 
 pub fn inode(cgroup: &Path) -> Result<u64> {
     let metadata = cgroup.metadata();
-    Ok(metadata.with_context(|| format!("cannot open {}", cgroup.display()))?.ino())
+    Ok(metadata
+        .with_context(|| format!("cannot open {}", cgroup.display()))?
+        .ino())
 }

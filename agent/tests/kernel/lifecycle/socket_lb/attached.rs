@@ -19,7 +19,13 @@ fn links(node: &Node) -> Vec<PathBuf> {
     let mut links: Vec<_> = fs::read_dir(node.pins().join("v3/links"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("lb-"))
+        .filter(|path| {
+            path.file_name()
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .starts_with("lb-")
+        })
         .collect();
     links.sort();
     links
@@ -28,7 +34,13 @@ fn links(node: &Node) -> Vec<PathBuf> {
 /// Ids of the programs that run for the cgroup's processes.
 fn effective(cgroup: &Path, hook: bpf_attach_type) -> Vec<u32> {
     let directory = fs::File::open(cgroup).unwrap();
-    query(Target::Cgroup(directory.as_fd()), hook, BPF_F_QUERY_EFFECTIVE).unwrap().0
+    query(
+        Target::Cgroup(directory.as_fd()),
+        hook,
+        BPF_F_QUERY_EFFECTIVE,
+    )
+    .unwrap()
+    .0
 }
 
 /// The programs that run for the cgroup's processes, by their part: before, load balancer, after.
@@ -42,10 +54,15 @@ fn order(cgroup: &Path, node: &Node, hook: bpf_attach_type) -> String {
         .collect();
     effective(cgroup, hook)
         .into_iter()
-        .filter_map(|id| match programs.iter().find(|(program, _)| *program == u64::from(id)) {
-            Some((_, true)) => Some('b'),
-            Some((_, false)) => Some('a'),
-            None => is_foreign(id).then_some('L'),
+        .filter_map(|id| {
+            match programs
+                .iter()
+                .find(|(program, _)| *program == u64::from(id))
+            {
+                Some((_, true)) => Some('b'),
+                Some((_, false)) => Some('a'),
+                None => is_foreign(id).then_some('L'),
+            }
         })
         .collect()
 }
@@ -69,7 +86,11 @@ fn ours_run_before_and_after_the_load_balancer_in_cgroups_old_and_new() {
     }
     let shown = rig.datapath.socket_lb();
     assert_eq!(shown.cgroup, rig.root.path.display().to_string());
-    assert!(shown.programs[0].starts_with("cil_sock_connec (id "), "{:?}", shown.programs);
+    assert!(
+        shown.programs[0].starts_with("cil_sock_connec (id "),
+        "{:?}",
+        shown.programs
+    );
     assert!(shown.in_force && shown.problem.is_none(), "{shown:?}");
 }
 
@@ -85,12 +106,16 @@ fn the_order_is_restored_when_the_load_balancer_attaches_anew() {
         (in_force, order(&rig.root.pod, &rig.node, connect))
     });
     let expected = [(false, "bLaL"), (false, "bLLa"), (true, "bLLa")];
-    assert_eq!(looks, expected.map(|(in_force, order)| (in_force, order.to_owned())));
+    assert_eq!(
+        looks,
+        expected.map(|(in_force, order)| (in_force, order.to_owned()))
+    );
 }
 
 #[test]
 #[ignore = "needs root: BPF and cgroups of its own"]
-fn hooks_that_the_load_balancer_does_not_use_stay_empty_and_one_that_it_leaves_ends_what_was_known() {
+fn hooks_that_the_load_balancer_does_not_use_stay_empty_and_one_that_it_leaves_ends_what_was_known()
+{
     let (node, root) = (Node::new(), Root::new());
     let mut datapath = node.load(Hooks::Auto).with_cgroup(Some(root.path.clone()));
     assert!(!datapath.follow_socket_lb().unwrap());
@@ -99,7 +124,10 @@ fn hooks_that_the_load_balancer_does_not_use_stay_empty_and_one_that_it_leaves_e
     let shown = datapath.socket_lb();
     assert!(shown.programs.is_empty() && !shown.in_force && shown.problem.is_none());
     let attach = || Balancer::attach(&root.path, VIP, OTHER_VIP);
-    for (is_v4, expected) in [(true, ["bLa", "", "bLa", ""]), (false, ["", "bLa", "", "bLa"])] {
+    for (is_v4, expected) in [
+        (true, ["bLa", "", "bLa", ""]),
+        (false, ["", "bLa", "", "bLa"]),
+    ] {
         let mut balancer = attach();
         balancer.leave(!is_v4);
         follow(&mut datapath);
@@ -110,7 +138,10 @@ fn hooks_that_the_load_balancer_does_not_use_stay_empty_and_one_that_it_leaves_e
     balancer.leave(true);
     let in_force = [(); 2].map(|()| datapath.follow_socket_lb().unwrap());
     assert_eq!(in_force, [false, true]);
-    assert_eq!(HOOKS.map(|hook| order(&root.pod, &node, hook)), ["", "bLa", "", "bLa"]);
+    assert_eq!(
+        HOOKS.map(|hook| order(&root.pod, &node, hook)),
+        ["", "bLa", "", "bLa"]
+    );
 }
 
 #[test]
@@ -135,12 +166,22 @@ fn the_next_process_takes_the_links_over() {
         shown.iter().map(|pin| link(pin)).collect()
     };
     let first = ids(&rig.node);
-    let mut successor = rig.node.load(Hooks::Auto).with_cgroup(Some(rig.root.path.clone()));
-    assert!(successor.follow_socket_lb().unwrap(), "{:?}", successor.socket_lb());
+    let mut successor = rig
+        .node
+        .load(Hooks::Auto)
+        .with_cgroup(Some(rig.root.path.clone()));
+    assert!(
+        successor.follow_socket_lb().unwrap(),
+        "{:?}",
+        successor.socket_lb()
+    );
     let second = ids(&rig.node);
     assert_eq!(first.len(), second.len());
     for (old, new) in first.iter().zip(second) {
-        assert!(old.0 == new.0 && old.1 != new.1, "the same link, a new program");
+        assert!(
+            old.0 == new.0 && old.1 != new.1,
+            "the same link, a new program"
+        );
     }
 }
 

@@ -1,5 +1,5 @@
-//! A hierarchy of cgroups of a test's own, and a socket load balancer of one Service there: programs that replace one destination by
-//! another, as Cilium's do it.
+//! A hierarchy of cgroups of a test's own, and a socket load balancer of one Service there:
+//! programs that replace one destination by another, as Cilium's do it.
 
 use aya_obj::generated::{bpf_attach_type, bpf_attr, bpf_cmd, bpf_prog_type};
 use epguard::kernel::datapath::bpf::{bpf, descriptor};
@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 const ALLOW_MULTI: u32 = 1 << 1;
 
-/// The hooks, with the offset of IPv4's destination in `struct bpf_sock_addr`; in a v4-mapped address it is the last word.
+/// The hooks, with the offset of IPv4's destination in `struct bpf_sock_addr`; in a v4-mapped
+/// address it is the last word.
 const HOOKS: [(bpf_attach_type, u16); 4] = [
     (bpf_attach_type::BPF_CGROUP_INET4_CONNECT, 4),
     (bpf_attach_type::BPF_CGROUP_INET6_CONNECT, 20),
@@ -47,9 +48,15 @@ impl Balancer {
         Self::attach_at(cgroup, |hook, _| load(hook, &instructions))
     }
 
-    fn attach_at(cgroup: &Path, load: impl Fn(bpf_attach_type, u16) -> io::Result<OwnedFd>) -> Self {
+    fn attach_at(
+        cgroup: &Path,
+        load: impl Fn(bpf_attach_type, u16) -> io::Result<OwnedFd>,
+    ) -> Self {
         let programs = HOOKS.map(|(hook, at)| (hook, load(hook, at).unwrap()));
-        let balancer = Self { cgroup: cgroup.to_owned(), programs: programs.into() };
+        let balancer = Self {
+            cgroup: cgroup.to_owned(),
+            programs: programs.into(),
+        };
         balancer.again();
         balancer
     }
@@ -58,7 +65,14 @@ impl Balancer {
     pub fn again(&self) {
         for (hook, program) in &self.programs {
             let _ = operate(bpf_cmd::BPF_PROG_DETACH, &self.cgroup, program, *hook, 0);
-            operate(bpf_cmd::BPF_PROG_ATTACH, &self.cgroup, program, *hook, ALLOW_MULTI).unwrap();
+            operate(
+                bpf_cmd::BPF_PROG_ATTACH,
+                &self.cgroup,
+                program,
+                *hook,
+                ALLOW_MULTI,
+            )
+            .unwrap();
         }
     }
 
@@ -95,8 +109,8 @@ impl Drop for Balancer {
     }
 }
 
-/// Lets the calling thread make sockets in the pod's cgroup while it acts. The directories become threaded: then a thread alone
-/// can be in one of them.
+/// Lets the calling thread make sockets in the pod's cgroup while it acts. The directories become
+/// threaded: then a thread alone can be in one of them.
 pub fn inside<T>(root: &Root, act: impl FnOnce() -> T) -> T {
     let above = root.path.parent().unwrap();
     for directory in [above, &root.path, &root.pod] {
@@ -159,7 +173,8 @@ fn load(hook: bpf_attach_type, instructions: &[u64]) -> io::Result<OwnedFd> {
     attr.__bindgen_anon_3.insns = instructions.as_ptr().addr() as u64;
     attr.__bindgen_anon_3.license = c"GPL".as_ptr().addr() as u64;
     // SAFETY: sixteen octets with the last one.
-    attr.__bindgen_anon_3.prog_name = unsafe { c"cil_sock_connec".as_ptr().cast::<[_; 16]>().read() };
+    attr.__bindgen_anon_3.prog_name =
+        unsafe { c"cil_sock_connec".as_ptr().cast::<[_; 16]>().read() };
     // SAFETY: the pointers in it lead to what lives, and the command makes a descriptor for us.
     unsafe { descriptor(bpf(bpf_cmd::BPF_PROG_LOAD, &mut attr)?) }
 }
@@ -169,7 +184,8 @@ const fn instruction(operation: u8, registers: u8, offset: u16, number: u32) -> 
     operation as u64 | (registers as u64) << 8 | (offset as u64) << 16 | (number as u64) << 32
 }
 
-/// A directory that stands for the root of the mount, two levels below it: agents of other tests hook the level between.
+/// A directory that stands for the root of the mount, two levels below it: agents of other tests
+/// hook the level between.
 pub struct Root {
     pub path: PathBuf,
     /// The cgroup of a pod in it.

@@ -17,7 +17,9 @@ impl Stranger {
     pub fn new() -> (Self, SocketAddrV4) {
         loop {
             let tcp = TcpListener::bind((OWN, 0)).unwrap();
-            let SocketAddr::V4(at) = tcp.local_addr().unwrap() else { unreachable!("bound to IPv4") };
+            let SocketAddr::V4(at) = tcp.local_addr().unwrap() else {
+                unreachable!("bound to IPv4")
+            };
             if let Ok(udp) = UdpSocket::bind(at) {
                 tcp.set_nonblocking(true).unwrap();
                 udp.set_nonblocking(true).unwrap();
@@ -52,7 +54,11 @@ fn denying(action: Action) -> (Stranger, SocketAddrV4, Rig) {
 
 /// From Linux 6.1 on a program chooses the error of the call.
 fn refused<T>(result: std::io::Result<T>) -> bool {
-    let expected = if series() < (6, 1) { ErrorKind::PermissionDenied } else { ErrorKind::ConnectionRefused };
+    let expected = if series() < (6, 1) {
+        ErrorKind::PermissionDenied
+    } else {
+        ErrorKind::ConnectionRefused
+    };
     result.is_err_and(|error| error.kind() == expected)
 }
 
@@ -70,10 +76,16 @@ fn only_a_call_to_the_denied_service_is_refused_also_of_the_node_and_until_the_l
     assert!(rig.in_pod(|| TcpStream::connect(OTHER_VIP)).is_ok());
     assert!(rig.in_pod(|| TcpStream::connect(at)).is_ok());
     assert_eq!(stranger.connections(), 2, "its own clients");
-    assert!(refused(inside(&rig.root, || TcpStream::connect(VIP))), "of the node");
+    assert!(
+        refused(inside(&rig.root, || TcpStream::connect(VIP))),
+        "of the node"
+    );
     assert_eq!(stranger.connections(), 0);
     rig.writer.view.renew_lease(1).unwrap();
-    assert!(rig.in_pod(|| TcpStream::connect(VIP)).is_ok(), "the lease has ended");
+    assert!(
+        rig.in_pod(|| TcpStream::connect(VIP)).is_ok(),
+        "the lease has ended"
+    );
     assert_eq!(stranger.connections(), 1);
     assert!(rig.count(Reason::Reused, Outcome::LeaseExpired).packets > 0);
     drop(before);
@@ -81,7 +93,8 @@ fn only_a_call_to_the_denied_service_is_refused_also_of_the_node_and_until_the_l
 
 #[test]
 #[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
-fn datagrams_and_calls_with_a_v4_mapped_address_are_refused_and_datagrams_to_another_service_arrive() {
+fn datagrams_and_calls_with_a_v4_mapped_address_are_refused_and_datagrams_to_another_service_arrive()
+ {
     let (stranger, at, rig) = denying(Action::Reject);
     rig.in_pod(|| {
         let mapped = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap();
@@ -110,7 +123,9 @@ fn a_call_goes_to_the_live_endpoint_and_a_datagram_is_refused() {
     for _ in 0..5 {
         rig.in_pod(|| TcpStream::connect(VIP)).unwrap();
     }
-    assert!(refused(rig.in_pod(|| { UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?.send_to(b"x", VIP) })));
+    assert!(refused(rig.in_pod(|| {
+        UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?.send_to(b"x", VIP)
+    })));
     assert_eq!((stranger.connections(), live.connections()), (0, 5));
     assert_eq!(rig.count(Reason::Reused, Outcome::Redirected).openings, 5);
 }
@@ -128,12 +143,18 @@ fn a_dropped_connect_of_udp_and_any_call_where_not_all_interfaces_are_hooked_are
         assert!(refused(socket.connect(VIP)));
     });
     assert_eq!(stranger.datagrams(), 1, "only that to the other Service");
-    assert_eq!(rig.count(Reason::Nothing, Outcome::RefusedUnseen).packets, 2);
+    assert_eq!(
+        rig.count(Reason::Nothing, Outcome::RefusedUnseen).packets,
+        2
+    );
     assert_eq!(rig.count(Reason::Reused, Outcome::Rejected).packets, 2);
     rig.writer.view.judge_by_socket(true, false).unwrap();
     assert!(refused(rig.in_pod(|| TcpStream::connect(VIP))));
     assert_eq!(stranger.connections(), 0);
-    assert_eq!(rig.count(Reason::Nothing, Outcome::RefusedUnseen).packets, 3);
+    assert_eq!(
+        rig.count(Reason::Nothing, Outcome::RefusedUnseen).packets,
+        3
+    );
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Beside a socket load balancer: hooks before and after it, and what becomes of calls and of packets.
+//! Beside a socket load balancer: hooks before and after it, and what becomes of calls and of
+//! packets.
 
 mod attached;
 mod balancer;

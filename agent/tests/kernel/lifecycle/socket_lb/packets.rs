@@ -9,14 +9,18 @@ use std::time::Duration;
 /// An octet arrives within a minute.
 fn reads_one(server: &mut TcpStream) {
     server.set_nonblocking(false).unwrap();
-    server.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+    server
+        .set_read_timeout(Some(Duration::from_mins(1)))
+        .unwrap();
     assert_eq!(server.read(&mut [0; 1]).unwrap(), 1);
 }
 
 /// The next octet that the client sends ends its connection with a reset.
 fn is_reset(client: &mut TcpStream) {
     client.write_all(b"x").unwrap();
-    client.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+    client
+        .set_read_timeout(Some(Duration::from_mins(1)))
+        .unwrap();
     let error = client.read(&mut [0; 1]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionReset);
 }
@@ -39,7 +43,11 @@ fn a_connection_from_before_the_denial_ends_with_a_reset() {
     for mut server in servers.into_iter().skip(1) {
         reads_one(&mut server);
     }
-    assert_eq!(rig.count(Reason::Reused, Outcome::Rejected).packets, 1, "only the denied one");
+    assert_eq!(
+        rig.count(Reason::Reused, Outcome::Rejected).packets,
+        1,
+        "only the denied one"
+    );
 }
 
 #[test]
@@ -73,7 +81,9 @@ fn a_socket_whose_next_call_only_the_first_hook_saw_is_not_denied() {
     rig.in_pod(|| socket.connect(OTHER_VIP)).unwrap();
     rig.deny(at, UidState::Dead, None);
     socket.send(b"x").unwrap();
-    until("not the datagrams that should be there", || stranger.datagrams() == 1);
+    until("not the datagrams that should be there", || {
+        stranger.datagrams() == 1
+    });
     assert_eq!(rig.count(Reason::Reused, Outcome::Dropped).packets, 0);
 }
 
@@ -96,13 +106,20 @@ fn a_connection_to_a_retired_pod_goes_on_and_no_new_one_opens() {
 fn a_dropped_call_waits_and_its_packets_are_dropped() {
     let (stranger, at, mut rig) = rig();
     rig.deny(at, UidState::Dead, None);
-    let error =
-        rig.in_pod(|| TcpStream::connect_timeout(&VIP.into(), Duration::from_millis(300))).unwrap_err();
+    let error = rig
+        .in_pod(|| TcpStream::connect_timeout(&VIP.into(), Duration::from_millis(300)))
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     assert_eq!(stranger.connections(), 0);
     let dropped = rig.count(Reason::Reused, Outcome::Dropped);
-    assert!(dropped.packets >= 1 && dropped.openings == dropped.packets, "{dropped:?}");
-    assert_eq!(rig.count(Reason::Nothing, Outcome::RefusedUnseen).packets, 0);
+    assert!(
+        dropped.packets >= 1 && dropped.openings == dropped.packets,
+        "{dropped:?}"
+    );
+    assert_eq!(
+        rig.count(Reason::Nothing, Outcome::RefusedUnseen).packets,
+        0
+    );
 }
 
 #[test]
@@ -120,14 +137,24 @@ fn datagrams_of_a_socket_connected_before_the_denial_are_dropped() {
     let [denied, other, both] = [VIP, OTHER_VIP, VIP].map(|to| rig.in_pod(connected(to)));
     rig.deny(at, UidState::Dead, None);
     denied.send(b"x").unwrap();
-    until("not the datagrams that should be there", || stranger.datagrams() == 1);
-    assert_eq!(rig.count(Reason::Reused, Outcome::Dropped).packets, 0, "in doubt it passes");
+    until("not the datagrams that should be there", || {
+        stranger.datagrams() == 1
+    });
+    assert_eq!(
+        rig.count(Reason::Reused, Outcome::Dropped).packets,
+        0,
+        "in doubt it passes"
+    );
     both.send_to(b"x", OTHER_VIP).unwrap();
     std::thread::sleep(Duration::from_secs(5));
     denied.send(b"x").unwrap();
-    until("it is not counted", || rig.count(Reason::Reused, Outcome::Dropped).packets == 1);
+    until("it is not counted", || {
+        rig.count(Reason::Reused, Outcome::Dropped).packets == 1
+    });
     other.send(b"x").unwrap();
     both.send(b"x").unwrap();
-    until("not the datagrams that should be there", || stranger.datagrams() == 0);
+    until("not the datagrams that should be there", || {
+        stranger.datagrams() == 0
+    });
     assert_eq!(rig.count(Reason::Reused, Outcome::Dropped).packets, 1);
 }

@@ -1,4 +1,5 @@
-//! What is kept in sockets: nothing where they go to an endpoint by themselves, unless Cilium has a record that they would be taken by.
+//! What is kept in sockets: nothing where they go to an endpoint by themselves, unless Cilium has a
+//! record that they would be taken by.
 
 use super::calls::{Stranger, rig};
 use super::*;
@@ -17,13 +18,16 @@ type Value = [u8; 8];
 
 /// Whether CONNECTIONS holds anything of the socket.
 fn is_recorded(rig: &Rig, socket: &impl AsRawFd) -> bool {
-    let map = open(&rig.node.pins().join("v3/CONNECTIONS")).unwrap().unwrap();
+    let map = open(&rig.node.pins().join("v3/CONNECTIONS"))
+        .unwrap()
+        .unwrap();
     let (key, mut value) = (socket.as_raw_fd(), [0u64; 7]);
     let mut attr = [0u64; 4];
     attr[0] = u64::from(map.as_raw_fd().cast_unsigned());
     attr[1] = (&raw const key).expose_provenance() as u64;
     attr[2] = value.as_mut_ptr().expose_provenance() as u64;
-    // SAFETY: four words laid out as the kernel's: the map, a key of four octets, a value of 56, which live until the call returns.
+    // SAFETY: four words laid out as the kernel's: the map, a key of four octets, a value of 56,
+    // which live until the call returns.
     unsafe { bpf(bpf_cmd::BPF_MAP_LOOKUP_ELEM, &mut attr) }.is_ok()
 }
 
@@ -32,7 +36,9 @@ fn reverse_map(rig: &mut Rig) -> HashMap<MapData, Key, Value> {
     let kind = bpf_map_type::BPF_MAP_TYPE_LRU_HASH as u32;
     let map = aya_obj::Map::new_from_params(kind, 16, 8, 64, 0);
     let map = MapData::create(map, "cilium", None).unwrap();
-    let outer = open(&rig.node.pins().join("v3/CILIUM_SK4")).unwrap().unwrap();
+    let outer = open(&rig.node.pins().join("v3/CILIUM_SK4"))
+        .unwrap()
+        .unwrap();
     set_inner_map(outer.as_fd(), 0, Some(map.fd().as_fd())).unwrap();
     rig.writer.view.change(|view| view.cilium = 1).unwrap();
     Map::from_map_data(map).unwrap().try_into().unwrap()
@@ -48,7 +54,12 @@ fn record(map: &mut HashMap<MapData, Key, Value>, socket: &UdpSocket, endpoint: 
     }
     let (ip, port) = (endpoint.ip().octets(), endpoint.port().to_be_bytes());
     let key = joined(&[&cookie(socket).to_ne_bytes(), &ip, &port, &[0; 2]]);
-    map.insert(key, joined(&[&VIP.ip().octets(), &VIP.port().to_be_bytes(), &[0, 1]]), 0).unwrap();
+    map.insert(
+        key,
+        joined(&[&VIP.ip().octets(), &VIP.port().to_be_bytes(), &[0, 1]]),
+        0,
+    )
+    .unwrap();
 }
 
 fn cookie(socket: &UdpSocket) -> u64 {
@@ -56,7 +67,13 @@ fn cookie(socket: &UdpSocket) -> u64 {
     // SAFETY: as many octets as the option has, which live until the call returns.
     let failed = unsafe {
         let value = (&raw mut cookie).cast();
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_COOKIE, value, &raw mut length)
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_COOKIE,
+            value,
+            &raw mut length,
+        )
     };
     assert_eq!(failed, 0);
     cookie
@@ -72,7 +89,10 @@ fn disconnect(socket: &UdpSocket) {
     let nowhere: libc::sockaddr = unsafe { std::mem::zeroed() };
     let length = u32::try_from(size_of::<libc::sockaddr>()).unwrap();
     // SAFETY: an address that lives until the call returns.
-    assert_eq!(unsafe { libc::connect(socket.as_raw_fd(), &raw const nowhere, length) }, 0);
+    assert_eq!(
+        unsafe { libc::connect(socket.as_raw_fd(), &raw const nowhere, length) },
+        0
+    );
 }
 
 fn arrives(stranger: &Stranger) {
@@ -86,9 +106,15 @@ fn a_socket_has_a_record_only_if_it_is_connected_through_a_service() {
     let _map = reverse_map(&mut rig);
     for denies in [false, true] {
         let direct = rig.in_pod(|| TcpStream::connect(at)).unwrap();
-        assert!(!is_recorded(&rig, &direct), "to the IP itself, denies: {denies}");
+        assert!(
+            !is_recorded(&rig, &direct),
+            "to the IP itself, denies: {denies}"
+        );
         let connected = rig.in_pod(|| TcpStream::connect(OTHER_VIP)).unwrap();
-        assert!(is_recorded(&rig, &connected), "through a Service, denies: {denies}");
+        assert!(
+            is_recorded(&rig, &connected),
+            "through a Service, denies: {denies}"
+        );
         let sends = rig.in_pod(|| {
             let socket = bound();
             socket.send_to(b"x", OTHER_VIP).unwrap();
@@ -122,7 +148,9 @@ fn a_socket_that_goes_to_an_endpoint_by_itself_is_not_taken_by_ciliums_record_of
         arrives(&stranger);
     }
     by_record.send(b"x").unwrap();
-    until("the record counts", || rig.count(Reason::Reused, Outcome::Dropped).packets == 1);
+    until("the record counts", || {
+        rig.count(Reason::Reused, Outcome::Dropped).packets == 1
+    });
     assert_eq!(stranger.datagrams(), 0);
 }
 
@@ -146,5 +174,7 @@ fn datagrams_to_the_ip_itself_of_a_socket_that_has_ended_its_connection_to_a_ser
     ended.send_to(b"x", at).unwrap();
     arrives(&stranger);
     connected.send(b"x").unwrap();
-    until("it is not denied", || rig.count(Reason::Reused, Outcome::Dropped).packets == 1);
+    until("it is not denied", || {
+        rig.count(Reason::Reused, Outcome::Dropped).packets == 1
+    });
 }

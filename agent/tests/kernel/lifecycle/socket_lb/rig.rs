@@ -1,4 +1,5 @@
-//! A pod's network namespace, a load balancer that sends it to a stranger, and the programs beside it.
+//! A pod's network namespace, a load balancer that sends it to a stranger, and the programs beside
+//! it.
 
 use super::*;
 use epguard::kernel::maps::{self, Writer};
@@ -39,21 +40,48 @@ impl Rig {
         writer.config.configure(Mode::Enforce, ALL, false).unwrap();
         writer.view.renew_lease(u64::MAX).unwrap();
         writer.view.judge_by_socket(true, true).unwrap();
-        let mut rig = Self { balancers: balancers.into(), datapath, writer, node, root };
+        let mut rig = Self {
+            balancers: balancers.into(),
+            datapath,
+            writer,
+            node,
+            root,
+        };
         rig.act(Action::Drop);
         rig
     }
 
     pub fn act(&mut self, action: Action) {
-        let limits = AnswerLimits { per_suspect: 1_000, per_node: 10_000 };
+        let limits = AnswerLimits {
+            per_suspect: 1_000,
+            per_node: 10_000,
+        };
         let actions = PerReason::all(action);
-        self.writer.config.change(|config| Config { actions, limits, ..config }).unwrap();
+        self.writer
+            .config
+            .change(|config| Config {
+                actions,
+                limits,
+                ..config
+            })
+            .unwrap();
     }
 
     /// From now on the Service at [`VIP`] denies the endpoint. Its flows may go to `live`.
-    pub fn deny(&mut self, endpoint: SocketAddrV4, uid_state: UidState, live: Option<SocketAddrV4>) {
+    pub fn deny(
+        &mut self,
+        endpoint: SocketAddrV4,
+        uid_state: UidState,
+        live: Option<SocketAddrV4>,
+    ) {
         let mut tables = Tables::default();
-        tables.suspects.insert(addr(endpoint), Suspect { flags: Suspect::DENIED, ..Suspect::default() });
+        tables.suspects.insert(
+            addr(endpoint),
+            Suspect {
+                flags: Suspect::DENIED,
+                ..Suspect::default()
+            },
+        );
         for protocol in [TCP, UDP] {
             tables.services.insert(vip(VIP, protocol), SERVICE);
             let key = DenialKey {
@@ -65,14 +93,23 @@ impl Rig {
             };
             tables.denied.insert(key, denial(Reason::Reused, uid_state));
             if let Some(live) = live {
-                let backend = Backend { addr: addr(live), uid: LIVE, port: live.port(), reserved: 0 };
+                let backend = Backend {
+                    addr: addr(live),
+                    uid: LIVE,
+                    port: live.port(),
+                    reserved: 0,
+                };
                 tables.backends.insert(key, Backends::new(false, [backend]));
             }
         }
         if let Some(live) = live {
-            let owner = Owner { uid: LIVE, ..Owner::default() };
+            let owner = Owner {
+                uid: LIVE,
+                ..Owner::default()
+            };
             let owners = [(addr(live), owner)].into_iter().collect();
-            self.writer.install_owners(&owners, &[addr(live)].into(), usize::MAX);
+            self.writer
+                .install_owners(&owners, &[addr(live)].into(), usize::MAX);
         }
         self.writer.install(&tables).unwrap();
         self.writer.view.renew_lease(u64::MAX).unwrap();
@@ -98,11 +135,15 @@ impl Rig {
         let mut pins = links.map(|entry| entry.unwrap().path());
         let is_it = |pin: &PathBuf| pin.to_str().unwrap().ends_with(program);
         let pin = pins.find(is_it).unwrap();
-        run("bpftool", &["link", "detach", "pinned", pin.to_str().unwrap()]);
+        run(
+            "bpftool",
+            &["link", "detach", "pinned", pin.to_str().unwrap()],
+        );
     }
 }
 
-/// Follows the load balancer until it is hooked: one look attaches or ends, the next one repairs, the third one is content.
+/// Follows the load balancer until it is hooked: one look attaches or ends, the next one repairs,
+/// the third one is content.
 pub fn follow(datapath: &mut Datapath) {
     let in_force = (0..3).any(|_| datapath.follow_socket_lb().unwrap());
     assert!(in_force, "{:?}", datapath.socket_lb());
@@ -115,5 +156,10 @@ fn addr(at: SocketAddrV4) -> Addr {
 }
 
 fn vip(at: SocketAddrV4, protocol: u8) -> Vip {
-    Vip { addr: addr(at), port: at.port(), protocol, reserved: 0 }
+    Vip {
+        addr: addr(at),
+        port: at.port(),
+        protocol,
+        reserved: 0,
+    }
 }

@@ -1,4 +1,5 @@
-//! Who is answered: what CONFIG and the denial say. `differential` counts which packets may be answered at all.
+//! Who is answered: what CONFIG and the denial say. `differential` counts which packets may be
+//! answered at all.
 
 use super::*;
 
@@ -6,7 +7,10 @@ use super::*;
 #[ignore = "needs root: loads eBPF programs"]
 fn each_reason_has_its_own_action_and_a_denial_may_override_it() {
     let mut rig = rejecting();
-    let only_reused = ReasonActions { reused: Action::Reject, ..ENFORCE.actions };
+    let only_reused = ReasonActions {
+        reused: Action::Reject,
+        ..ENFORCE.actions
+    };
     for (reason, own, answered) in [
         (Reason::Reused, Action::Unset, true),
         (Reason::Reused, Action::Drop, false),
@@ -15,8 +19,14 @@ fn each_reason_has_its_own_action_and_a_denial_may_override_it() {
         (Reason::DeadBackend, Action::Drop, false),
         (Reason::DeadBackend, Action::Reject, true),
     ] {
-        rig.configure(Config { actions: only_reused, ..ENFORCE });
-        let denial = Denial { action: own, ..denial(reason, UidState::Dead) };
+        rig.configure(Config {
+            actions: only_reused,
+            ..ENFORCE
+        });
+        let denial = Denial {
+            action: own,
+            ..denial(reason, UidState::Dead)
+        };
         rig.deny(&target(REUSED, TCP), denial);
         let action = rig.run(BOTH, &syn(REUSED)).action;
         let expected = if answered { ANSWERED } else { DROP };
@@ -31,7 +41,10 @@ fn a_packet_that_cannot_be_rewritten_is_dropped_and_counted() {
     // To a process of the node, behind the tag.
     rig.came_in_at = 0;
     let options: &[(u8, &[u8])] = &[(60, &[0, 1, 4, 0, 0, 0, 0])];
-    let behind_a_tag = tagged(&[0x8100], &v6_with(REUSED_V6, options, TCP, &tcp(PORT, SYN)));
+    let behind_a_tag = tagged(
+        &[0x8100],
+        &v6_with(REUSED_V6, options, TCP, &tcp(PORT, SYN)),
+    );
     rig.forget_counters();
     assert_eq!(rig.run(BOTH, &behind_a_tag).action, DROP);
     let failed = rig.counters()[&(Reason::Nothing, Outcome::AnswerFailed)];

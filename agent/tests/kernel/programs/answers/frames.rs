@@ -8,8 +8,10 @@ const CLIENT_PORT: [u8; 2] = 40_000u16.to_be_bytes();
 
 /// The sum of RFC 1071, octet pair by octet pair.
 fn sum(octets: &[u8]) -> u16 {
-    let total: u64 =
-        octets.chunks(2).map(|pair| u64::from(pair[0]) << 8 | u64::from(*pair.get(1).unwrap_or(&0))).sum();
+    let total: u64 = octets
+        .chunks(2)
+        .map(|pair| u64::from(pair[0]) << 8 | u64::from(*pair.get(1).unwrap_or(&0)))
+        .sum();
     u16::try_from(total % 0xffff).unwrap()
 }
 
@@ -22,7 +24,10 @@ fn put_checksum(octets: &mut [u8], at: usize, extra: &[u8]) {
 /// The packet from this address back to the client, with its checksum at this place of the body.
 fn from(source: Addr, protocol: u8, mut body: Vec<u8>, checksum_at: usize) -> Vec<u8> {
     let is_v4 = source.ip().is_ipv4();
-    let (source, client) = (on_wire(&source), if is_v4 { &SRC_V4[..] } else { &SRC_V6[..] });
+    let (source, client) = (
+        on_wire(&source),
+        if is_v4 { &SRC_V4[..] } else { &SRC_V6[..] },
+    );
     let length = u16::try_from(body.len()).unwrap();
     let pseudo = [source, client, &length.to_be_bytes(), &[0, protocol]].concat();
     let covered = if protocol == ICMP { &[][..] } else { &pseudo };
@@ -46,7 +51,11 @@ fn from(source: Addr, protocol: u8, mut body: Vec<u8>, checksum_at: usize) -> Ve
 }
 
 fn on_wire(addr: &Addr) -> &[u8] {
-    if addr.ip().is_ipv4() { &addr.octets[12..] } else { &addr.octets }
+    if addr.ip().is_ipv4() {
+        &addr.octets[12..]
+    } else {
+        &addr.octets
+    }
 }
 
 /// A RST with these numbers.
@@ -67,17 +76,23 @@ fn unreachable(source: Addr, packet: &[u8]) -> Vec<u8> {
     quoted[destination].copy_from_slice(on_wire(&source));
     if is_v4 && was != on_wire(&source) {
         // The frames of these tests have no checksum there: it changes as RFC 1624 demands.
-        let changed =
-            u32::from(sum(&[0xff, 0xff])) + u32::from(sum(on_wire(&source))) + u32::from(!sum(&was));
+        let changed = u32::from(sum(&[0xff, 0xff]))
+            + u32::from(sum(on_wire(&source)))
+            + u32::from(!sum(&was));
         let checksum = !u16::try_from(changed % 0xffff).unwrap();
         quoted[10..12].copy_from_slice(&checksum.to_be_bytes());
     }
-    let (protocol, kind) = if is_v4 { (ICMP, [3, 3]) } else { (ICMPV6, [1, 4]) };
+    let (protocol, kind) = if is_v4 {
+        (ICMP, [3, 3])
+    } else {
+        (ICMPV6, [1, 4])
+    };
     let body = [&kind[..], &[0; 6], &quoted].concat();
     from(source, protocol, body, 2)
 }
 
-/// The frame with this packet as it enters in the name of the pod: for the interface, from an address that is no pod's. Tags stay.
+/// The frame with this packet as it enters in the name of the pod: for the interface, from an
+/// address that is no pod's. Tags stay.
 fn entering(tags: &[u16], packet: &[u8]) -> Vec<u8> {
     let mut frame = tagged(tags, packet);
     let (destination, rest) = frame.split_at_mut(6);
@@ -93,7 +108,11 @@ fn answered(pod: Addr, source: Addr) -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
     // tcp() has sequence number 1 and acknowledgement number 2.
     let segments = [
         ("SYN", tcp(PORT, SYN), (0, 2, RST_ACK)),
-        ("SYN with data", [tcp(PORT, SYN), vec![7; 9]].concat(), (0, 11, RST_ACK)),
+        (
+            "SYN with data",
+            [tcp(PORT, SYN), vec![7; 9]].concat(),
+            (0, 11, RST_ACK),
+        ),
         ("SYN+ACK", tcp(PORT, SYN | ACK), (2, 0, 4)),
         ("established", tcp(PORT, ACK), (2, 0, 4)),
         ("data", [tcp(PORT, ACK), vec![7; 1400]].concat(), (2, 0, 4)),
@@ -101,23 +120,39 @@ fn answered(pod: Addr, source: Addr) -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
         ("nothing", tcp(PORT, 0), (0, 1, RST_ACK)),
     ];
     let resets = segments.map(|(name, segment, (sequence, acknowledged, flags))| {
-        (name, packet(pod, TCP, &segment), reset(source, sequence, acknowledged, flags))
+        (
+            name,
+            packet(pod, TCP, &segment),
+            reset(source, sequence, acknowledged, flags),
+        )
     });
     let others = [
         ("UDP", packet(pod, UDP, &udp(PORT))),
-        ("UDP, odd", packet(pod, UDP, &[udp(PORT), vec![1; 7]].concat())),
-        ("UDP, long", packet(pod, UDP, &[udp(PORT), vec![9; 1300]].concat())),
+        (
+            "UDP, odd",
+            packet(pod, UDP, &[udp(PORT), vec![1; 7]].concat()),
+        ),
+        (
+            "UDP, long",
+            packet(pod, UDP, &[udp(PORT), vec![9; 1300]].concat()),
+        ),
         ("SCTP INIT", packet(pod, SCTP, &sctp(PORT, 1))),
         ("SCTP DATA", packet(pod, SCTP, &sctp(PORT, 0))),
     ];
     // Options and extension headers are quoted, and not repeated.
     let extended = |fragment, protocol, body: &[u8]| match pod {
-        REUSED => [1, 4, 10].map(|words| v4_with(pod, &vec![1; words * 4], fragment, protocol, body)).into(),
+        REUSED => [1, 4, 10]
+            .map(|words| v4_with(pod, &vec![1; words * 4], fragment, protocol, body))
+            .into(),
         _ => vec![v6_with(pod, chain, protocol, body)],
     };
     let syns = extended(0, TCP, &tcp(PORT, SYN));
-    let syns = syns.into_iter().map(|syn| ("SYN with options", syn, reset(source, 0, 2, RST_ACK)));
-    let datagrams = extended(0x2000, UDP, &udp(PORT)).into_iter().map(|ip| ("UDP with options", ip));
+    let syns = syns
+        .into_iter()
+        .map(|syn| ("SYN with options", syn, reset(source, 0, 2, RST_ACK)));
+    let datagrams = extended(0x2000, UDP, &udp(PORT))
+        .into_iter()
+        .map(|ip| ("UDP with options", ip));
     let quoted = others.into_iter().chain(datagrams).map(|(name, ip)| {
         let answer = unreachable(source, &ip);
         (name, ip, answer)
@@ -132,7 +167,11 @@ fn a_client_gets_a_rst_or_port_unreachable_from_the_address_that_it_called() {
     for pod in [REUSED, REUSED_V6] {
         for (name, request, expected) in answered(pod, vip(pod, PORT, TCP).addr) {
             // The kernel replaces the link-layer addresses on the way out.
-            assert_eq!(answer(&mut rig, name, &frame(&request)), frame(&expected), "{name}");
+            assert_eq!(
+                answer(&mut rig, name, &frame(&request)),
+                frame(&expected),
+                "{name}"
+            );
         }
     }
 }
@@ -144,11 +183,22 @@ fn a_process_of_the_node_gets_them_from_the_pod_for_conntrack_to_translate() {
     rig.came_in_at = 0;
     for pod in [REUSED, REUSED_V6] {
         for (name, request, expected) in answered(pod, pod) {
-            assert_eq!(answer(&mut rig, name, &frame(&request)), entering(&[], &expected), "{name}");
+            assert_eq!(
+                answer(&mut rig, name, &frame(&request)),
+                entering(&[], &expected),
+                "{name}"
+            );
             let is_plain = matches!(name, "SYN" | "UDP");
-            for tags in [&[0x8100][..], &[0x88a8, 0x8100]].into_iter().filter(|_| is_plain) {
+            for tags in [&[0x8100][..], &[0x88a8, 0x8100]]
+                .into_iter()
+                .filter(|_| is_plain)
+            {
                 let answered = answer(&mut rig, name, &tagged(tags, &request));
-                assert_eq!(answered, entering(tags, &expected), "{name} behind {tags:x?}");
+                assert_eq!(
+                    answered,
+                    entering(tags, &expected),
+                    "{name} behind {tags:x?}"
+                );
             }
         }
     }

@@ -13,9 +13,13 @@ pub const ANSWERED: i32 = 7;
 
 const REJECT: ReasonActions = ReasonActions::all(Action::Reject);
 
-const REJECTING: Config = Config { actions: REJECT, ..ENFORCE };
+const REJECTING: Config = Config {
+    actions: REJECT,
+    ..ENFORCE
+};
 
-/// The world, rejecting. Packets come in at the interface `client`, which is the client's, and leave by `pod`.
+/// The world, rejecting. Packets come in at the interface `client`, which is the client's, and
+/// leave by `pod`.
 fn rejecting() -> Rig {
     direct::node(&[
         "link set lo up",
@@ -45,7 +49,13 @@ fn interface(name: &str) -> u32 {
 }
 
 fn set_role(rig: &mut Rig, ifindex: u32, role: Role, flags: u32) {
-    rig.put_keyed("INTERFACES", &ifindex, RawRole { number: role as u32 | flags });
+    rig.put_keyed(
+        "INTERFACES",
+        &ifindex,
+        RawRole {
+            number: role as u32 | flags,
+        },
+    );
 }
 
 /// The answer to a frame, which is counted as rejected.
@@ -54,7 +64,10 @@ fn answer(rig: &mut Rig, name: &str, request: &[u8]) -> Vec<u8> {
     rig.forget_counters();
     let ran = rig.run(BOTH, request);
     assert_eq!(ran.action, ANSWERED, "action: {name}, {:?}", rig.counters());
-    let counted = [((Reason::Reused, Outcome::Rejected), (1, request.len() as u64))];
+    let counted = [(
+        (Reason::Reused, Outcome::Rejected),
+        (1, request.len() as u64),
+    )];
     assert_eq!(rig.counters(), counted.into(), "counters: {name}");
     ran.frame
 }

@@ -20,7 +20,17 @@ fn record_all() {
 
 /// The same map with the option of Cilium that changes its flags.
 fn with_other_flags((name, kind, key, value, flags): Shape) -> Shape {
-    (name, kind, key, value, if kind == LRU { PER_CPU } else { flags ^ ON_DEMAND })
+    (
+        name,
+        kind,
+        key,
+        value,
+        if kind == LRU {
+            PER_CPU
+        } else {
+            flags ^ ON_DEMAND
+        },
+    )
 }
 
 impl Beside {
@@ -113,7 +123,12 @@ fn an_entry_in_the_pinned_map_is_newer_than_one_in_the_map_before() {
     beside.follow(Duration::ZERO);
     for (pod, protocol) in each() {
         connect(pod, protocol, PORTS, OUT, 0);
-        beside.expect("the port calls the pod itself now", pod, protocol, NO_RECORD);
+        beside.expect(
+            "the port calls the pod itself now",
+            pod,
+            protocol,
+            NO_RECORD,
+        );
         connect(pod, protocol, PORTS, OUT, REVERSAL);
         beside.expect("and the Service again", pod, protocol, DENIED);
     }
@@ -164,7 +179,11 @@ fn maps_of_each_flag_are_read_that_cilium_has_an_option_for() {
     pin((SHAPES[0].0, LRU, 14, 56, PER_CPU | RDONLY_PROG));
     beside.follow(Duration::ZERO);
     assert_eq!(beside.problems().len(), 1);
-    assert!(beside.problems()[0].contains("has flags that no Cilium"), "{:?}", beside.problems());
+    assert!(
+        beside.problems()[0].contains("has flags that no Cilium"),
+        "{:?}",
+        beside.problems()
+    );
 }
 
 #[test]
@@ -200,7 +219,13 @@ fn a_map_of_an_unknown_shape_is_a_problem_and_is_not_read() {
     assert_eq!(beside.names(), [""; 0]);
     for shape @ (name, kind, key, value, flags) in SHAPES {
         for wrong in [
-            (name, kind ^ HASH ^ LRU, key, value, ON_DEMAND * u32::from(kind == LRU)),
+            (
+                name,
+                kind ^ HASH ^ LRU,
+                key,
+                value,
+                ON_DEMAND * u32::from(kind == LRU),
+            ),
             (name, kind, key + 2, value, flags),
             (name, kind, key, value + 8, flags),
         ] {

@@ -42,7 +42,8 @@ pub(super) const SERVICE: u8 = 4;
 /// A number whose octets differ.
 pub(super) const REVERSAL: u16 = 0x0102;
 
-/// What becomes of a packet that has no conntrack entry, and of one whose entry shows no translation.
+/// What becomes of a packet that has no conntrack entry, and of one whose entry shows no
+/// translation.
 pub(super) type Verdicts = [Verdict; 2];
 pub(super) const DENIED: Verdicts = [world::DENIED; 2];
 pub(super) const NO_RECORD: Verdicts = [NO_CONNECTION, NO_INTENT];
@@ -96,7 +97,10 @@ impl Beside {
         Pins::make(pin_dir).unwrap();
         prepare(pin_dir).unwrap();
         let datapath = Datapath::load(pin_dir, Hooks::Auto, nfct_at().unwrap()).unwrap();
-        let mut beside = Self { rig: Rig::filled(datapath), cilium: Cilium::new(&globals(), pin_dir) };
+        let mut beside = Self {
+            rig: Rig::filled(datapath),
+            cilium: Cilium::new(&globals(), pin_dir),
+        };
         beside.follow(Duration::ZERO);
         beside.enter_by(Role::Pod);
         beside
@@ -104,19 +108,27 @@ impl Beside {
 
     /// The role of the interface that packets of a test run enter by, which is `lo`.
     pub(super) fn enter_by(&mut self, role: Role) {
-        self.rig.put_keyed("INTERFACES", &1_u32, RawRole::from(role));
+        self.rig
+            .put_keyed("INTERFACES", &1_u32, RawRole::from(role));
     }
 
     /// As the agent does at each tick.
     pub(super) fn follow(&mut self, after: Duration) {
         let cilium = self.cilium.follow(Instant::now() + after).unwrap();
-        self.rig.write_view(View { cilium: cilium.into(), ..FRESH });
+        self.rig.write_view(View {
+            cilium: cilium.into(),
+            ..FRESH
+        });
     }
 
     /// Runs the packet of a connection to the pod.
     #[track_caller]
     pub(super) fn expect(&mut self, name: &str, pod: Addr, protocol: u8, verdicts: Verdicts) {
-        let body = if protocol == TCP { tcp(PORT, SYN) } else { udp(PORT) };
+        let body = if protocol == TCP {
+            tcp(PORT, SYN)
+        } else {
+            udp(PORT)
+        };
         let frame = frame(&packet(pod, protocol, &body));
         let client = (client(pod), CLIENT_PORT);
         let direct = Tracked::translated(client, (pod, PORT), (pod, PORT), protocol);
@@ -166,12 +178,21 @@ pub(super) fn number(pod: Addr, reversal: u16, port: u16) {
     let addr = vip(pod, port, TCP).addr;
     let (number, port) = (reversal.to_be_bytes(), port.to_be_bytes());
     if pod.is_v4() {
-        put("cilium_lb4_reverse_nat", number, joined::<6>(&[&addr.octets[12..], &port]));
+        put(
+            "cilium_lb4_reverse_nat",
+            number,
+            joined::<6>(&[&addr.octets[12..], &port]),
+        );
     } else {
-        put("cilium_lb6_reverse_nat", number, joined::<18>(&[&addr.octets, &port]));
+        put(
+            "cilium_lb6_reverse_nat",
+            number,
+            joined::<18>(&[&addr.octets, &port]),
+        );
     }
 }
 
 pub(super) fn each() -> impl Iterator<Item = (Addr, u8)> {
-    PODS.into_iter().flat_map(|pod| [TCP, UDP].map(|protocol| (pod, protocol)))
+    PODS.into_iter()
+        .flat_map(|pod| [TCP, UDP].map(|protocol| (pod, protocol)))
 }

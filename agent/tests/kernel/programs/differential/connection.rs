@@ -1,25 +1,41 @@
-//! The conntrack entry of the packets: of a connection to an endpoint, or one that contradicts them.
+//! The conntrack entry of the packets: of a connection to an endpoint, or one that contradicts
+//! them.
 
 use super::*;
 
 impl Tables {
-    /// Draws conntrack's entry of the packets: mostly of a connection to an endpoint that is denied.
+    /// Draws conntrack's entry of the packets: mostly of a connection to an endpoint that is
+    /// denied.
     pub fn connect(&mut self, random: &mut Rng) {
         let host = random.choice(HOSTS.iter()).copied().expect("hosts");
-        let (port, protocol) =
-            (random.choice(PORTS).expect("ports"), random.choice(TRANSPORTS).expect("transports"));
-        let denied = random.choice(self.denied.keys()).filter(|_| random.u8(..8) > 0);
-        let (endpoint, port, protocol) =
-            denied.map_or((host, port, protocol), |key| (key.addr, key.port, key.protocol));
-        let client = if endpoint.is_v4() { Addr::v4([10, 9, 0, 7]) } else { Addr::v6([0xfd; 16]) };
+        let (port, protocol) = (
+            random.choice(PORTS).expect("ports"),
+            random.choice(TRANSPORTS).expect("transports"),
+        );
+        let denied = random
+            .choice(self.denied.keys())
+            .filter(|_| random.u8(..8) > 0);
+        let (endpoint, port, protocol) = denied.map_or((host, port, protocol), |key| {
+            (key.addr, key.port, key.protocol)
+        });
+        let client = if endpoint.is_v4() {
+            Addr::v4([10, 9, 0, 7])
+        } else {
+            Addr::v6([0xfd; 16])
+        };
         let vip = match random.u8(..10) {
             0 => (endpoint, port),
             1 => (client, port),
             2 => (vip(endpoint, port, protocol).addr, random.u16(..)),
             _ => (vip(endpoint, port, protocol).addr, port),
         };
-        let mut tracked = Tracked::translated((client, CLIENT_PORT), vip, (endpoint, port), protocol);
-        tracked = tracked.with_info(random.choice([0, 0, 0, 2, 2, 1, 1, 3, 4, 5, 7]).expect("infos"));
+        let mut tracked =
+            Tracked::translated((client, CLIENT_PORT), vip, (endpoint, port), protocol);
+        tracked = tracked.with_info(
+            random
+                .choice([0, 0, 0, 2, 2, 1, 1, 3, 4, 5, 7])
+                .expect("infos"),
+        );
         let other = Tracked::translated((client, CLIENT_PORT), vip, (host, port), protocol).entry;
         match random.u8(..20) {
             0 => tracked = Tracked::NONE,

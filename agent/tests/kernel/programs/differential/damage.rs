@@ -11,13 +11,19 @@ impl Generator<'_> {
         let whole = self.frame();
         let from = self.random.usize(..whole.len());
         let lengths = (0..size).map(|more| whole.len().min(from + more));
-        lengths.map(|length| fit(whole[..length].to_vec())).collect()
+        lengths
+            .map(|length| fit(whole[..length].to_vec()))
+            .collect()
     }
 
     /// A frame, mostly with some damage.
     fn damaged(&mut self) -> Vec<u8> {
         let mut frame = self.frame();
-        let wounds = if self.random.bool() { 0 } else { self.random.u8(1..4) };
+        let wounds = if self.random.bool() {
+            0
+        } else {
+            self.random.u8(1..4)
+        };
         for _ in 0..wounds {
             self.wound(&mut frame);
         }
@@ -26,13 +32,19 @@ impl Generator<'_> {
 
     fn wound(&mut self, frame: &mut Vec<u8>) {
         // Mostly in the headers.
-        let end = if self.random.bool() { frame.len().min(80) } else { frame.len() };
+        let end = if self.random.bool() {
+            frame.len().min(80)
+        } else {
+            frame.len()
+        };
         let at = self.random.usize(..end);
         match self.random.u8(..10) {
             0 | 1 => frame.truncate(at + 1),
             2 | 3 => {
-                frame[at] =
-                    self.random.choice([0, 0xff, 4, 6, 17, 44, 58, 60, 0x45, 0x60, 0x81]).expect("octets");
+                frame[at] = self
+                    .random
+                    .choice([0, 0xff, 4, 6, 17, 44, 58, 60, 0x45, 0x60, 0x81])
+                    .expect("octets");
             }
             4 => frame[at] = self.random.u8(..),
             5 => frame.insert(at, self.random.u8(..)),
@@ -59,8 +71,8 @@ fn fit(mut frame: Vec<u8>) -> Vec<u8> {
     frame
 }
 
-/// The kernel runs no test on less than an Ethernet header and an octet, nor on less than the IP header that the
-/// `EtherType` promises; behind a VLAN tag it doesn't look.
+/// The kernel runs no test on less than an Ethernet header and an octet, nor on less than the IP
+/// header that the `EtherType` promises; behind a VLAN tag it doesn't look.
 fn shortest(frame: &[u8]) -> usize {
     match frame[12..14] {
         [0x08, 0x00] => 14 + 20,
@@ -71,5 +83,9 @@ fn shortest(frame: &[u8]) -> usize {
 
 /// Octets that the kernel needs to run the frame.
 pub fn least(frame: &[u8]) -> usize {
-    if frame.len() < 15 { 15 } else { shortest(frame) }
+    if frame.len() < 15 {
+        15
+    } else {
+        shortest(frame)
+    }
 }

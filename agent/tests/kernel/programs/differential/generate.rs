@@ -18,7 +18,9 @@ pub struct Generator<'a> {
 
 /// How deep packets lie in packets.
 const DEPTH: u32 = 2;
-const PROTOCOLS: [u8; 17] = [1, 58, 58, 58, 2, 4, 41, 47, 50, 51, 59, 89, 94, 135, 136, 139, 255];
+const PROTOCOLS: [u8; 17] = [
+    1, 58, 58, 58, 2, 4, 41, 47, 50, 51, 59, 89, 94, 135, 136, 139, 255,
+];
 /// Unspecified, loopback, link-local, of many hosts.
 const STRANGE: [Addr; 7] = [
     Addr::v4([0; 4]),
@@ -30,14 +32,18 @@ const STRANGE: [Addr; 7] = [
     Addr::v6([0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]),
 ];
 
-/// Hop-by-hop, routing, fragment, authentication, destination options; ESP, mobility, HIP, shim6 and none are not walked.
+/// Hop-by-hop, routing, fragment, authentication, destination options; ESP, mobility, HIP, shim6
+/// and none are not walked.
 const EXTENSIONS: [u8; 14] = [0, 43, 44, 51, 60, 0, 43, 44, 51, 60, 50, 135, 139, 59];
 
 impl Generator<'_> {
     pub fn frame(&mut self) -> Vec<u8> {
         let (kind, body) = match self.random.u8(..20) {
             0 => (0x0806, self.arp()),
-            1 => (self.pick(&[0x88cc, 0x8847, 0x8863, 0x002e, 0x05dc, 0x9100]), self.octets(60)),
+            1 => (
+                self.pick(&[0x88cc, 0x8847, 0x8863, 0x002e, 0x05dc, 0x9100]),
+                self.octets(60),
+            ),
             _ => self.packet(DEPTH),
         };
         let mut frame = self.link(kind, &body);
@@ -63,7 +69,9 @@ impl Generator<'_> {
             _ => [0; 6],
         };
         let tags = self.pick(&[0, 0, 0, 0, 0, 0, 1, 1, 2, 2, 3]);
-        let tags: Vec<u16> = (0..tags).map(|_| self.pick(&[0x8100, 0x8100, 0x88a8, 0x9100])).collect();
+        let tags: Vec<u16> = (0..tags)
+            .map(|_| self.pick(&[0x8100, 0x8100, 0x88a8, 0x9100]))
+            .collect();
         let mut frame = frames::of_type(&tags, kind, body);
         frame[..6].copy_from_slice(&receiver);
         frame
@@ -71,7 +79,11 @@ impl Generator<'_> {
 
     fn arp(&mut self) -> Vec<u8> {
         let (sender, target) = (self.host(), self.host());
-        let sender = if self.random.u8(..4) == 0 { Addr::v4([0; 4]) } else { sender };
+        let sender = if self.random.u8(..4) == 0 {
+            Addr::v4([0; 4])
+        } else {
+            sender
+        };
         frames::arp(self.random.u8(1..3), sender, target)
     }
 
@@ -80,13 +92,26 @@ impl Generator<'_> {
         let aim = self.aim();
         let v4 = aim.dst.is_v4();
         let body = self.transport(aim, v4, depth);
-        if v4 { (0x0800, self.v4(aim, &body)) } else { (0x86dd, self.v6(aim, body)) }
+        if v4 {
+            (0x0800, self.v4(aim, &body))
+        } else {
+            (0x86dd, self.v6(aim, body))
+        }
     }
 
     /// Three of four packets go to the endpoint of the connection.
     fn aim(&mut self) -> Aim {
-        let protocol = if self.random.u8(..4) == 0 { self.pick(&PROTOCOLS) } else { self.pick(&TRANSPORTS) };
-        let mut aim = Aim { src: self.host(), dst: self.host(), port: self.pick(&PORTS), protocol };
+        let protocol = if self.random.u8(..4) == 0 {
+            self.pick(&PROTOCOLS)
+        } else {
+            self.pick(&TRANSPORTS)
+        };
+        let mut aim = Aim {
+            src: self.host(),
+            dst: self.host(),
+            port: self.pick(&PORTS),
+            protocol,
+        };
         if self.random.u8(..4) > 0
             && let Some((addr, port, protocol)) = self.tables.endpoint()
         {
@@ -121,9 +146,14 @@ impl Generator<'_> {
     }
 
     fn v4(&mut self, aim: Aim, body: &[u8]) -> Vec<u8> {
-        let words = if self.random.u8(..4) == 0 { self.random.u8(0..=10) } else { 0 };
-        let fragment: u16 =
-            self.pick(&[0, 0, 0, 0, 0, 0x4000, 0x4000, 0x4000, 0x2000, 0x2001, 1, 0x1fff, 0x8000, 0x0100]);
+        let words = if self.random.u8(..4) == 0 {
+            self.random.u8(0..=10)
+        } else {
+            0
+        };
+        let fragment: u16 = self.pick(&[
+            0, 0, 0, 0, 0, 0x4000, 0x4000, 0x4000, 0x2000, 0x2001, 1, 0x1fff, 0x8000, 0x0100,
+        ]);
         let options = vec![1; 4 * usize::from(words)];
         let mut packet = frames::v4_with(aim.dst, &options, fragment, aim.protocol, body);
         packet[12..16].copy_from_slice(&aim.src.octets[12..]);
@@ -169,7 +199,8 @@ impl Generator<'_> {
         body.extend(aim.port.to_be_bytes());
         match aim.protocol {
             6 => {
-                let flags = self.pick(&[2, 2, 2, 0x12, 0x10, 0x18, 0x11, 4, 0x14, 6, 0xc2, 0xff, 0]);
+                let flags =
+                    self.pick(&[2, 2, 2, 0x12, 0x10, 0x18, 0x11, 4, 0x14, 6, 0xc2, 0xff, 0]);
                 body.extend([0, 0, 0, 1, 0, 0, 0, 2, 0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
             }
             17 => {
@@ -181,7 +212,20 @@ impl Generator<'_> {
                 }
             }
             132 => {
-                body.extend([0, 0, 0, 7, 0, 0, 0, 0, self.pick(&[0, 1, 1, 1, 2, 6, 7, 14, 255]), 0, 0, 20]);
+                body.extend([
+                    0,
+                    0,
+                    0,
+                    7,
+                    0,
+                    0,
+                    0,
+                    0,
+                    self.pick(&[0, 1, 1, 1, 2, 6, 7, 14, 255]),
+                    0,
+                    0,
+                    20,
+                ]);
             }
             1 => body = self.icmp(&[8, 0, 3, 11, 5, 13], depth),
             58 if !v4 => body = self.icmpv6(depth),
@@ -209,7 +253,16 @@ impl Generator<'_> {
         if self.random.u8(..3) == 0 {
             return self.icmp(&[1, 2, 3, 4, 128, 129, 143], depth);
         }
-        let mut message = vec![self.pick(&[135, 135, 136, 136, 136, 133, 134, 137]), 0, 0, 0, 0x20, 0, 0, 0];
+        let mut message = vec![
+            self.pick(&[135, 135, 136, 136, 136, 133, 134, 137]),
+            0,
+            0,
+            0,
+            0x20,
+            0,
+            0,
+            0,
+        ];
         message.extend(self.host().octets);
         message.extend([2, 1, 2, 0, 0, 0, 0, 9]);
         message

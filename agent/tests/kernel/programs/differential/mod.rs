@@ -1,8 +1,9 @@
-//! Frames of all kinds run through the loaded programs and through an oracle that shares no code with them, on the same random
-//! tables. Both have to stop the same frames and to count the same. A frame that passes keeps its octets and
-//! what other programs keep in it.
+//! Frames of all kinds run through the loaded programs and through an oracle that shares no code
+//! with them, on the same random tables. Both have to stop the same frames and to count the same. A
+//! frame that passes keeps its octets and what other programs keep in it.
 //!
-//! `FRAMES=50000000 SEED=7` runs longer. A difference is printed with `SEED` and `BATCH`, from which it comes again.
+//! `FRAMES=50000000 SEED=7` runs longer. A difference is printed with `SEED` and `BATCH`, from
+//! which it comes again.
 
 mod connection;
 mod damage;
@@ -45,7 +46,11 @@ fn programs_and_oracle_agree_on_every_frame() {
         }
         let random = &mut draw(seed, batch, 2);
         tables.connect(random);
-        let frames = Generator { random, tables: &tables }.batch(BATCH);
+        let frames = Generator {
+            random,
+            tables: &tables,
+        }
+        .batch(BATCH);
         match trial.run(&tables, &frames) {
             Ok(counts) => trial::add(&mut counted, &counts),
             Err(difference) => {
@@ -59,7 +64,10 @@ fn programs_and_oracle_agree_on_every_frame() {
         println!("{reason} {outcome}: {} packets", count.packets);
     }
     let outcomes: BTreeSet<_> = counted.keys().map(|(_, outcome)| *outcome).collect();
-    assert!(outcomes.is_superset(&trial::REACHED.into()), "only {outcomes:?} occurred");
+    assert!(
+        outcomes.is_superset(&trial::REACHED.into()),
+        "only {outcomes:?} occurred"
+    );
 }
 
 fn number(name: &str, default: u64) -> u64 {

@@ -1,4 +1,5 @@
-//! A node whose routes lead everywhere: into a blackhole, off the node, to a pod, into a bridge. XDP asks them.
+//! A node whose routes lead everywhere: into a blackhole, off the node, to a pod, into a bridge.
+//! XDP asks them.
 
 use super::*;
 use nix::net::if_::if_nametoindex;
@@ -6,8 +7,12 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::LazyLock;
 
 /// By the third octet, in IPv6 by the second one plus 1; see [`leads_away`].
-const ROUTES: [(u8, &str); 4] =
-    [(1, "blackhole"), (2, "via GATEWAY dev uplink"), (3, "dev pod"), (4, "dev bridge")];
+const ROUTES: [(u8, &str); 4] = [
+    (1, "blackhole"),
+    (2, "via GATEWAY dev uplink"),
+    (3, "dev pod"),
+    (4, "dev bridge"),
+];
 
 /// Where frames meet the programs.
 pub const LOOPBACK: u32 = 1;
@@ -16,7 +21,9 @@ pub const LOOPBACK: u32 = 1;
 pub fn rig() -> Rig {
     direct::node(&["link set lo up"]);
     for device in ["uplink", "pod", "bridge"] {
-        ip(&format!("link add {device} type veth peer name {device}-peer"));
+        ip(&format!(
+            "link add {device} type veth peer name {device}-peer"
+        ));
         ip(&format!("link set {device} up"));
         ip(&format!("link set {device}-peer up"));
     }
@@ -29,16 +36,30 @@ pub fn rig() -> Rig {
         ] {
             match route {
                 "blackhole" => ip(&format!("{family} route add blackhole {range}")),
-                way => ip(&format!("{family} route add {range} {}", way.replace("GATEWAY", gateway))),
+                way => ip(&format!(
+                    "{family} route add {range} {}",
+                    way.replace("GATEWAY", gateway)
+                )),
             }
         }
     }
     let mut rig = Rig::bare();
-    for (device, role) in [("uplink", Role::Uplink), ("pod", Role::Pod), ("bridge", Role::Bridge)] {
+    for (device, role) in [
+        ("uplink", Role::Uplink),
+        ("pod", Role::Pod),
+        ("bridge", Role::Bridge),
+    ] {
         let ifindex = if_nametoindex(device).expect("an interface");
         rig.put_keyed("INTERFACES", &ifindex, RawRole::from(role));
     }
-    rig.put("MACS", &LOOPBACK, Mac { sends: 1, ..Mac::default() });
+    rig.put(
+        "MACS",
+        &LOOPBACK,
+        Mac {
+            sends: 1,
+            ..Mac::default()
+        },
+    );
     rig
 }
 
@@ -46,9 +67,14 @@ pub fn rig() -> Rig {
 pub static HOSTS: LazyLock<Vec<Addr>> = LazyLock::new(|| {
     let v4 = (1..=4).flat_map(|range| [10, 11].map(|host| Addr::v4([10, 244, range, host])));
     let v6 = (0..=3).flat_map(|range| {
-        [0x10, 0x11].map(|host| Addr::v6([0xfd, range, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, host]))
+        [0x10, 0x11]
+            .map(|host| Addr::v6([0xfd, range, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, host]))
     });
-    let others = [Addr::v4([10, 96, 0, 1]), Addr::v4([127, 0, 0, 77]), Addr::v4([224, 0, 0, 5])];
+    let others = [
+        Addr::v4([10, 96, 0, 1]),
+        Addr::v4([127, 0, 0, 77]),
+        Addr::v4([224, 0, 0, 5]),
+    ];
     // As 10.244.1.10, but for the prefix of v4-mapped addresses.
     let alike = Addr::v6([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10, 244, 1, 10]);
     v4.chain(v6).chain(others).chain([alike]).collect()
@@ -58,7 +84,9 @@ pub static HOSTS: LazyLock<Vec<Addr>> = LazyLock::new(|| {
 pub fn leads_away(src: IpAddr, dst: IpAddr) -> bool {
     match (src, dst) {
         (IpAddr::V4(_), IpAddr::V4(dst)) => dst.octets().starts_with(&[10, 244, 2]),
-        (IpAddr::V6(src), IpAddr::V6(dst)) => dst.octets().starts_with(&[0xfd, 1]) && is_forwarded(src),
+        (IpAddr::V6(src), IpAddr::V6(dst)) => {
+            dst.octets().starts_with(&[0xfd, 1]) && is_forwarded(src)
+        }
         _ => false,
     }
 }
@@ -67,7 +95,9 @@ pub fn leads_away(src: IpAddr, dst: IpAddr) -> bool {
 pub fn leads_to_device(src: IpAddr, dst: IpAddr) -> bool {
     match (src, dst) {
         (IpAddr::V4(_), IpAddr::V4(dst)) => matches!(dst.octets(), [10, 244, 3 | 4, _]),
-        (IpAddr::V6(src), IpAddr::V6(dst)) => matches!(dst.octets(), [0xfd, 2 | 3, ..]) && is_forwarded(src),
+        (IpAddr::V6(src), IpAddr::V6(dst)) => {
+            matches!(dst.octets(), [0xfd, 2 | 3, ..]) && is_forwarded(src)
+        }
         _ => false,
     }
 }

@@ -1,5 +1,5 @@
-//! The same for packets whose headers lie in pages, and for packets that the device is to cut: test runs of programs have none.
-//! They come in through a veth.
+//! The same for packets whose headers lie in pages, and for packets that the device is to cut: test
+//! runs of programs have none. They come in through a veth.
 
 use super::*;
 use crate::packet_socket::{PAGED, Socket};
@@ -20,7 +20,8 @@ fn programs_and_oracle_agree_on_packets_that_lie_in_pages() {
     stay_on_this_processor();
     let mut trial = Trial::new();
     ip("link add out mtu 16000 type veth peer name in mtu 16000 address 02:0b:0b:0b:0b:0b");
-    // In this order: the kernel drops what `out` sends for as long as it has yet to hear that the other end is up.
+    // In this order: the kernel drops what `out` sends for as long as it has yet to hear that the
+    // other end is up.
     ip("link set in up");
     ip("link set out up");
     trial.rig.attach(BOTH, "in");
@@ -38,7 +39,11 @@ fn programs_and_oracle_agree_on_packets_that_lie_in_pages() {
         oracle.come_in = true;
         let mut sent = Vec::new();
         while sent.len() < BATCH {
-            let mut frame = Generator { random: &mut *random, tables: &tables }.frame();
+            let mut frame = Generator {
+                random: &mut *random,
+                tables: &tables,
+            }
+            .frame();
             frame.resize(PAGED + random.usize(..4_000), 0);
             // The kernel takes tags off before it runs the program.
             if !read(&frame).is_tagged && pass(&socket, &frame, random, &mut uncut) {
@@ -52,8 +57,18 @@ fn programs_and_oracle_agree_on_packets_that_lie_in_pages() {
             std::thread::sleep(Duration::from_millis(1));
             super::trial::add(&mut counts, &trial.counts());
         }
-        assert_eq!(counts, oracle.counts, "batch {batch} of\n{}{tables:#?}", hex(&sent));
-        assert_eq!(trial.lifted(&tables), oracle.lifted, "batch {batch} of\n{}{tables:#?}", hex(&sent));
+        assert_eq!(
+            counts,
+            oracle.counts,
+            "batch {batch} of\n{}{tables:#?}",
+            hex(&sent)
+        );
+        assert_eq!(
+            trial.lifted(&tables),
+            oracle.lifted,
+            "batch {batch} of\n{}{tables:#?}",
+            hex(&sent)
+        );
     }
     println!("{uncut} packets were for the device to cut");
     assert!(uncut > 100, "{uncut}");
@@ -80,6 +95,7 @@ fn pass(socket: &Socket, frame: &[u8], random: &mut fastrand::Rng, uncut: &mut u
 /// So that packets stay in their order.
 fn stay_on_this_processor() {
     let mut only = CpuSet::new();
-    only.set(sched_getcpu().expect("a processor")).expect("a processor");
+    only.set(sched_getcpu().expect("a processor"))
+        .expect("a processor");
     sched_setaffinity(Pid::from_raw(0), &only).expect("the affinity");
 }

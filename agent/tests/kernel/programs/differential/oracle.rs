@@ -24,15 +24,21 @@ pub struct Oracle<'a> {
     pub lifted: BTreeSet<Addr>,
     /// What the programs have to count in all.
     pub counts: Counts,
-    /// Whether the frames come in at an interface that is hooked. Else they come from nowhere, as those that the node makes, or that a
-    /// device sends for somebody else.
+    /// Whether the frames come in at an interface that is hooked. Else they come from nowhere, as
+    /// those that the node makes, or that a device sends for somebody else.
     pub come_in: bool,
     length: u32,
 }
 
 impl<'a> Oracle<'a> {
     pub fn new(tables: &'a Tables) -> Self {
-        Self { tables, lifted: BTreeSet::new(), counts: Counts::new(), come_in: false, length: 0 }
+        Self {
+            tables,
+            lifted: BTreeSet::new(),
+            counts: Counts::new(),
+            come_in: false,
+            length: 0,
+        }
     }
 
     /// Whether the program stops the frame.
@@ -81,9 +87,13 @@ impl<'a> Oracle<'a> {
         })
     }
 
-    /// What becomes of a packet that leaves the node here, for an orphan IP that no translator sent it to.
+    /// What becomes of a packet that leaves the node here, for an orphan IP that no translator sent
+    /// it to.
     fn leaving(&self, wire: &Wire, ip: &Ip, tracked: &Tracked) -> Leaving {
-        let leaves = matches!(self.tables.exit, Some(Role::Uplink | Role::Tunnel | Role::Stacked));
+        let leaves = matches!(
+            self.tables.exit,
+            Some(Role::Uplink | Role::Tunnel | Role::Stacked)
+        );
         let is_for_us = wire.receiver == [0; 6];
         let has_orphans = self.tables.view.terminated != 0;
         let is_direct = match asked(ip, tracked) {
@@ -92,12 +102,19 @@ impl<'a> Oracle<'a> {
             Asked::Nothing => self.come_in || ip.ports.is_some_and(|ports| ports.opens),
             _ => false,
         };
-        let outcome = self.orphan(ip).filter(|_| has_orphans && leaves && is_for_us && is_direct);
+        let outcome = self
+            .orphan(ip)
+            .filter(|_| has_orphans && leaves && is_for_us && is_direct);
         let to_device = self.tables.exit == Some(Role::Tunnel) && leads_to_device(ip.src, ip.dst);
         match outcome {
             None => Leaving::Not,
-            Some(Outcome::Lifted | Outcome::Off | Outcome::LeaseExpired) => Leaving::Judged(outcome),
-            Some(_) if !self.come_in && (leads_away(ip.dst, ip.src) || leads_to_device(ip.dst, ip.src)) => {
+            Some(Outcome::Lifted | Outcome::Off | Outcome::LeaseExpired) => {
+                Leaving::Judged(outcome)
+            }
+            Some(_)
+                if !self.come_in
+                    && (leads_away(ip.dst, ip.src) || leads_to_device(ip.dst, ip.src)) =>
+            {
                 Leaving::Judged(None)
             }
             Some(_) if leads_away(ip.src, ip.dst) || to_device => Leaving::Judged(outcome),
@@ -112,7 +129,10 @@ impl<'a> Oracle<'a> {
             self.lift(wire);
         }
         let is_idle = view.suspects == 0 && view.flows == 0 && view.terminated == 0;
-        let Some(ip) = wire.ip.filter(|_| !is_idle && tables.config.mode != Mode::Off) else {
+        let Some(ip) = wire
+            .ip
+            .filter(|_| !is_idle && tables.config.mode != Mode::Off)
+        else {
             return false;
         };
         match self.leaving(wire, &ip, tracked) {
@@ -149,7 +169,8 @@ impl<'a> Oracle<'a> {
         self.count(denial.reason, outcome, &ip)
     }
 
-    /// The denial of the packet's endpoint for the Service that its connection was opened to; or why there is none.
+    /// The denial of the packet's endpoint for the Service that its connection was opened to; or
+    /// why there is none.
     fn denial(&self, ip: &Ip, tracked: &Tracked) -> Result<&'a Denial, Outcome> {
         let vip = match asked(ip, tracked) {
             Asked::Nothing => return Err(Outcome::NoConnection),
@@ -165,13 +186,18 @@ impl<'a> Oracle<'a> {
 
     fn lift(&mut self, wire: &Wire) {
         let holder = wire.holder.map(Addr::from);
-        self.lifted.extend(holder.filter(|holder| self.tables.terminated.contains_key(holder)));
+        self.lifted
+            .extend(holder.filter(|holder| self.tables.terminated.contains_key(holder)));
     }
 
-    /// Stops the packet. Without a live endpoint it is rejected instead of redirected. The limits have no room for an answer,
-    /// which is counted where one could be given.
+    /// Stops the packet. Without a live endpoint it is rejected instead of redirected. The limits
+    /// have no room for an answer, which is counted where one could be given.
     fn stop(&mut self, reason: Reason, ip: &Ip, wire: &Wire, own: Action) -> bool {
-        let action = if own == Action::Unset { self.tables.action(reason) } else { own };
+        let action = if own == Action::Unset {
+            self.tables.action(reason)
+        } else {
+            own
+        };
         let to_one = wire.receiver[0] & 1 == 0 && [ip.src, ip.dst].into_iter().all(is_one_host);
         if matches!(action, Action::Reject | Action::Redirect)
             && to_one
@@ -224,15 +250,22 @@ fn asked(ip: &Ip, tracked: &Tracked) -> Asked {
         return Asked::Reply;
     }
     let quotes = quotes_a_packet(ip, original.protocol, info);
-    // A later fragment shows the header that follows: another extension, for a datagram that has one there.
+    // A later fragment shows the header that follows: another extension, for a datagram that has
+    // one there.
     let hides = ip.dst.is_ipv6() && matches!(ip.protocol, 0 | 43 | 44 | 51 | 60);
-    let protocol = if hides { original.protocol } else { ip.protocol };
+    let protocol = if hides {
+        original.protocol
+    } else {
+        ip.protocol
+    };
     let vip = address(original.family, original.dst);
     let agrees = reply.protocol == original.protocol
         && (quotes || protocol == original.protocol)
         && address(reply.family, reply.src) == Some(ip.dst)
         && vip.is_some_and(|vip| vip.is_ipv4() == ip.dst.is_ipv4())
-        && ip.ports.is_none_or(|ports| ports.dst.to_be() == reply.src_port);
+        && ip
+            .ports
+            .is_none_or(|ports| ports.dst.to_be() == reply.src_port);
     let Some(vip) = vip.filter(|_| agrees) else {
         return Asked::Unreadable;
     };
@@ -240,7 +273,12 @@ fn asked(ip: &Ip, tracked: &Tracked) -> Asked {
         return Asked::Itself;
     }
     let port = u16::from_be(original.dst_port);
-    Asked::Service(Vip { addr: vip.into(), port, protocol: original.protocol, reserved: 0 })
+    Asked::Service(Vip {
+        addr: vip.into(),
+        port,
+        protocol: original.protocol,
+        reserved: 0,
+    })
 }
 
 /// Whether the packet is an ICMP error about another protocol's connection (`IP_CT_RELATED`).
@@ -253,7 +291,10 @@ fn address(family: u16, words: [u32; 4]) -> Option<IpAddr> {
     let [a, b, c, d] = words.map(u32::to_ne_bytes);
     match family {
         2 => Some(IpAddr::from(a)),
-        10 => <[u8; 16]>::try_from([a, b, c, d].concat()).ok().map(Ipv6Addr::from).map(IpAddr::V6),
+        10 => <[u8; 16]>::try_from([a, b, c, d].concat())
+            .ok()
+            .map(Ipv6Addr::from)
+            .map(IpAddr::V6),
         _ => None,
     }
 }

@@ -39,13 +39,23 @@ impl Tables {
         }
     }
 
-    /// One of the states that a node may be in: idle, draining only, with suspects, with orphan IPs, with flows; in each mode.
+    /// One of the states that a node may be in: idle, draining only, with suspects, with orphan
+    /// IPs, with flows; in each mode.
     pub fn random(random: &mut Rng) -> Self {
         let mut tables = Self::empty();
-        let exits =
-            [Role::Uplink, Role::Uplink, Role::Uplink, Role::Tunnel, Role::Stacked, Role::Pod, Role::Bridge];
+        let exits = [
+            Role::Uplink,
+            Role::Uplink,
+            Role::Uplink,
+            Role::Tunnel,
+            Role::Stacked,
+            Role::Pod,
+            Role::Bridge,
+        ];
         tables.exit = random.choice(exits).filter(|_| random.u8(..10) > 0);
-        let kinds = random.choice(["idle", "drains", "denied", "orphans", "both", "both"]).expect("kinds");
+        let kinds = random
+            .choice(["idle", "drains", "denied", "orphans", "both", "both"])
+            .expect("kinds");
         for host in HOSTS.iter().copied() {
             if kinds == "drains" {
                 if random.bool() {
@@ -67,13 +77,23 @@ impl Tables {
 
     /// Affected Services at the address, denials behind it, and a suspect: each may be missing.
     fn blame(&mut self, addr: Addr, random: &mut Rng) {
-        let flags =
-            [Suspect::DENIED, Suspect::DENIED, Suspect::DENIED | Suspect::DRAINING, Suspect::DRAINING];
+        let flags = [
+            Suspect::DENIED,
+            Suspect::DENIED,
+            Suspect::DENIED | Suspect::DRAINING,
+            Suspect::DRAINING,
+        ];
         if random.u8(..10) < 9 {
-            self.suspects.insert(addr, random.choice(flags).expect("flags"));
+            self.suspects
+                .insert(addr, random.choice(flags).expect("flags"));
         }
-        for (port, protocol) in PORTS.into_iter().flat_map(|port| TRANSPORTS.map(|number| (port, number))) {
-            let number = random.choice([1, 2, 0x8000, 0x1_0000, u32::MAX]).expect("numbers");
+        for (port, protocol) in PORTS
+            .into_iter()
+            .flat_map(|port| TRANSPORTS.map(|number| (port, number)))
+        {
+            let number = random
+                .choice([1, 2, 0x8000, 0x1_0000, u32::MAX])
+                .expect("numbers");
             let service = ServiceNumber { number };
             if random.u8(..10) < 9 {
                 self.services.insert(vip(addr, port, protocol), service);
@@ -81,7 +101,13 @@ impl Tables {
             if random.u8(..10) < 7 {
                 let other = ServiceNumber { number: 77 };
                 let service = if random.u8(..10) == 0 { other } else { service };
-                let key = DenialKey { addr, service, port, protocol, reserved: 0 };
+                let key = DenialKey {
+                    addr,
+                    service,
+                    port,
+                    protocol,
+                    reserved: 0,
+                };
                 self.denied.insert(key, proof(random));
             }
         }
@@ -95,8 +121,14 @@ impl Tables {
             let drawn = Reason::ALL.map(|_| mode(random, 40));
             ReasonModes::of_each(|reason| drawn[reason as usize])
         };
-        let action =
-            random.choice([Action::Drop, Action::Unset, Action::Reject, Action::Redirect]).expect("actions");
+        let action = random
+            .choice([
+                Action::Drop,
+                Action::Unset,
+                Action::Reject,
+                Action::Redirect,
+            ])
+            .expect("actions");
         self.config = Config {
             mode: mode_of_all,
             reasons: modes,
@@ -135,59 +167,124 @@ impl Tables {
     }
 
     pub fn action(&self, reason: Reason) -> Action {
-        self.config.actions.clone().get_mut(reason).copied().unwrap_or(Action::Unset)
+        self.config
+            .actions
+            .clone()
+            .get_mut(reason)
+            .copied()
+            .unwrap_or(Action::Unset)
     }
 
     /// The denial of an endpoint for a Service.
-    pub fn denial(&self, ip: IpAddr, service: ServiceNumber, port: u16, protocol: u8) -> Option<&Denial> {
-        self.denied.get(&DenialKey { addr: ip.into(), service, port, protocol, reserved: 0 })
+    pub fn denial(
+        &self,
+        ip: IpAddr,
+        service: ServiceNumber,
+        port: u16,
+        protocol: u8,
+    ) -> Option<&Denial> {
+        self.denied.get(&DenialKey {
+            addr: ip.into(),
+            service,
+            port,
+            protocol,
+            reserved: 0,
+        })
     }
 
     pub fn remove(&self, rig: &mut Rig) {
-        self.suspects.keys().for_each(|key| rig.remove::<_, Keyed<Addr, Suspect>>("SUSPECTS", key));
-        self.services.keys().for_each(|key| rig.remove::<_, Keyed<Vip, ServiceNumber>>("SERVICES", key));
-        self.denied.keys().for_each(|key| rig.remove::<_, Keyed<DenialKey, RawDenial>>("DENIED", key));
-        self.terminated.keys().for_each(|key| rig.remove::<_, Keyed<Addr, Terminated>>("TERMINATED", key));
+        self.suspects
+            .keys()
+            .for_each(|key| rig.remove::<_, Keyed<Addr, Suspect>>("SUSPECTS", key));
+        self.services
+            .keys()
+            .for_each(|key| rig.remove::<_, Keyed<Vip, ServiceNumber>>("SERVICES", key));
+        self.denied
+            .keys()
+            .for_each(|key| rig.remove::<_, Keyed<DenialKey, RawDenial>>("DENIED", key));
+        self.terminated
+            .keys()
+            .for_each(|key| rig.remove::<_, Keyed<Addr, Terminated>>("TERMINATED", key));
         rig.close_gate();
     }
 
     pub fn install(&self, rig: &mut Rig) {
-        self.suspects.iter().for_each(|(addr, flags)| rig.put_keyed("SUSPECTS", addr, suspect(*flags)));
-        self.services.iter().for_each(|(vip, service)| rig.affect(vip, *service));
-        self.denied.iter().for_each(|(key, denial)| rig.deny(key, *denial));
-        self.terminated.keys().for_each(|addr| self.unlift(rig, addr));
+        self.suspects
+            .iter()
+            .for_each(|(addr, flags)| rig.put_keyed("SUSPECTS", addr, suspect(*flags)));
+        self.services
+            .iter()
+            .for_each(|(vip, service)| rig.affect(vip, *service));
+        self.denied
+            .iter()
+            .for_each(|(key, denial)| rig.deny(key, *denial));
+        self.terminated
+            .keys()
+            .for_each(|addr| self.unlift(rig, addr));
         self.show_exit(rig, LOOPBACK);
         rig.configure(self.config);
         rig.write_view(self.view);
         if !self.gate {
-            rig.set("GATE", Gate { valid: 0, ..Gates::EMPTY.first });
+            rig.set(
+                "GATE",
+                Gate {
+                    valid: 0,
+                    ..Gates::EMPTY.first
+                },
+            );
         }
     }
 
     /// Gives the interface the role of the exit.
     pub fn show_exit(&self, rig: &mut Rig, ifindex: u32) {
-        rig.put_keyed("INTERFACES", &ifindex, self.exit.map(RawRole::from).unwrap_or_default());
+        rig.put_keyed(
+            "INTERFACES",
+            &ifindex,
+            self.exit.map(RawRole::from).unwrap_or_default(),
+        );
     }
 
     /// Puts an orphan IP in, as one that no packet has come from.
     pub fn unlift(&self, rig: &mut Rig, addr: &Addr) {
         let mode = self.terminated[addr] as u32;
-        rig.put_keyed("TERMINATED", addr, Terminated { mode, ..Terminated::default() });
+        rig.put_keyed(
+            "TERMINATED",
+            addr,
+            Terminated {
+                mode,
+                ..Terminated::default()
+            },
+        );
         if !self.gate {
-            rig.set("GATE", Gate { valid: 0, ..Gates::EMPTY.first });
+            rig.set(
+                "GATE",
+                Gate {
+                    valid: 0,
+                    ..Gates::EMPTY.first
+                },
+            );
         }
     }
 }
 
 fn proof(random: &mut Rng) -> Denial {
     let reasons = [Reason::DeadBackend, Reason::Reused, Reason::RetiredBackend];
-    let states = [UidState::Dead, UidState::Dead, UidState::Retired, UidState::Retired, UidState::Live];
+    let states = [
+        UidState::Dead,
+        UidState::Dead,
+        UidState::Retired,
+        UidState::Retired,
+        UidState::Live,
+    ];
     let actions = [Action::Unset, Action::Unset, Action::Drop, Action::Reject];
     Denial {
         mode: mode(random, 80),
         held: u32::from(random.u8(..10) == 0),
         action: random.choice(actions).expect("actions"),
-        ..denial(random.choice(reasons).expect("reasons"), random.choice(states).expect("states"))
+        ..denial(
+            random.choice(reasons).expect("reasons"),
+            random.choice(states).expect("states"),
+        )
     }
 }
 

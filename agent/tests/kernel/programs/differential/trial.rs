@@ -5,9 +5,15 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::ops::Range;
 
-const PROGRAMS: [Program; 4] = [Program::Xdp, Program::Ingress, Program::Egress, Program::Both];
+const PROGRAMS: [Program; 4] = [
+    Program::Xdp,
+    Program::Ingress,
+    Program::Egress,
+    Program::Both,
+];
 
-/// Where `struct __sk_buff` has what other programs keep in a packet: mark, priority, cb; each filled with its octet.
+/// Where `struct __sk_buff` has what other programs keep in a packet: mark, priority, cb; each
+/// filled with its octet.
 const KEPT: [(Range<usize>, u8); 3] = [(8..12, 0xa5), (32..36, 0x5a), (48..68, 0xc3)];
 
 /// Counted beside denials, by the time.
@@ -41,8 +47,8 @@ impl Trial {
         Self { rig, counted }
     }
 
-    /// What programs and oracle have counted for frames that run one after the other, or how they differ. No packet has
-    /// come from an orphan IP before.
+    /// What programs and oracle have counted for frames that run one after the other, or how they
+    /// differ. No packet has come from an orphan IP before.
     pub fn run(&mut self, tables: &Tables, frames: &[Vec<u8>]) -> Result<Counts, String> {
         self.rig.tracked = Some(tables.connection);
         let mut oracle = Oracle::new(tables);
@@ -52,10 +58,13 @@ impl Trial {
             for turn in 0..PROGRAMS.len() {
                 let program = PROGRAMS[(number + turn) % PROGRAMS.len()];
                 let lifted = oracle.lifted.len();
-                let (expected, stopped) = (oracle.stops(program, frame), self.stops(program, frame));
+                let (expected, stopped) =
+                    (oracle.stops(program, frame), self.stops(program, frame));
                 if stopped != Ok(expected) {
-                    let _ =
-                        writeln!(differences, "{program:?}: oracle stops {expected}, program {stopped:?}");
+                    let _ = writeln!(
+                        differences,
+                        "{program:?}: oracle stops {expected}, program {stopped:?}"
+                    );
                 }
                 // At once: another program lifts what this one has missed.
                 if oracle.lifted.len() > lifted && self.lifted(tables) != oracle.lifted {
@@ -65,16 +74,28 @@ impl Trial {
         }
         let counts = self.counts();
         if counts != oracle.counts {
-            let _ = writeln!(differences, "oracle counts {:#?}, programs {counts:#?}", oracle.counts);
+            let _ = writeln!(
+                differences,
+                "oracle counts {:#?}, programs {counts:#?}",
+                oracle.counts
+            );
         }
         let lifted = self.lifted(tables);
         if lifted != oracle.lifted {
-            let _ = writeln!(differences, "oracle lifts {:?}, programs {lifted:?}", oracle.lifted);
+            let _ = writeln!(
+                differences,
+                "oracle lifts {:?}, programs {lifted:?}",
+                oracle.lifted
+            );
         }
         for addr in lifted {
             tables.unlift(&mut self.rig, &addr);
         }
-        if differences.is_empty() { Ok(counts) } else { Err(differences) }
+        if differences.is_empty() {
+            Ok(counts)
+        } else {
+            Err(differences)
+        }
     }
 
     /// Whether the program stops the frame; an error if it does anything else.
@@ -97,11 +118,16 @@ impl Trial {
             context[place].fill(octet);
         }
         let ran = self.rig.repeat(name, frame, context, 1);
-        let is_kept = KEPT.into_iter().all(|(place, _)| ran.context[place.clone()] == context[place]);
+        let is_kept = KEPT
+            .into_iter()
+            .all(|(place, _)| ran.context[place.clone()] == context[place]);
         match ran.action {
             DROP if ran.frame == frame => Ok(true),
             PASS if ran.frame == frame && is_kept => Ok(false),
-            action => Err(format!("action {action}, context {:02x?}, frame {:02x?}", ran.context, ran.frame)),
+            action => Err(format!(
+                "action {action}, context {:02x?}, frame {:02x?}",
+                ran.context, ran.frame
+            )),
         }
     }
 
@@ -113,7 +139,9 @@ impl Trial {
             (*of, count.since(before))
         });
         since
-            .filter(|((_, outcome), count)| !BY_TIME.contains(outcome) && *count != Count::default())
+            .filter(|((_, outcome), count)| {
+                !BY_TIME.contains(outcome) && *count != Count::default()
+            })
             .collect()
     }
 
@@ -123,7 +151,12 @@ impl Trial {
             let entry: Option<Terminated> = self.rig.get_keyed("TERMINATED", *addr);
             entry.is_none_or(|entry| entry.lifted_ns != 0)
         };
-        tables.terminated.keys().filter(is_lifted).copied().collect()
+        tables
+            .terminated
+            .keys()
+            .filter(is_lifted)
+            .copied()
+            .collect()
     }
 
     /// The difference, and the frame that shows it, cut as far as it still does.
@@ -133,8 +166,13 @@ impl Trial {
             return format!("only one after the other: {difference}\n{}", hex(frames));
         };
         let mut cut = (least(found)..=found.len()).map(|length| &found[..length]);
-        let shown =
-            cut.find_map(|frame| Some(format!("{}frame {}", differs(frame)?, hex(&[frame.to_vec()]))));
+        let shown = cut.find_map(|frame| {
+            Some(format!(
+                "{}frame {}",
+                differs(frame)?,
+                hex(&[frame.to_vec()])
+            ))
+        });
         shown.unwrap_or_else(|| format!("{difference}frame {}", hex(std::slice::from_ref(found))))
     }
 }
@@ -142,7 +180,10 @@ impl Trial {
 /// Frames as text, one in a line.
 pub fn hex(frames: &[Vec<u8>]) -> String {
     let octets = |frame: &Vec<u8>| {
-        frame.iter().fold(String::new(), |text, octet| text + &format!("{octet:02x}")) + "\n"
+        frame
+            .iter()
+            .fold(String::new(), |text, octet| text + &format!("{octet:02x}"))
+            + "\n"
     };
     frames.iter().map(octets).collect()
 }

@@ -7,15 +7,23 @@ const XDP_TX: u32 = 3;
 /// Octets of the header that the kernel writes anew where TC's answer leaves.
 const ETHERNET: usize = 14;
 
-const REJECTING: Config =
-    Config { actions: ReasonActions { terminated: Action::Reject, ..ENFORCE.actions }, ..ENFORCE };
+const REJECTING: Config = Config {
+    actions: ReasonActions {
+        terminated: Action::Reject,
+        ..ENFORCE.actions
+    },
+    ..ENFORCE
+};
 
 /// The packets come in where the answers leave.
 fn rejecting(sends: u8) -> Rig {
     let mut rig = rig();
     rig.came_in_at = if_nametoindex("uplink").unwrap();
     rig.configure(REJECTING);
-    let mac = Mac { sends, ..Mac::default() };
+    let mac = Mac {
+        sends,
+        ..Mac::default()
+    };
     rig.put("MACS", &LOOPBACK, mac);
     rig.forget_counters();
     rig
@@ -39,8 +47,15 @@ fn a_rst_from_xdp_is_the_one_that_tc_would_send() {
             assert_eq!(action, XDP_TX, "{name}, {:?}", rig.counters());
             let (rst, filling) = answer.split_at(by_tc.frame.len());
             assert_eq!(rst[ETHERNET..], by_tc.frame[ETHERNET..], "{name}");
-            assert_eq!(answer.len(), rst.len().max(frame.len().min(60)), "{name}: {filling:?}");
-            let counted = [((Reason::Terminated, Outcome::Rejected), (1, frame.len() as u64))];
+            assert_eq!(
+                answer.len(),
+                rst.len().max(frame.len().min(60)),
+                "{name}: {filling:?}"
+            );
+            let counted = [(
+                (Reason::Terminated, Outcome::Rejected),
+                (1, frame.len() as u64),
+            )];
             assert_eq!(rig.counters(), counted.into(), "{name}");
         }
     }
@@ -50,7 +65,11 @@ fn a_rst_from_xdp_is_the_one_that_tc_would_send() {
 #[ignore = "needs root: loads eBPF programs"]
 fn packets_that_xdp_cannot_answer_are_left_to_tc_and_counted_there() {
     let options = v4_with(X, &[1; 4], 0x4000, TCP, &tcp(PORT, SYN));
-    for (sends, ip) in [(0, packet(X, TCP, &tcp(PORT, SYN))), (1, packet(X, UDP, &udp(PORT))), (1, options)] {
+    for (sends, ip) in [
+        (0, packet(X, TCP, &tcp(PORT, SYN))),
+        (1, packet(X, UDP, &udp(PORT))),
+        (1, options),
+    ] {
         let mut rig = rejecting(sends);
         let frame = to(OWN, tagged(&[], &ip));
         assert_eq!(rig.turn_xdp(&frame), (XDP_PASS, frame.clone()));
@@ -63,10 +82,23 @@ fn packets_that_xdp_cannot_answer_are_left_to_tc_and_counted_there() {
 #[ignore = "needs root: loads eBPF programs"]
 fn xdp_answers_no_more_than_it_may() {
     let mut rig = rejecting(1);
-    rig.configure(Config { limits: AnswerLimits { per_suspect: 1, per_node: 1000 }, ..REJECTING });
+    rig.configure(Config {
+        limits: AnswerLimits {
+            per_suspect: 1,
+            per_node: 1000,
+        },
+        ..REJECTING
+    });
     let frame = to(OWN, tagged(&[], &packet(X, TCP, &tcp(PORT, SYN))));
     assert_eq!([(); 2].map(|()| rig.run_xdp(&frame)), [XDP_TX, XDP_DROP]);
     let counters = rig.counters();
-    let outcomes = [Outcome::Rejected, Outcome::Dropped, Outcome::AnswerSuppressed];
-    assert_eq!(outcomes.map(|outcome| counters[&(Reason::Terminated, outcome)].0), [1, 1, 1]);
+    let outcomes = [
+        Outcome::Rejected,
+        Outcome::Dropped,
+        Outcome::AnswerSuppressed,
+    ];
+    assert_eq!(
+        outcomes.map(|outcome| counters[&(Reason::Terminated, outcome)].0),
+        [1, 1, 1]
+    );
 }

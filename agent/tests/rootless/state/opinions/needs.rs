@@ -9,7 +9,10 @@ fn the_pods_of_a_namespace_are_asked_for_if_slices_list_one_that_the_selector_do
     world.pod(&c);
     world.slice(&[(Y, Some(c.uid))]);
     world.list(&[dead(&c)]);
-    assert_eq!(first(&mut world), [all_of_shop(), on_node_a(), slices_of_web()]);
+    assert_eq!(
+        first(&mut world),
+        [all_of_shop(), on_node_a(), slices_of_web()]
+    );
     show_slices(&mut world, &[(Y, Some(c.uid))]);
     assert_eq!(world.held(), [Y], "no second list has shown its end");
     show(&mut world, all_of_shop(), &[dead(&c)]);
@@ -19,7 +22,12 @@ fn the_pods_of_a_namespace_are_asked_for_if_slices_list_one_that_the_selector_do
 #[test]
 fn where_a_selector_proves_nothing_all_pods_of_the_namespace_are_asked_for() {
     let unselective = || Some([("app", "only-its-controller-knows")].into_iter().collect());
-    for (selector, starts) in [(None, true), (None, false), (unselective(), true), (unselective(), false)] {
+    for (selector, starts) in [
+        (None, true),
+        (None, false),
+        (unselective(), true),
+        (unselective(), false),
+    ] {
         let mut world = World::cluster();
         world.tell(service(Service { selector, ..web() }));
         let (a, b) = (pod("shop", "a", "pg", &[X]), pod("shop", "b", "pg", &[Y]));
@@ -30,12 +38,22 @@ fn where_a_selector_proves_nothing_all_pods_of_the_namespace_are_asked_for() {
         let mut pods = vec![dead(&a), b];
         world.list(&pods);
         assert_eq!(world.held(), [X]);
-        assert_eq!(first(&mut world), [all_of_shop(), on_node_a(), slices_of_web()]);
+        assert_eq!(
+            first(&mut world),
+            [all_of_shop(), on_node_a(), slices_of_web()]
+        );
         show_slices(&mut world, &listed);
         show(&mut world, labelled("shop", "pg"), &pods);
-        assert_eq!(world.held(), [X], "the next replica may be starting, with any labels");
+        assert_eq!(
+            world.held(),
+            [X],
+            "the next replica may be starting, with any labels"
+        );
         if starts {
-            pods.push(Pod { sandbox: Sandbox::Unsettled, ..pod("shop", "c", "another", &[]) });
+            pods.push(Pod {
+                sandbox: Sandbox::Unsettled,
+                ..pod("shop", "c", "another", &[])
+            });
         }
         show(&mut world, all_of_shop(), &pods);
         let expected: &[Addr] = if starts { &[] } else { &[X] };
@@ -48,7 +66,14 @@ fn where_a_selector_proves_nothing_all_pods_of_the_namespace_are_asked_for() {
 fn copied(ip: Addr) -> (Pod, Slice) {
     let copied = pod("other", "c", "api", &[ip]);
     let copy = slice("copy", &[(ip, Some(copied.uid))]);
-    (copied, Slice { foreign: true, namespaces: ["other".into()].into(), ..copy })
+    (
+        copied,
+        Slice {
+            foreign: true,
+            namespaces: ["other".into()].into(),
+            ..copy
+        },
+    )
 }
 
 #[test]
@@ -59,7 +84,10 @@ fn the_pods_of_all_namespaces_that_slices_name_are_asked_for() {
     let pods = [dead(&a), dead(&copied)];
     world.list(&pods);
     let of_both = [all_of("other"), all_of_shop()];
-    assert_eq!(first(&mut world), [&of_both[..], &[on_node_a(), slices_of_web()]].concat());
+    assert_eq!(
+        first(&mut world),
+        [&of_both[..], &[on_node_a(), slices_of_web()]].concat()
+    );
     show(&mut world, of_both[0].clone(), &pods[1..]);
     let slices = vec![slice("web", &[(X, Some(a.uid))]), copy];
     world.tell(Fact::Slice(Change::Part(part(slices_of_web(), slices))));
@@ -99,7 +127,10 @@ fn a_denial_that_a_list_of_services_began_waits_for_another_one_which_is_request
         opinions.map(|Opinion { kind, .. }| kind).collect()
     };
     assert_eq!(kinds(&mut world, Duration::ZERO), []);
-    assert_eq!(kinds(&mut world, Duration::from_secs(1)), [Watched::Services]);
+    assert_eq!(
+        kinds(&mut world, Duration::from_secs(1)),
+        [Watched::Services]
+    );
     assert_eq!(kinds(&mut world, Duration::from_secs(10)), []);
     world.tell(list());
     assert_eq!(world.carried_out(), [X]);
@@ -113,15 +144,25 @@ fn a_denial_that_needs_fewer_lists_than_before_is_released_once_these_agree() {
     world.list(&[dead(&copied)]);
     show(&mut world, all_of("other"), &[dead(&copied)]);
     world.tell(Fact::Slice(Change::Part(part(slices_of_web(), vec![copy]))));
-    assert_eq!(world.held(), [Y], "the pods that the Service selects are to agree too");
-    world.tell(service(Service { selector: None, ..web() }));
+    assert_eq!(
+        world.held(),
+        [Y],
+        "the pods that the Service selects are to agree too"
+    );
+    world.tell(service(Service {
+        selector: None,
+        ..web()
+    }));
     assert_eq!(world.carried_out(), [Y]);
 }
 
 #[test]
 fn a_death_that_only_narrow_lists_confirm_proves_no_denial_of_another_service_alone() {
     let (mut world, a) = World::cluster().with_a();
-    let mut api = Service { vips: vec![Addr::v4([10, 96, 0, 2])], ..web() };
+    let mut api = Service {
+        vips: vec![Addr::v4([10, 96, 0, 2])],
+        ..web()
+    };
     api.name.1 = "api".into();
     world.tell(service(api));
     world.list(&[dead(&a)]);
@@ -131,7 +172,11 @@ fn a_death_that_only_narrow_lists_confirm_proves_no_denial_of_another_service_al
     let mut of_api = slice("api", &[(X, Some(a.uid))]);
     of_api.service = Some(("shop".into(), "api".into()));
     world.tell(shown_slice(of_api));
-    assert_eq!(world.held(), [X], "pods of that Service may be missing in the first list");
+    assert_eq!(
+        world.held(),
+        [X],
+        "pods of that Service may be missing in the first list"
+    );
     world.list(&[dead(&a)]).denies_and_holds(1, 1);
 }
 
@@ -156,10 +201,19 @@ fn a_narrow_list_of_other_pods_of_the_node_leaves_an_ip_that_one_list_shows_unus
     show(&mut world, labelled("shop", "web"), &[dead(&a)]);
     show_slices(&mut world, &[(X, Some(a.uid))]);
     assert_eq!(world.carried_out(), [X]);
-    assert!(world.state.tables().terminated.is_empty(), "another pod may hold it");
-    let earlier = Part { sent: Duration::ZERO, ..part(on_node_a(), vec![dead(&a)]) };
+    assert!(
+        world.state.tables().terminated.is_empty(),
+        "another pod may hold it"
+    );
+    let earlier = Part {
+        sent: Duration::ZERO,
+        ..part(on_node_a(), vec![dead(&a)])
+    };
     world.tell(of_pods(earlier));
-    assert!(world.state.tables().terminated.is_empty(), "sent before the first list");
+    assert!(
+        world.state.tables().terminated.is_empty(),
+        "sent before the first list"
+    );
     show(&mut world, on_node_a(), &[dead(&a)]);
     assert_eq!(world.state.tables().terminated.len(), 1);
 }
@@ -167,7 +221,10 @@ fn a_narrow_list_of_other_pods_of_the_node_leaves_an_ip_that_one_list_shows_unus
 #[test]
 fn two_possible_holders_that_one_narrow_list_shows_end_a_denial_as_one_does() {
     for holders in 1..=2 {
-        let settings = Settings { ipam: Ipam::Cluster, ..settings() };
+        let settings = Settings {
+            ipam: Ipam::Cluster,
+            ..settings()
+        };
         let (mut world, a) = World::with(settings).with_a();
         world.pod(&dead(&a));
         assert_eq!(world.carried_out(), [X]);

@@ -1,4 +1,5 @@
-//! An endpoint as packets show it, and the endpoints of one Service, with the pods that were named behind them.
+//! An endpoint as packets show it, and the endpoints of one Service, with the pods that were named
+//! behind them.
 
 use crate::facts::{Namespaces, PortName, Protocol};
 use crate::sorted_map::SortedMap;
@@ -20,7 +21,18 @@ pub struct Endpoint {
 impl Endpoint {
     /// The first and the last socket of an IP.
     pub fn range_at(ip: Addr) -> (Self, Self) {
-        (Self { ip, port: 0, protocol: Protocol::Tcp }, Self { ip, port: u16::MAX, protocol: Protocol::Sctp })
+        (
+            Self {
+                ip,
+                port: 0,
+                protocol: Protocol::Tcp,
+            },
+            Self {
+                ip,
+                port: u16::MAX,
+                protocol: Protocol::Sctp,
+            },
+        )
     }
 }
 
@@ -160,7 +172,9 @@ pub struct Targets<'a> {
 }
 
 /// The greatest target of an endpoint.
-const LAST: Target = Some(Uid { octets: [u8::MAX; 16] });
+const LAST: Target = Some(Uid {
+    octets: [u8::MAX; 16],
+});
 
 /// Every target at an IP, on any port.
 pub(super) fn targets_at(of: &Endpoints, ip: Addr) -> impl Iterator<Item = (Target, &Listing)> {
@@ -175,13 +189,20 @@ pub(super) fn at(of: &Endpoints, ip: Addr) -> impl Iterator<Item = (&Endpoint, T
 }
 
 /// The endpoints of all greater IPs, or of all.
-pub(super) fn after(of: &Endpoints, ip: Option<Addr>) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
-    let first =
-        ip.map_or((Endpoint::range_at(Addr::default()).0, None), |ip| (Endpoint::range_at(ip).1, LAST));
+pub(super) fn after(
+    of: &Endpoints,
+    ip: Option<Addr>,
+) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
+    let first = ip.map_or((Endpoint::range_at(Addr::default()).0, None), |ip| {
+        (Endpoint::range_at(ip).1, LAST)
+    });
     grouped(of, first).skip_while(move |(endpoint, _)| Some(endpoint.ip) == ip)
 }
 
-fn grouped(of: &Endpoints, first: (Endpoint, Target)) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
+fn grouped(
+    of: &Endpoints,
+    first: (Endpoint, Target),
+) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
     let mut rest = of.from(first).peekable();
     std::iter::from_fn(move || {
         let ((endpoint, _), _) = rest.next()?;
@@ -224,12 +245,19 @@ mod tests {
     use super::*;
 
     fn endpoint(port: u16) -> Endpoint {
-        Endpoint { ip: Addr::v4([10, 0, 0, 1]), port, protocol: Protocol::Tcp }
+        Endpoint {
+            ip: Addr::v4([10, 0, 0, 1]),
+            port,
+            protocol: Protocol::Tcp,
+        }
     }
 
     fn of(entries: &[(u16, u16)]) -> Endpoints {
         let target = |pod: u16| Uid::parse(&pod.to_string());
-        entries.iter().map(|(port, pod)| ((endpoint(*port), target(*pod)), Listing::default())).collect()
+        entries
+            .iter()
+            .map(|(port, pod)| ((endpoint(*port), target(*pod)), Listing::default()))
+            .collect()
     }
 
     #[test]
@@ -243,7 +271,10 @@ mod tests {
                 .map(|(endpoint, targets)| (endpoint.port, targets.iter().count()))
                 .collect();
             let all = (0..3).map(|port| (port, usize::from(counts[usize::from(port)] + port / 2)));
-            assert_eq!(found, all.filter(|(_, count)| *count > 0).collect::<Vec<_>>());
+            assert_eq!(
+                found,
+                all.filter(|(_, count)| *count > 0).collect::<Vec<_>>()
+            );
             assert_eq!(at(&endpoints, endpoint(0).ip).count(), found.len());
             assert_eq!(after(&endpoints, Some(endpoint(0).ip)).count(), 0);
         }

@@ -1,5 +1,5 @@
-//! Index of the endpoints that each Service lists, or listed recently: conntrack, proxies and clients keep endpoints
-//! longer than slices do.
+//! Index of the endpoints that each Service lists, or listed recently: conntrack, proxies and
+//! clients keep endpoints longer than slices do.
 
 use super::endpoint::OfService;
 use super::places::Places;
@@ -35,7 +35,8 @@ pub struct EndpointIndex {
     pub(super) remembered: Groups<Name, (Moment, Endpoint, Target)>,
     /// Quota of targets behind sockets.
     pub(crate) room: Quota<OF_ALL, OF_NAMESPACE>,
-    /// Slices for whose endpoints there is no room, or that were read in part: nothing is denied of their Services.
+    /// Slices for whose endpoints there is no room, or that were read in part: nothing is denied of
+    /// their Services.
     pub(crate) left_out: LeftOut<Name, ()>,
     /// Pairs of address and port of all slices, by namespace.
     pub(super) kept: Counts<Text>,
@@ -50,11 +51,13 @@ pub struct Touched {
 /// What it touched of one Service.
 #[derive(Debug, Default)]
 pub struct TouchedService {
-    /// Its endpoints, with the pods that are named there, or were until now; in no order, some more than once.
+    /// Its endpoints, with the pods that are named there, or were until now; in no order, some more
+    /// than once.
     pub places: Vec<(Addr, Target)>,
     /// A slice was left out, or no longer is: that concerns all denials.
     pub all: bool,
-    /// The selector may prove more or less: a slice shows another writer or namespace, or no endpoint of another writer is left.
+    /// The selector may prove more or less: a slice shows another writer or namespace, or no
+    /// endpoint of another writer is left.
     pub doubts_selector: bool,
 }
 
@@ -72,19 +75,35 @@ impl EndpointIndex {
         touched
     }
 
-    /// Notes a packet to a denied endpoint: a client still uses the endpoint, so the index keeps it. At most once a minute, since
-    /// thousands of targets may be behind it.
+    /// Notes a packet to a denied endpoint: a client still uses the endpoint, so the index keeps
+    /// it. At most once a minute, since thousands of targets may be behind it.
     pub fn hit(&mut self, now: Duration, service: &Name, endpoint: &Endpoint) {
         let is_old = |listing: &Listing| now.saturating_sub(listing.used.into()) >= NOTED_EVERY;
-        let all = self.targets(service, endpoint).into_iter().flat_map(Targets::iter);
-        let old: Vec<Target> = all.filter(|(_, listing)| is_old(listing)).map(|(target, _)| target).collect();
+        let all = self
+            .targets(service, endpoint)
+            .into_iter()
+            .flat_map(Targets::iter);
+        let old: Vec<Target> = all
+            .filter(|(_, listing)| is_old(listing))
+            .map(|(target, _)| target)
+            .collect();
         for target in old {
-            self.edit(service, *endpoint, target, |listing| listing.used = now.into());
+            self.edit(service, *endpoint, target, |listing| {
+                listing.used = now.into()
+            });
         }
     }
 
-    /// Adds a dead pod at the place where a Service once listed it, in a restore. `foreign`: another writer's slice did, or may have.
-    pub fn record(&mut self, now: Duration, service: &Name, endpoint: Endpoint, uid: Uid, foreign: bool) {
+    /// Adds a dead pod at the place where a Service once listed it, in a restore. `foreign`:
+    /// another writer's slice did, or may have.
+    pub fn record(
+        &mut self,
+        now: Duration,
+        service: &Name,
+        endpoint: Endpoint,
+        uid: Uid,
+        foreign: bool,
+    ) {
         self.edit(service, endpoint, Some(uid), |listing| {
             (listing.last, listing.used) = (now.into(), now.into());
             listing.foreign |= foreign;
@@ -101,7 +120,10 @@ impl EndpointIndex {
         }
         known.namespaces.push(namespace.clone());
         if *namespace != service.0 {
-            self.guests.entry(namespace.clone()).or_default().insert(service.clone());
+            self.guests
+                .entry(namespace.clone())
+                .or_default()
+                .insert(service.clone());
         }
         true
     }
@@ -118,7 +140,13 @@ impl EndpointIndex {
     }
 
     /// Edits the listing of one target, as [`Self::edit_all`] does.
-    fn edit(&mut self, service: &Name, endpoint: Endpoint, target: Target, edit: impl FnOnce(&mut Listing)) {
+    fn edit(
+        &mut self,
+        service: &Name,
+        endpoint: Endpoint,
+        target: Target,
+        edit: impl FnOnce(&mut Listing),
+    ) {
         self.edit_all(service, [(endpoint, target, edit)]);
     }
 
@@ -197,7 +225,9 @@ impl EndpointIndex {
         let listed = self.take_out(name, touched);
         let before = listed.as_deref();
         let slice = slice.map(|slice| self.bounded(slice));
-        let new = slice.as_ref().and_then(|slice| SlicePart::missing_in(slice, before));
+        let new = slice
+            .as_ref()
+            .and_then(|slice| SlicePart::missing_in(slice, before));
         let is_partial = slice.as_ref().is_some_and(|slice| slice.partial);
         let is_left_out = is_partial || new.as_ref().is_some_and(|new| !self.has_room(new));
         let after = if is_left_out { None } else { slice.as_ref() };
@@ -240,7 +270,9 @@ impl EndpointIndex {
         for namespace in &part.slice.namespaces {
             touched.doubts_selector |= self.name_namespace(service, namespace);
         }
-        touched.places.extend(part.endpoints.iter().map(|shown| (shown.ip, shown.target)));
+        touched
+            .places
+            .extend(part.endpoints.iter().map(|shown| (shown.ip, shown.target)));
     }
 
     fn unlist(&mut self, now: Duration, part: &SlicePart<'_>, touched: &mut Touched) {
@@ -249,6 +281,9 @@ impl EndpointIndex {
             (endpoint, shown.target, take_away)
         });
         self.edit_all(part.service, targets);
-        touched.of(part.service).places.extend(part.endpoints.iter().map(|shown| (shown.ip, shown.target)));
+        touched
+            .of(part.service)
+            .places
+            .extend(part.endpoints.iter().map(|shown| (shown.ip, shown.target)));
     }
 }

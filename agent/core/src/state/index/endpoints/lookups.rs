@@ -8,45 +8,72 @@ use std::time::Duration;
 
 impl EndpointIndex {
     /// The sockets of a Service at an IP, with all targets named behind them.
-    pub(crate) fn at(&self, service: &Name, ip: Addr) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
-        self.endpoints(service).flat_map(move |endpoints| at(endpoints, ip))
+    pub(crate) fn at(
+        &self,
+        service: &Name,
+        ip: Addr,
+    ) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
+        self.endpoints(service)
+            .flat_map(move |endpoints| at(endpoints, ip))
     }
 
     /// Every target that a Service names at an IP, on any port.
-    pub(crate) fn targets_at(&self, service: &Name, ip: Addr) -> impl Iterator<Item = (Target, &Listing)> {
-        self.endpoints(service).flat_map(move |endpoints| targets_at(endpoints, ip))
+    pub(crate) fn targets_at(
+        &self,
+        service: &Name,
+        ip: Addr,
+    ) -> impl Iterator<Item = (Target, &Listing)> {
+        self.endpoints(service)
+            .flat_map(move |endpoints| targets_at(endpoints, ip))
     }
 
     /// How many they are: a pod counts once for each port.
     pub(crate) fn count_at(&self, service: &Name, ip: Addr) -> usize {
-        self.ips.get(&(ip, service.clone())).map_or(0, |targets| *targets as usize)
+        self.ips
+            .get(&(ip, service.clone()))
+            .map_or(0, |targets| *targets as usize)
     }
 
     /// All targets named behind a socket of a Service.
-    pub(crate) fn targets<'a>(&'a self, service: &Name, endpoint: &'a Endpoint) -> Option<Targets<'a>> {
-        Some(Targets { of: &self.services.get(service)?.endpoints, endpoint })
+    pub(crate) fn targets<'a>(
+        &'a self,
+        service: &Name,
+        endpoint: &'a Endpoint,
+    ) -> Option<Targets<'a>> {
+        Some(Targets {
+            of: &self.services.get(service)?.endpoints,
+            endpoint,
+        })
     }
 
     /// All sockets of a Service.
     pub fn endpoints_of(&self, service: &Name) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
-        self.endpoints(service).flat_map(|endpoints| after(endpoints, None))
+        self.endpoints(service)
+            .flat_map(|endpoints| after(endpoints, None))
     }
 
     fn endpoints(&self, service: &Name) -> impl Iterator<Item = &Endpoints> {
-        self.services.get(service).into_iter().map(|known| &known.endpoints)
+        self.services
+            .get(service)
+            .into_iter()
+            .map(|known| &known.endpoints)
     }
 
     /// True if a Service has more IPs than this.
     pub(crate) fn has_more_ips(&self, service: &Name, than: usize) -> bool {
         let mut last = None;
         let ips = self.endpoints_of(service).map(|(endpoint, _)| endpoint.ip);
-        ips.filter(|ip| last.replace(*ip) != Some(*ip)).nth(than).is_some()
+        ips.filter(|ip| last.replace(*ip) != Some(*ip))
+            .nth(than)
+            .is_some()
     }
 
     /// Where a pod is, or was, listed.
     pub fn of_pod(&self, uid: Uid) -> impl Iterator<Item = (&Name, Addr)> {
-        let places =
-            self.places.ips(uid).flat_map(move |ip| self.services_at(ip).map(move |service| (service, ip)));
+        let places = self
+            .places
+            .ips(uid)
+            .flat_map(move |ip| self.services_at(ip).map(move |service| (service, ip)));
         places.filter(move |(service, ip)| self.names(service, *ip, uid))
     }
 
@@ -58,7 +85,8 @@ impl EndpointIndex {
     /// The same from this name on, ascending.
     pub(crate) fn services_from(&self, ip: Addr, first: Name) -> impl Iterator<Item = &Name> {
         let from = self.ips.from((ip, first)).map(|(pair, _)| pair);
-        from.take_while(move |(own, _)| *own == ip).map(|(_, service)| service)
+        from.take_while(move |(own, _)| *own == ip)
+            .map(|(_, service)| service)
     }
 
     /// True if any Service lists the pod, or listed it recently.
@@ -68,12 +96,16 @@ impl EndpointIndex {
 
     /// True if the Service lists the pod at the IP, or listed it recently.
     pub(crate) fn names(&self, service: &Name, ip: Addr, uid: Uid) -> bool {
-        self.targets_at(service, ip).any(|(target, _)| target == Some(uid))
+        self.targets_at(service, ip)
+            .any(|(target, _)| target == Some(uid))
     }
 
-    /// Namespaces of the pods that slices of a Service name, or named while the Service had endpoints.
+    /// Namespaces of the pods that slices of a Service name, or named while the Service had
+    /// endpoints.
     pub(crate) fn namespaces_of(&self, service: &Name) -> &[Text] {
-        self.services.get(service).map_or(&[], |known| &known.namespaces)
+        self.services
+            .get(service)
+            .map_or(&[], |known| &known.namespaces)
     }
 
     /// Services whose slices name pods of this namespace, which is not their own.
@@ -81,29 +113,38 @@ impl EndpointIndex {
         self.guests.get(namespace).into_iter().flatten()
     }
 
-    /// True if another writer than the `EndpointSlice` controller lists pods of the Service, or did recently.
+    /// True if another writer than the `EndpointSlice` controller lists pods of the Service, or did
+    /// recently.
     pub(crate) fn has_other_writer(&self, service: &Name) -> bool {
-        self.services.get(service).is_some_and(|known| known.foreign > 0)
+        self.services
+            .get(service)
+            .is_some_and(|known| known.foreign > 0)
     }
 
-    /// The IPs of a Service that were ready at any time in the last [`RECENTLY`](super::endpoint::RECENTLY), in ascending order; only
-    /// those that are greater than `ip`, if there is one.
+    /// The IPs of a Service that were ready at any time in the last
+    /// [`RECENTLY`](super::endpoint::RECENTLY), in ascending order; only those that are greater
+    /// than `ip`, if there is one.
     pub(crate) fn ready_after(
         &self,
         now: Duration,
         service: &Name,
         ip: Option<Addr>,
     ) -> impl Iterator<Item = Addr> {
-        let endpoints = self.endpoints(service).flat_map(move |endpoints| after(endpoints, ip));
+        let endpoints = self
+            .endpoints(service)
+            .flat_map(move |endpoints| after(endpoints, ip));
         let is_ready = move |listing: &Listing| listing.is_recently_ready(now);
         let mut last = None;
         let ready = endpoints.filter(move |(_, targets)| targets.values().any(is_ready));
-        ready.map(|(endpoint, _)| endpoint.ip).filter(move |ip| last.replace(*ip) != Some(*ip))
+        ready
+            .map(|(endpoint, _)| endpoint.ip)
+            .filter(move |ip| last.replace(*ip) != Some(*ip))
     }
 
     /// True if an IP of a Service was ready then.
     pub(crate) fn was_ready(&self, now: Duration, service: &Name, ip: Addr) -> bool {
-        self.targets_at(service, ip).any(|(_, listing)| listing.is_recently_ready(now))
+        self.targets_at(service, ip)
+            .any(|(_, listing)| listing.is_recently_ready(now))
     }
 
     /// Whether a slice of the Service lists a pod at the IP now.

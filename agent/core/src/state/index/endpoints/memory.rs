@@ -12,21 +12,31 @@ pub const MEMORY: Duration = Duration::from_mins(10);
 /// Endpoints kept per Service beyond those that are listed; the oldest go first.
 pub const MAX_REMEMBERED: usize = 4096;
 
-/// Endpoints that are removed at once. A namespace can let its tens of thousands become old in one moment.
+/// Endpoints that are removed at once. A namespace can let its tens of thousands become old in one
+/// moment.
 pub const AT_ONCE: usize = 2_048;
 
 impl EndpointIndex {
-    /// Removes endpoints that no slice has listed and no packet has hit for [`MEMORY`]; of very many the first `AT_ONCE`.
+    /// Removes endpoints that no slice has listed and no packet has hit for [`MEMORY`]; of very
+    /// many the first `AT_ONCE`.
     pub fn expire(&mut self, now: Duration) -> Touched {
         let is_old = |used: Moment| now.saturating_sub(used.into()) > MEMORY;
-        let is_due =
-            |all: &BTreeSet<(Moment, Endpoint, Target)>| all.first().is_some_and(|one| is_old(one.0));
-        let due = self.remembered.iter().filter(|(_, all)| is_due(all)).take(AT_ONCE);
+        let is_due = |all: &BTreeSet<(Moment, Endpoint, Target)>| {
+            all.first().is_some_and(|one| is_old(one.0))
+        };
+        let due = self
+            .remembered
+            .iter()
+            .filter(|(_, all)| is_due(all))
+            .take(AT_ONCE);
         let due: Vec<Name> = due.map(|(service, _)| service.clone()).collect();
         let (mut touched, mut room) = (Touched::default(), AT_ONCE);
         for service in due {
             let old = self.remembered.get(&service).into_iter().flatten();
-            let count = old.take_while(|(used, ..)| is_old(*used)).take(room).count();
+            let count = old
+                .take_while(|(used, ..)| is_old(*used))
+                .take(room)
+                .count();
             room -= count;
             self.forget_oldest(&service, count, &mut touched);
         }
@@ -86,12 +96,20 @@ mod tests {
                 let [high, low] = number.to_be_bytes();
                 Addr::v4([10, service, high, low])
             });
-            index.set(Duration::ZERO, &name(service), Some(listing(&name(service), ips)));
+            index.set(
+                Duration::ZERO,
+                &name(service),
+                Some(listing(&name(service), ips)),
+            );
             index.set(Duration::ZERO, &name(service), None);
         }
         let mut removed = || {
             let touched = index.expire(MEMORY * 2);
-            touched.services.values().map(|service| service.places.len()).sum::<usize>()
+            touched
+                .services
+                .values()
+                .map(|service| service.places.len())
+                .sum::<usize>()
         };
         assert_eq!([removed(), removed(), removed()], [2_048, 1_952, 0]);
     }

@@ -3,7 +3,8 @@
 use crate::sorted_map::SortedMap;
 use epguard_common::{Addr, Uid};
 
-/// The IPs at which slices list a pod, or did recently, each with how many endpoints name the pod there.
+/// The IPs at which slices list a pod, or did recently, each with how many endpoints name the pod
+/// there.
 #[derive(Debug, Clone, Default)]
 pub struct Places(SortedMap<(Uid, Addr), u32>);
 
@@ -26,6 +27,8 @@ impl Places {
     /// The IPs of a UID.
     pub fn ips(&self, uid: Uid) -> impl Iterator<Item = Addr> {
         let places = self.0.from((uid, Addr { octets: [0; 16] }));
-        places.take_while(move |((own, _), _)| *own == uid).map(|((_, ip), _)| *ip)
+        places
+            .take_while(move |((own, _), _)| *own == uid)
+            .map(|((_, ip), _)| *ip)
     }
 }

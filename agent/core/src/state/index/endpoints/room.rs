@@ -12,22 +12,24 @@ use std::time::Duration;
 /// Endpoints that all Services list, or listed recently.
 pub(super) const OF_ALL: usize = 160 * Slice::MOST_PAIRS;
 
-/// Those of one namespace, and what its slices list together, in pairs of address and port. Kubernetes supports 3,000 pods in one.
+/// Those of one namespace, and what its slices list together, in pairs of address and port.
+/// Kubernetes supports 3,000 pods in one.
 pub(super) const OF_NAMESPACE: usize = 6 * Slice::MOST_PAIRS;
 
-/// Those of one Service at one IP: all ports that a Service may have, of a pod and of the one before it. The endpoints of an IP are
-/// judged at once.
+/// Those of one Service at one IP: all ports that a Service may have, of a pod and of the one
+/// before it. The endpoints of an IP are judged at once.
 const OF_IP: usize = 2_048;
 
 /// Services of one namespace with endpoints. A change of a pod concerns all that list it, at once.
 const SERVICES: usize = 1_500;
 
-/// IPs at which slices of a namespace list one pod: more than a pod has on all its networks. A change of the pod concerns all of them.
+/// IPs at which slices of a namespace list one pod: more than a pod has on all its networks. A
+/// change of the pod concerns all of them.
 const OF_POD: usize = 64;
 
 impl EndpointIndex {
-    /// Takes in slices that were left out and have room by now, until they have as many endpoints as one slice may have. Looks at some of
-    /// them each time.
+    /// Takes in slices that were left out and have room by now, until they have as many endpoints
+    /// as one slice may have. Looks at some of them each time.
     pub fn retry(&mut self, now: Duration) -> Touched {
         let mut touched = Touched::default();
         let mut pairs = 0;
@@ -35,8 +37,12 @@ impl EndpointIndex {
             if pairs >= Slice::MOST_PAIRS {
                 break;
             }
-            let Some(name) = self.left_out.take_turn(1).pop() else { break };
-            let Some(slice) = self.slices.get(&name).filter(|slice| !slice.partial) else { continue };
+            let Some(name) = self.left_out.take_turn(1).pop() else {
+                break;
+            };
+            let Some(slice) = self.slices.get(&name).filter(|slice| !slice.partial) else {
+                continue;
+            };
             if self.room.admits(&name.0, slice.pairs()) {
                 let slice = Slice::clone(slice);
                 pairs += slice.pairs();
@@ -46,10 +52,15 @@ impl EndpointIndex {
         touched
     }
 
-    /// What is kept of a slice: nothing but its name and Service if all slices of its namespace would list too much.
+    /// What is kept of a slice: nothing but its name and Service if all slices of its namespace
+    /// would list too much.
     pub(super) fn bounded(&self, slice: Slice) -> Slice {
         let kept = self.kept.get(&slice.name.0).copied().unwrap_or_default();
-        if kept + slice.pairs() <= OF_NAMESPACE { slice } else { slice.emptied() }
+        if kept + slice.pairs() <= OF_NAMESPACE {
+            slice
+        } else {
+            slice.emptied()
+        }
     }
 
     /// Keeps a slice, listed or left out.
@@ -73,7 +84,8 @@ impl EndpointIndex {
         None
     }
 
-    /// True if there is room for what the endpoints add: in the index, at each of their IPs, and for each of their pods.
+    /// True if there is room for what the endpoints add: in the index, at each of their IPs, and
+    /// for each of their pods.
     pub(super) fn has_room(&self, new: &SlicePart<'_>) -> bool {
         let known = self.services.get(new.service);
         let mut added: BTreeMap<Addr, usize> = BTreeMap::new();
@@ -88,25 +100,41 @@ impl EndpointIndex {
             }
         }
         let namespace = &new.service.0;
-        let services = self.of_namespaces.get(namespace).copied().unwrap_or_default();
+        let services = self
+            .of_namespaces
+            .get(namespace)
+            .copied()
+            .unwrap_or_default();
         (known.is_some() || services < SERVICES)
             && self.names_few_namespaces(new)
             && self.room.admits(namespace, added.values().sum())
-            && added.iter().all(|(ip, added)| self.count_at(new.service, *ip) + added <= OF_IP)
-            && pods.into_iter().all(|(uid, ips)| self.has_room_for(namespace, uid, ips))
+            && added
+                .iter()
+                .all(|(ip, added)| self.count_at(new.service, *ip) + added <= OF_IP)
+            && pods
+                .into_iter()
+                .all(|(uid, ips)| self.has_room_for(namespace, uid, ips))
     }
 
-    /// True if the Service's slices still name few namespaces with these endpoints. Each judgement compares pods with all of them.
+    /// True if the Service's slices still name few namespaces with these endpoints. Each judgement
+    /// compares pods with all of them.
     fn names_few_namespaces(&self, new: &SlicePart<'_>) -> bool {
         let known = self.namespaces_of(new.service);
-        let added = new.slice.namespaces.iter().filter(|namespace| !known.contains(namespace));
+        let added = new
+            .slice
+            .namespaces
+            .iter()
+            .filter(|namespace| !known.contains(namespace));
         known.len() + added.count() <= Slice::MOST_NAMESPACES
     }
 
-    /// True if slices of the namespace may list the pod at these IPs, too. Whatever those of others list is their own affair.
+    /// True if slices of the namespace may list the pod at these IPs, too. Whatever those of others
+    /// list is their own affair.
     fn has_room_for(&self, namespace: &str, uid: Uid, mut ips: BTreeSet<Addr>) -> bool {
         let is_own = |ip: &Addr| {
-            let mut services = self.services_at(*ip).filter(|service| service.0 == namespace);
+            let mut services = self
+                .services_at(*ip)
+                .filter(|service| service.0 == namespace);
             services.any(|service| self.names(service, *ip, uid))
         };
         ips.extend(self.places.ips(uid).filter(is_own));
@@ -134,7 +162,10 @@ mod tests {
     /// A slice `name` of Service `flood/web`, with so many addresses.
     fn slice(name: &str, addresses: usize) -> Slice {
         let service = Some(named("flood", "web"));
-        Slice { service, ..listing(&named("flood", name), ips(addresses)) }
+        Slice {
+            service,
+            ..listing(&named("flood", name), ips(addresses))
+        }
     }
 
     fn is_left_out(index: &EndpointIndex, name: &str) -> bool {
@@ -152,7 +183,10 @@ mod tests {
         };
         assert!(list("flood", "a", 9));
         assert!(!list("flood", "a", 4));
-        assert!(!list("flood", "a", 4), "what is listed already takes no more room");
+        assert!(
+            !list("flood", "a", 4),
+            "what is listed already takes no more room"
+        );
         assert!(list("flood", "b", 1));
         assert!(!list("shop", "web", 2));
         endpoint_index.set(NOW, &named("flood", "a"), None);
@@ -174,8 +208,9 @@ mod tests {
             let slice = slice(&number.to_string(), 1_024);
             index.set(NOW, &slice.name.clone(), Some(slice));
         }
-        let kept =
-            |index: &EndpointIndex| -> usize { index.slices.values().map(|slice| slice.pairs()).sum() };
+        let kept = |index: &EndpointIndex| -> usize {
+            index.slices.values().map(|slice| slice.pairs()).sum()
+        };
         assert_eq!((index.slices.len(), kept(&index)), (2 * most, OF_NAMESPACE));
         assert_eq!(index.left_out.all.len(), most);
         let last = slice(&(2 * most - 1).to_string(), 1_024);
@@ -191,22 +226,47 @@ mod tests {
     fn slices_of_a_service_name_pods_of_few_namespaces_or_wait() {
         let mut index = EndpointIndex::default();
         let mut names = |slice_name: &str, first: usize, count: usize| {
-            let namespaces = (first..first + count).map(|number| format!("n{number}").into()).collect();
-            index.set(NOW, &named("flood", slice_name), Some(Slice { namespaces, ..slice(slice_name, 1) }));
+            let namespaces = (first..first + count)
+                .map(|number| format!("n{number}").into())
+                .collect();
+            index.set(
+                NOW,
+                &named("flood", slice_name),
+                Some(Slice {
+                    namespaces,
+                    ..slice(slice_name, 1)
+                }),
+            );
             is_left_out(&index, slice_name)
         };
         assert!(!names("a", 0, Slice::MOST_NAMESPACES));
-        assert!(!names("b", 0, Slice::MOST_NAMESPACES), "they are named already");
+        assert!(
+            !names("b", 0, Slice::MOST_NAMESPACES),
+            "they are named already"
+        );
         assert!(names("c", 1, Slice::MOST_NAMESPACES));
-        assert_eq!(index.namespaces_of(&named("flood", "web")).len(), Slice::MOST_NAMESPACES);
+        assert_eq!(
+            index.namespaces_of(&named("flood", "web")).len(),
+            Slice::MOST_NAMESPACES
+        );
     }
 
     #[test]
     fn nothing_is_kept_of_a_slice_without_a_service() {
         let mut index = EndpointIndex::default();
         index.set(NOW, &named("flood", "a"), Some(slice("a", 4)));
-        assert_eq!((index.slices.len(), index.kept[&Text::from("flood")]), (1, 4));
-        index.set(NOW, &named("flood", "a"), Some(Slice { service: None, ..slice("a", 4) }));
+        assert_eq!(
+            (index.slices.len(), index.kept[&Text::from("flood")]),
+            (1, 4)
+        );
+        index.set(
+            NOW,
+            &named("flood", "a"),
+            Some(Slice {
+                service: None,
+                ..slice("a", 4)
+            }),
+        );
         assert_eq!((index.slices.len(), index.kept.len()), (0, 0));
     }
 
@@ -219,7 +279,10 @@ mod tests {
         };
         let ports = |name: &str, first: usize, count: usize| {
             let ports = (first..first + count).map(port).collect();
-            Slice { ports, ..slice(name, 1) }
+            Slice {
+                ports,
+                ..slice(name, 1)
+            }
         };
         let mut index = EndpointIndex::default();
         let mut set = |slice: Slice| {
@@ -228,13 +291,22 @@ mod tests {
             index.left_out.all.contains(&name)
         };
         assert!(!set(ports("a", 1, OF_IP)));
-        assert!(!set(ports("b", 1, OF_IP)), "what another one lists already takes no more room");
+        assert!(
+            !set(ports("b", 1, OF_IP)),
+            "what another one lists already takes no more room"
+        );
         assert!(set(ports("c", 5_000, 1)));
-        assert_eq!(index.count_at(&named("flood", "web"), ips(1).next().unwrap()), OF_IP);
+        assert_eq!(
+            index.count_at(&named("flood", "web"), ips(1).next().unwrap()),
+            OF_IP
+        );
         index.set(NOW, &named("flood", "a"), None);
         index.set(NOW, &named("flood", "b"), None);
         index.retry(NOW);
-        assert!(is_left_out(&index, "c"), "what was listed until now is kept for a while");
+        assert!(
+            is_left_out(&index, "c"),
+            "what was listed until now is kept for a while"
+        );
         index.expire(NOW + MEMORY * 2);
         index.retry(NOW + MEMORY * 2);
         assert!(!is_left_out(&index, "c"));
@@ -245,7 +317,10 @@ mod tests {
         let of = |namespace: &str, name: &str, first: usize, count: usize| {
             let target = Uid::parse("pod");
             let mut slice = listing(&named(namespace, name), ips(first + count).skip(first));
-            slice.endpoints.iter_mut().for_each(|endpoint| endpoint.target = target);
+            slice
+                .endpoints
+                .iter_mut()
+                .for_each(|endpoint| endpoint.target = target);
             slice
         };
         let mut index = EndpointIndex::default();
@@ -253,8 +328,13 @@ mod tests {
             index.set(NOW, &slice.name.clone(), Some(slice.clone()));
             !index.left_out.all.contains(&slice.name)
         };
-        assert!(is_listed(of("flood", "a", 0, OF_POD / 2)) && is_listed(of("flood", "b", 0, OF_POD)));
-        assert!(is_listed(of("flood", "b", 1, OF_POD - 1)), "what was listed until now is known");
+        assert!(
+            is_listed(of("flood", "a", 0, OF_POD / 2)) && is_listed(of("flood", "b", 0, OF_POD))
+        );
+        assert!(
+            is_listed(of("flood", "b", 1, OF_POD - 1)),
+            "what was listed until now is known"
+        );
         assert!(!is_listed(of("flood", "c", OF_POD, 1)));
         assert!(is_listed(of("shop", "web", 0, OF_POD)));
     }
@@ -303,6 +383,9 @@ mod tests {
         index.set(NOW, &name, Some(listing(&name, ips(0))));
         index.expire(NOW + MEMORY * 2);
         index.set(NOW + MEMORY * 2, &name, None);
-        assert!(index.services.is_empty() && index.of_namespaces.is_empty(), "its deletion leaves nothing");
+        assert!(
+            index.services.is_empty() && index.of_namespaces.is_empty(),
+            "its deletion leaves nothing"
+        );
     }
 }

@@ -54,7 +54,8 @@ impl PodIndex {
 
     /// True if the pod is proven dead, by more than one list.
     pub fn is_dead(&self, uid: Uid) -> bool {
-        self.get(uid).is_some_and(|record| record.uid_state == UidState::Dead && !record.unconfirmed)
+        self.get(uid)
+            .is_some_and(|record| record.uid_state == UidState::Dead && !record.unconfirmed)
     }
 
     /// All records.
@@ -79,7 +80,12 @@ impl PodIndex {
 
     /// The pods of a namespace that may hold an IP without showing it.
     pub fn unshown_holders_in(&self, namespace: &str, ip: Addr) -> impl Iterator<Item = &Record> {
-        let possible_holders = self.places.possible_holders.get(namespace).into_iter().flatten();
+        let possible_holders = self
+            .places
+            .possible_holders
+            .get(namespace)
+            .into_iter()
+            .flatten();
         let of_other_family = self.places.of_one_family(namespace, !ip.is_v4());
         let holders = self.records_of(possible_holders.chain(of_other_family));
         holders.filter(move |record| record.may_hold_unshown(ip))
@@ -87,9 +93,18 @@ impl PodIndex {
 
     /// Among how many pods these are.
     pub fn count_unshown_in(&self, namespace: &str, ip: Addr) -> usize {
-        let possible_holders = self.places.possible_holders.get(namespace).map_or(0, BTreeSet::len);
+        let possible_holders = self
+            .places
+            .possible_holders
+            .get(namespace)
+            .map_or(0, BTreeSet::len);
         let of_other_family = self.places.has_of_one_family(namespace, !ip.is_v4());
-        possible_holders + if of_other_family { self.count_in(namespace) } else { 0 }
+        possible_holders
+            + if of_other_family {
+                self.count_in(namespace)
+            } else {
+                0
+            }
     }
 
     /// The pods of a namespace that the API shows, or that have ended.
@@ -104,12 +119,14 @@ impl PodIndex {
 
     /// The live pods of a node, without those of its own network.
     pub fn live_on(&self, node: &str) -> impl Iterator<Item = &Record> {
-        self.shown_on(node).filter(|record| record.is_live() && !record.pod.host_network)
+        self.shown_on(node)
+            .filter(|record| record.is_live() && !record.pod.host_network)
     }
 
     /// The dead pods of a node that the API shows, without those of its own network.
     pub fn dead_on(&self, node: &str) -> impl Iterator<Item = &Record> {
-        let is_dead = |record: &&Record| record.uid_state == UidState::Dead && !record.pod.host_network;
+        let is_dead =
+            |record: &&Record| record.uid_state == UidState::Dead && !record.pod.host_network;
         self.shown_on(node).filter(is_dead)
     }
 
@@ -119,12 +136,21 @@ impl PodIndex {
     }
 
     /// Pods that show an IP from `first` to `last`, as [`PodIndex::claimants`].
-    pub fn claimants_between(&self, (first, last): (Addr, Addr)) -> impl Iterator<Item = (Addr, &Record)> {
-        let claims = self.places.claims_from(first).take_while(move |(ip, _)| *ip <= last);
+    pub fn claimants_between(
+        &self,
+        (first, last): (Addr, Addr),
+    ) -> impl Iterator<Item = (Addr, &Record)> {
+        let claims = self
+            .places
+            .claims_from(first)
+            .take_while(move |(ip, _)| *ip <= last);
         claims.filter_map(|(ip, uid)| Some((ip, self.get(uid)?)))
     }
 
-    fn records_of<'a>(&'a self, pods: impl Iterator<Item = &'a Uid>) -> impl Iterator<Item = &'a Record> {
+    fn records_of<'a>(
+        &'a self,
+        pods: impl Iterator<Item = &'a Uid>,
+    ) -> impl Iterator<Item = &'a Record> {
         pods.filter_map(|uid| self.get(*uid))
     }
 
@@ -134,8 +160,9 @@ impl PodIndex {
         self.upsert(now, pod, ShownBy::Watch)
     }
 
-    /// Applies DELETED of the watch. With a deletionTimestamp it was a deletion: Kubernetes has given the pod up, though its
-    /// containers may run on (force delete, kubelet down). Without one, or for a static pod's mirror, it proves nothing.
+    /// Applies DELETED of the watch. With a deletionTimestamp it was a deletion: Kubernetes has
+    /// given the pod up, though its containers may run on (force delete, kubelet down). Without
+    /// one, or for a static pod's mirror, it proves nothing.
     pub fn delete(&mut self, now: Duration, pod: Pod) -> Touched {
         self.order += 1;
         let (uid, deleting) = (pod.uid, pod.deleting);
@@ -168,22 +195,36 @@ impl PodIndex {
 
     /// Begins to apply a list of some pods. Returns those that it lacks.
     pub fn begin_part(&mut self, part: &Part<Pod>) -> Vec<Uid> {
-        let Part { selection, objects, later, .. } = part;
+        let Part {
+            selection,
+            objects,
+            later,
+            ..
+        } = part;
         let listed: HashSet<Uid> = objects.iter().map(|pod| pod.uid).collect();
         self.order += 1;
-        let around = self.records_of(self.places.around(selection)).map(|record| &record.pod);
-        let gone = around
-            .filter(|pod| selection.has_pod(pod) && !listed.contains(&pod.uid) && !later.contains(&pod.name));
+        let around = self
+            .records_of(self.places.around(selection))
+            .map(|record| &record.pod);
+        let gone = around.filter(|pod| {
+            selection.has_pod(pod) && !listed.contains(&pod.uid) && !later.contains(&pod.name)
+        });
         gone.map(|pod| pod.uid).collect()
     }
 
-    /// Applies a pod of such a list; none if no rule reads what changed. It shows no order of claims either, but only a claim that the
-    /// watch lacked makes the known order doubtful.
+    /// Applies a pod of such a list; none if no rule reads what changed. It shows no order of
+    /// claims either, but only a claim that the watch lacked makes the known order doubtful.
     pub fn list_in_part(&mut self, now: Duration, pod: Pod) -> Option<Touched> {
         let uid = pod.uid;
         let touched = self.upsert(now, pod, ShownBy::NarrowList)?;
-        let claims = self.get(uid).into_iter().flat_map(|record| record.claims.iter());
-        if claims.into_iter().any(|(_, claim)| claim.order == self.order) {
+        let claims = self
+            .get(uid)
+            .into_iter()
+            .flat_map(|record| record.claims.iter());
+        if claims
+            .into_iter()
+            .any(|(_, claim)| claim.order == self.order)
+        {
             self.level_claims();
         }
         Some(touched)
@@ -194,8 +235,11 @@ impl PodIndex {
         let before = self.get(uid).cloned();
         self.change(uid, |record| {
             record.present = false;
-            record.uid_state =
-                if record.unconfirmed { UidState::Live } else { proven_for_good(record.uid_state) };
+            record.uid_state = if record.unconfirmed {
+                UidState::Live
+            } else {
+                proven_for_good(record.uid_state)
+            };
         });
         (uid, before)
     }
@@ -210,8 +254,9 @@ impl PodIndex {
         claim.order.max(self.listed)
     }
 
-    /// True for a pod whose facts are as the API showed them last: most changes of pods are of what no rule reads, like the times of
-    /// conditions. Starts of containers, and why they wait, matter only with the status before.
+    /// True for a pod whose facts are as the API showed them last: most changes of pods are of what
+    /// no rule reads, like the times of conditions. Starts of containers, and why they wait, matter
+    /// only with the status before.
     fn shows_nothing_new(&mut self, pod: &mut Pod, settled: bool, by: ShownBy) -> bool {
         let Some(known) = self.records.get_mut(&pod.uid) else {
             return false;
@@ -240,8 +285,11 @@ impl PodIndex {
         self.records.entry(uid).or_default();
         self.change(uid, |record| {
             let known = record.uid_state;
-            record.uid_state =
-                if known == UidState::Dead && !record.unconfirmed { UidState::Dead } else { proven_by(&pod) };
+            record.uid_state = if known == UidState::Dead && !record.unconfirmed {
+                UidState::Dead
+            } else {
+                proven_by(&pod)
+            };
             let was_doubtful = record.unconfirmed || record.narrowly;
             record.unconfirmed = from_list && record.uid_state > known;
             record.narrowly = by == ShownBy::NarrowList && was_doubtful && !record.unconfirmed;
@@ -256,18 +304,32 @@ impl PodIndex {
                 let is_annotated = !published && record.pod.network_ips.contains(&ip);
                 let was_shown = record.present && (record.pod.ips.contains(&ip) || is_annotated);
                 let replaces = |known: &Claim| published && !known.published || !was_shown;
-                record.claims.add(ip, Claim { published, order, since: now.into() }, replaces);
+                record.claims.add(
+                    ip,
+                    Claim {
+                        published,
+                        order,
+                        since: now.into(),
+                    },
+                    replaces,
+                );
             }
             record.pod = pod;
             record.settled = settled;
-            record.possible_holder_since =
-                record.is_possible_holder().then(|| record.possible_holder_since.unwrap_or(now.into()));
+            record.possible_holder_since = record
+                .is_possible_holder()
+                .then(|| record.possible_holder_since.unwrap_or(now.into()));
         });
         Some((uid, before))
     }
 
     /// Notes what reports a pod's status, and the Node object that it runs on.
-    pub(crate) fn note_node(&mut self, uid: Uid, kubelet: Kubelet, incarnation: Option<Incarnation>) {
+    pub(crate) fn note_node(
+        &mut self,
+        uid: Uid,
+        kubelet: Kubelet,
+        incarnation: Option<Incarnation>,
+    ) {
         let Some(record) = self.records.get_mut(&uid) else {
             return;
         };
@@ -293,22 +355,42 @@ impl PodIndex {
         self.records_of(self.places.leaving.iter())
     }
 
-    /// Restores a pod that an earlier process saw dead at an IP. Its status may have been rewritten since. False if the API shows
-    /// it alive, which voids that, or dead.
+    /// Restores a pod that an earlier process saw dead at an IP. Its status may have been rewritten
+    /// since. False if the API shows it alive, which voids that, or dead.
     pub fn restore_dead(&mut self, restored: RestoredPod, ip: Addr, now: Duration) -> bool {
-        let RestoredPod { uid, name, node, bound } = restored;
+        let RestoredPod {
+            uid,
+            name,
+            node,
+            bound,
+        } = restored;
         let order = self.order;
         self.records.entry(uid).or_insert_with(|| {
-            let pod = Pod { uid, name, node, bound, ..Pod::default() };
-            Box::new(Record { pod, restored: true, ..Record::default() })
+            let pod = Pod {
+                uid,
+                name,
+                node,
+                bound,
+                ..Pod::default()
+            };
+            Box::new(Record {
+                pod,
+                restored: true,
+                ..Record::default()
+            })
         });
         let known = self.get(uid);
-        let is_new = known.is_some_and(|record| !record.present || record.uid_state == UidState::Retired);
+        let is_new =
+            known.is_some_and(|record| !record.present || record.uid_state == UidState::Retired);
         self.change(uid, |record| {
             if is_new {
                 record.uid_state = UidState::Dead;
                 record.pod.bound = record.pod.bound.lower(bound);
-                let claim = Claim { published: bound == Mode::Enforce, order, since: now.into() };
+                let claim = Claim {
+                    published: bound == Mode::Enforce,
+                    order,
+                    since: now.into(),
+                };
                 record.claims.add(ip, claim, |_| false);
             }
             record.unconfirmed &= record.uid_state != UidState::Dead;
@@ -318,7 +400,11 @@ impl PodIndex {
 
     /// Puts back a dead pod that the API no longer shows.
     pub(crate) fn keep_dead(&mut self, record: Record) {
-        let record = Record { present: false, possible_holder_since: None, ..record };
+        let record = Record {
+            present: false,
+            possible_holder_since: None,
+            ..record
+        };
         let uid = record.pod.uid;
         self.records.entry(uid).or_insert_with(|| record.into());
         self.change(uid, |_| {});
@@ -342,11 +428,20 @@ impl PodIndex {
     }
 }
 
-/// The state that holds without the object: a phase may have been taken back since, a death cannot be.
+/// The state that holds without the object: a phase may have been taken back since, a death cannot
+/// be.
 fn proven_for_good(uid_state: UidState) -> UidState {
-    if uid_state == UidState::Dead { UidState::Dead } else { UidState::Live }
+    if uid_state == UidState::Dead {
+        UidState::Dead
+    } else {
+        UidState::Live
+    }
 }
 
 fn proven_by(pod: &Pod) -> UidState {
-    if pod.mirror { UidState::Live } else { pod.uid_state }
+    if pod.mirror {
+        UidState::Live
+    } else {
+        pod.uid_state
+    }
 }

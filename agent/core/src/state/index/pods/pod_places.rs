@@ -10,7 +10,8 @@ use std::collections::{BTreeSet, HashSet};
 /// Where pods are.
 #[derive(Debug, Clone, Default)]
 pub struct PodPlaces {
-    /// By IP; those first that show it as their pod IP, since a client that may annotate pods can add many others.
+    /// By IP; those first that show it as their pod IP, since a client that may annotate pods can
+    /// add many others.
     claimants: SortedMap<(Addr, bool, Uid), ()>,
     /// How many of them show each IP of the nodes' own networks.
     pub host_network: Counts<Addr>,
@@ -34,7 +35,8 @@ impl PodPlaces {
     /// Pods that the API shows and that show the IP on any network.
     pub fn claimants(&self, ip: Addr) -> impl Iterator<Item = Uid> {
         let from = self.claims_from(ip);
-        from.take_while(move |(own, _)| *own == ip).map(|(_, uid)| uid)
+        from.take_while(move |(own, _)| *own == ip)
+            .map(|(_, uid)| uid)
     }
 
     /// The same for all IPs from this one on.
@@ -43,15 +45,22 @@ impl PodPlaces {
         from.map(|((ip, _, uid), ())| (*ip, *uid))
     }
 
-    /// Pods that the API shows in the namespace or on the node of a selection: those that it matches, and others.
+    /// Pods that the API shows in the namespace or on the node of a selection: those that it
+    /// matches, and others.
     pub fn around(&self, selection: &Selection) -> impl Iterator<Item = &Uid> {
         let (namespace, node) = match selection {
-            Selection::OnNode(node) | Selection::Labelled { node: Some(node), .. } => (None, Some(node)),
+            Selection::OnNode(node)
+            | Selection::Labelled {
+                node: Some(node), ..
+            } => (None, Some(node)),
             Selection::Labelled { namespace, .. } => (Some(namespace), None),
             Selection::SlicesOf { .. } => (None, None),
         };
         let in_namespace = namespace.and_then(|name| self.in_namespaces.get(name));
-        in_namespace.into_iter().chain(node.and_then(|name| self.on_nodes.get(name))).flatten()
+        in_namespace
+            .into_iter()
+            .chain(node.and_then(|name| self.on_nodes.get(name)))
+            .flatten()
     }
 
     /// How many pods of a namespace the API shows.
@@ -59,24 +68,35 @@ impl PodPlaces {
         self.in_namespaces.get(namespace).map_or(0, BTreeSet::len)
     }
 
-    /// The pods of a namespace, if some of them show IPs of this family only: `is_v4`, or IPv6. Nearly always there are none, or only
-    /// one family is in use.
+    /// The pods of a namespace, if some of them show IPs of this family only: `is_v4`, or IPv6.
+    /// Nearly always there are none, or only one family is in use.
     pub fn of_one_family(&self, namespace: &str, is_v4: bool) -> impl Iterator<Item = &Uid> {
         let has_some = self.has_of_one_family(namespace, is_v4);
-        let pods = if has_some { self.in_namespaces.get(namespace) } else { None };
+        let pods = if has_some {
+            self.in_namespaces.get(namespace)
+        } else {
+            None
+        };
         pods.into_iter().flatten()
     }
 
     /// True if a live pod of the namespace shows IPs of this family only.
     pub fn has_of_one_family(&self, namespace: &str, is_v4: bool) -> bool {
-        self.of_one_family.contains_key(&(Text::from(namespace), is_v4))
+        self.of_one_family
+            .contains_key(&(Text::from(namespace), is_v4))
     }
 
     /// Pods of a namespace that the API shows, or that have ended; some twice.
     pub fn of_namespace(&self, namespace: &str) -> impl Iterator<Item = &Uid> {
         let ended = self.ended.range((Text::from(namespace), Text::default())..);
-        let ended = ended.take_while(move |((own, _), _)| own == namespace).flat_map(|(_, pods)| pods);
-        self.in_namespaces.get(namespace).into_iter().flatten().chain(ended)
+        let ended = ended
+            .take_while(move |((own, _), _)| own == namespace)
+            .flat_map(|(_, pods)| pods);
+        self.in_namespaces
+            .get(namespace)
+            .into_iter()
+            .flatten()
+            .chain(ended)
     }
 
     /// Pods of this name that have ended.
@@ -87,7 +107,10 @@ impl PodPlaces {
     pub fn add(&mut self, record: &Record) {
         let (uid, pod) = (record.pod.uid, &record.pod);
         if record.present {
-            self.in_namespaces.entry(pod.name.0.clone()).or_default().insert(uid);
+            self.in_namespaces
+                .entry(pod.name.0.clone())
+                .or_default()
+                .insert(uid);
             if let Some(node) = pod.node.clone() {
                 self.on_nodes.entry(node).or_default().insert(uid);
             }
@@ -106,10 +129,16 @@ impl PodPlaces {
             self.leaving.insert(uid);
         }
         if record.is_possible_holder() {
-            self.possible_holders.entry(pod.name.0.clone()).or_default().insert(uid);
+            self.possible_holders
+                .entry(pod.name.0.clone())
+                .or_default()
+                .insert(uid);
         }
         if let Some(is_v4) = record.only_family() {
-            *self.of_one_family.entry((pod.name.0.clone(), is_v4)).or_default() += 1;
+            *self
+                .of_one_family
+                .entry((pod.name.0.clone(), is_v4))
+                .or_default() += 1;
         }
         if record.uid_state != UidState::Live {
             self.ended.entry(pod.name.clone()).or_default().insert(uid);
@@ -146,7 +175,8 @@ fn of_host_network(record: &Record) -> impl Iterator<Item = Addr> {
     record.pod.ips.iter().copied().filter(move |_| shows)
 }
 
-/// The IPs that a pod holds according to the API: none before a node has taken it, even if its annotations show some.
+/// The IPs that a pod holds according to the API: none before a node has taken it, even if its
+/// annotations show some.
 fn claimed(record: &Record) -> impl Iterator<Item = Addr> {
     let holds = record.present && record.pod.node.is_some() && !record.pod.host_network;
     record.pod.addresses().filter(move |_| holds)
@@ -160,7 +190,9 @@ mod tests {
     fn record(number: u8, namespace: &str, node: &str) -> Record {
         Record {
             pod: Pod {
-                uid: Uid { octets: [number; 16] },
+                uid: Uid {
+                    octets: [number; 16],
+                },
                 name: (namespace.into(), number.to_string().into()),
                 node: Some(node.into()),
                 host_network: number == 1,

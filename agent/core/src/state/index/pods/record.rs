@@ -19,14 +19,18 @@ pub struct Record {
     pub uid_state: UidState,
     /// Whether the API shows the object now.
     pub present: bool,
-    /// Every IP that it showed in its podIPs, or shows in an annotation, with the order in which claims were first seen. Claims of one
-    /// list share a number, since a list does not show which was first.
+    /// Every IP that it showed in its podIPs, or shows in an annotation, with the order in which
+    /// claims were first seen. Claims of one list share a number, since a list does not show which
+    /// was first.
     pub claims: Claims,
-    /// True if one list and nothing else showed its end: the pod's next object may take that back, even a death.
+    /// True if one list and nothing else showed its end: the pod's next object may take that back,
+    /// even a death.
     pub unconfirmed: bool,
-    /// True if only narrow lists have confirmed its end since: what else the one list of everything lacked is unknown.
+    /// True if only narrow lists have confirmed its end since: what else the one list of everything
+    /// lacked is unknown.
     pub narrowly: bool,
-    /// When a watch showed its death; 0 if a list did, or an earlier process: it may have died any time before.
+    /// When a watch showed its death; 0 if a list did, or an earlier process: it may have died any
+    /// time before.
     pub died: Moment,
     /// True if the IPs that it shows are those of its sandbox.
     pub settled: bool,
@@ -75,7 +79,8 @@ pub struct Claim {
     pub since: Moment,
 }
 
-/// More IPs than a pod has had. One that has shown more keeps claims only to those that it shows: without a claim less is proven.
+/// More IPs than a pod has had. One that has shown more keeps claims only to those that it shows:
+/// without a claim less is proven.
 const MOST: usize = 64;
 
 /// Claims by IP, in one sorted array: nearly all pods have one.
