@@ -36,7 +36,7 @@ impl Op {
         match self {
             Self::Denial(key, value) => put(&mut installed.denied, *key, *value),
             Self::Backends(key, value) => {
-                put(&mut installed.backends, *key, value.as_deref().copied())
+                put(&mut installed.backends, *key, value.as_deref().copied());
             }
             Self::Service(key, value) => put(&mut installed.services, *key, *value),
             Self::Suspect(key, value) => put(&mut installed.suspects, *key, *value),

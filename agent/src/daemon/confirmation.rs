@@ -5,7 +5,7 @@ use crate::daemon::report::kube_events::Subject;
 use crate::shared::args;
 use crate::shared::status::PendingDenials;
 use crate::watch::Watches;
-use epguard_core::facts::{Name, named};
+use epguard_core::facts::ObjectName;
 use epguard_core::state::{State, Trip};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,12 +19,12 @@ const ALARM_AFTER: Duration = Duration::from_secs(1);
 const AT_ONCE: usize = 16;
 
 /// Services whose breaker has tripped.
-type Alarms = Vec<(Name, Trip)>;
+type Alarms = Vec<(ObjectName, Trip)>;
 
 /// Alarms that are already logged.
 #[derive(Default)]
 pub struct Confirmation {
-    tripped: BTreeMap<Name, Trip>,
+    tripped: BTreeMap<ObjectName, Trip>,
 }
 
 impl Confirmation {
@@ -58,14 +58,14 @@ impl Confirmation {
         let (begun, ended) = self.changes(trips);
         for (name, trip) in ended {
             tracing::error!(
-                service = named(&name),
+                service = name.to_string(),
                 held_ms = ms(now, trip.since),
                 "breaker released"
             );
         }
         for (name, trip) in begun {
             tracing::error!(
-                service = named(&name),
+                service = name.to_string(),
                 held = trip.held,
                 denied = trip.denied,
                 ready_recently = trip.ready_recently,
@@ -80,7 +80,7 @@ impl Confirmation {
     }
 
     /// The alarms that begin, and those that end, by what has tripped now.
-    fn changes(&mut self, mut trips: BTreeMap<Name, Trip>) -> (Alarms, Alarms) {
+    fn changes(&mut self, mut trips: BTreeMap<ObjectName, Trip>) -> (Alarms, Alarms) {
         let mut room = AT_ONCE;
         let ended = self.tripped.extract_if(.., |name, _| {
             let ends = trips.remove(name).is_none() && room > 0;
@@ -99,7 +99,7 @@ pub fn pending_denials(state: &State, now: Duration) -> Vec<PendingDenials> {
     let trips = state.trips(now).into_iter();
     trips
         .map(|(name, trip)| PendingDenials {
-            service: named(name),
+            service: name.to_string(),
             held: trip.held,
             ready_recently: trip.ready_recently,
             since_ms: ms(now, trip.since),
@@ -126,7 +126,7 @@ mod tests {
             since: Duration::ZERO,
             why: Why::Half,
         };
-        let name = |number: usize| ("shop".into(), format!("web-{number}").as_str().into());
+        let name = |number: usize| ObjectName::new("shop", format!("web-{number}"));
         let trips = || {
             (0..=2 * AT_ONCE)
                 .map(|number| (name(number), trip.clone()))

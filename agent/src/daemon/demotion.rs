@@ -6,7 +6,7 @@ use crate::kernel::maps::Writer;
 use crate::shared::run_dir::DEMOTED;
 use anyhow::Result;
 use clap::ValueEnum;
-use epguard_core::facts::{Name, named};
+use epguard_core::facts::ObjectName;
 use epguard_core::state::{Cost, Evidence, Finding, State};
 use std::collections::BTreeSet;
 use std::fs;
@@ -27,8 +27,8 @@ pub enum OnWrongDeny {
 #[derive(Debug)]
 pub struct Demotions {
     on_wrong_deny: OnWrongDeny,
-    stored: BTreeSet<Name>,
-    file: KeptFile<BTreeSet<Name>>,
+    stored: BTreeSet<ObjectName>,
+    file: KeptFile<BTreeSet<ObjectName>>,
 }
 
 impl Demotions {
@@ -97,7 +97,7 @@ fn log(state: &State, names: &Names, finding: &Finding, cost: Option<Cost<'_>>) 
     };
     tracing::error!(
         reason = case.reason.as_str(),
-        service = case.service.as_ref().map_or_else(|| "none".to_owned(), named),
+        service = case.service.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string),
         endpoint = %std::net::SocketAddr::new(case.ip.ip(), case.port),
         protocol = case.protocol,
         meant = pod(case.meant),
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn the_next_agent_observes_the_services_that_the_last_one_did_and_none_of_an_unreadable_file() {
         let run_dir = tempdir().unwrap();
-        let web: Name = ("shop".into(), "web".into());
+        let web: ObjectName = ObjectName::new("shop", "web");
         let load = || Demotions::load(run_dir.path(), OnWrongDeny::Observe).unwrap();
         let demotions = load();
         assert!(demotions.stored.is_empty());

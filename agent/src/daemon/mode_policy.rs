@@ -7,14 +7,14 @@
 
 use crate::shared::status::ModeSource;
 use epguard_common::{Config, Mode, Reason, ReasonModes};
-use epguard_core::facts::{self, Change, Name, Part, named};
+use epguard_core::facts::{self, Change, ObjectName, Part};
 
 /// The mode policy of this node.
 #[derive(Debug)]
 pub struct NodeModes {
     flags: Modes,
     /// Namespace and name of the `ConfigMap`, if the flags name one.
-    config_map: Option<Name>,
+    config_map: Option<ObjectName>,
     answer: Answer,
     in_force: Modes,
 }
@@ -47,7 +47,11 @@ impl NodeModes {
     /// The modes before the `ConfigMap` is read. `pinned` is CONFIG as an earlier agent left it,
     /// all-zero if there was none, and shows whether it took its modes from the `ConfigMap`; if
     /// not, the lower ones count, for an operator may have lowered either.
-    pub fn new(config_map: Option<Name>, flags: (Mode, ReasonModes), pinned: &Config) -> Self {
+    pub fn new(
+        config_map: Option<ObjectName>,
+        flags: (Mode, ReasonModes),
+        pinned: &Config,
+    ) -> Self {
         let flags = Modes {
             mode: flags.0,
             reasons: flags.1,
@@ -106,7 +110,7 @@ impl NodeModes {
     /// Why the `ConfigMap` is not in force, or only in part; in one line. `set` is CONFIG, if it
     /// can be read: `epguard mode` may have changed it.
     pub fn problem(&self, set: Option<&Config>) -> Option<String> {
-        let name = named(self.config_map.as_ref()?);
+        let name = self.config_map.as_ref()?.to_string();
         match &self.answer {
             Answer::None | Answer::Doubt => Some(format!(
                 "ConfigMap {name} was not read yet; modes until then: {}",

@@ -9,7 +9,7 @@ pub mod waiting;
 use crate::daemon::lease::Lease;
 use crate::shared::clock::Clocks;
 use crate::watch::{Clock, Event, Message, Watches};
-use epguard_core::facts::{Change, Fact, ModePolicy, Name, Watched};
+use epguard_core::facts::{Change, Fact, ModePolicy, ObjectName, Watched};
 use epguard_core::freshness::Due;
 use epguard_core::state::State;
 use std::time::Duration;
@@ -57,7 +57,7 @@ pub trait Observer {
     fn stepped(&mut self, state: &State);
 
     /// The API has shown a dead pod alive: everything is listed anew.
-    fn revived(&mut self, pod: &Name);
+    fn revived(&mut self, pod: &ObjectName);
 
     /// The mode policy has changed, which is no fact of the state.
     fn takes_policy(&mut self, change: Change<ModePolicy>);

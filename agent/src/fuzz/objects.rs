@@ -91,7 +91,7 @@ fn the_config_map_of_the_modes() {
                 return;
             };
             let mut node_modes = NodeModes::new(
-                Some(("epguard".into(), "epguard".into())),
+                Some(epguard_core::facts::ObjectName::new("epguard", "epguard")),
                 flags,
                 &Config::default(),
             );

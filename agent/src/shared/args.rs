@@ -3,7 +3,7 @@
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use epguard_common::{OneOf, Reason};
-use epguard_core::facts::Name;
+use epguard_core::facts::ObjectName;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -80,11 +80,14 @@ pub fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
 }
 
 /// Reads `NAMESPACE/NAME`; none without both.
-pub fn name(text: &str) -> Option<Name> {
+pub fn name(text: &str) -> Option<ObjectName> {
     let fits = |part: &str| !part.is_empty() && !part.contains('/');
-    text.split_once('/')
-        .filter(|(namespace, name)| fits(namespace) && fits(name))
-        .map(|(namespace, name)| (namespace.into(), name.into()))
+    let (namespace, name) = text.split_once('/')?;
+    if fits(namespace) && fits(name) {
+        Some(ObjectName::new(namespace, name))
+    } else {
+        None
+    }
 }
 
 /// A Service, `namespace/name`.

@@ -13,7 +13,7 @@ use super::protocol::{End, Step};
 use super::stream::probe;
 use super::{Event, Lists, session::Session};
 use anyhow::{Result, anyhow};
-use epguard_core::facts::{Change, Name, Object, Part, Selection};
+use epguard_core::facts::{Change, Object, ObjectName, Part, Selection};
 use futures::{FutureExt, future::BoxFuture, stream::FuturesUnordered};
 use std::{collections::HashMap, mem::take, sync::Arc, time::Duration};
 use tokio::sync::Semaphore;
@@ -33,7 +33,7 @@ pub(super) struct Open<O> {
     pub(super) sent: Duration,
     /// What a streamed list has shown so far; none once it is complete, or for a stream that begins
     /// with changes.
-    pub(super) initial: Option<HashMap<Name, Entry<O>>>,
+    pub(super) initial: Option<HashMap<ObjectName, Entry<O>>>,
     pub(super) confirmations: Confirmations,
     /// Lists that were ordered and have not come.
     pub(super) ordered: Lists,
@@ -48,7 +48,7 @@ pub(super) struct Beside<O> {
     selection: Selection,
     /// Objects that the stream has shown since the list was asked for, with their last
     /// resourceVersions.
-    pub(super) changed: HashMap<Name, u64>,
+    pub(super) changed: HashMap<ObjectName, u64>,
     listed: Option<Listed<O>>,
 }
 

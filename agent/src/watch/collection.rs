@@ -1,6 +1,6 @@
 //! The objects that a request asks for.
 
-use epguard_core::facts::{Name, Object, Selection};
+use epguard_core::facts::{Object, ObjectName, Selection};
 
 /// Namespace and name of no object: a list of it costs the server next to nothing, however large
 /// the collection is.
@@ -44,8 +44,8 @@ impl Collection {
     }
 
     /// The one object of this name. The requests need no rights in other namespaces.
-    pub(super) fn one<O: Object>((namespace, name): &Name) -> Self {
-        Self::in_namespace::<O>(namespace).named(name)
+    pub(super) fn one<O: Object>(object: &ObjectName) -> Self {
+        Self::in_namespace::<O>(&object.namespace).named(&object.name)
     }
 
     /// A name that no object has.
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_collection_is_requested_by_path_and_selectors() {
-        let name: Name = ("shop".into(), "web".into());
+        let name: ObjectName = ObjectName::new("shop", "web");
         let labelled = Selection::Labelled {
             namespace: "shop".into(),
             selector: [("app", "web"), ("tier", "front")].into_iter().collect(),
@@ -104,14 +104,14 @@ mod tests {
             node: None,
         };
         let mut both = Selection::slices_of(&name);
-        assert!(both.join(&Selection::slices_of(&("shop".into(), "api".into()))));
+        assert!(both.join(&Selection::slices_of(&ObjectName::new("shop", "api"))));
         let (pods, nothing) = (
             "/api/v1/namespaces/shop/pods",
             "metadata.name=epguard-confirmation",
         );
         for (collection, path, fields, labels) in [
             (
-                Collection::one::<ModePolicy>(&("epguard".into(), "fleet".into())),
+                Collection::one::<ModePolicy>(&ObjectName::new("epguard", "fleet")),
                 "/api/v1/namespaces/epguard/configmaps",
                 "metadata.name=fleet",
                 "",

@@ -1,7 +1,7 @@
 //! The lines of a watch, and the objects in them and in lists.
 
 use anyhow::Context;
-use epguard_core::facts::{Ignored, Name, Object, Text, Unreadable, named, shared};
+use epguard_core::facts::{Ignored, Object, ObjectName, Unreadable, shared};
 use kube::core::Status;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
@@ -9,7 +9,7 @@ use serde_json::{Value, json, value::RawValue};
 /// An object, or why it is none.
 #[derive(Debug)]
 pub(super) struct Entry<O> {
-    pub(super) name: Name,
+    pub(super) name: ObjectName,
     pub(super) version: u64,
     pub(super) object: Result<O, Unreadable>,
     /// What its metadata alone makes of it, if that is all that can be read.
@@ -98,7 +98,7 @@ impl<O: Object> Entry<O> {
         };
         let Headed { metadata } = serde_json::from_slice(json)?;
         Ok(Self {
-            name: (shared(&metadata.namespace), Text::from(&*metadata.name)),
+            name: ObjectName::new(shared(&metadata.namespace), &*metadata.name),
             version: metadata.version()?,
             bare: metadata.bare(),
             object: Err(error.into()),
@@ -109,7 +109,7 @@ impl<O: Object> Entry<O> {
     /// Reads an object of a list, even one without metadata.
     pub(super) fn listed(json: &[u8]) -> Self {
         Self::parse(json).unwrap_or_else(|error| Self {
-            name: (Text::default(), Text::default()),
+            name: ObjectName::default(),
             version: 0,
             object: Err(format!("{error:#}").into()),
             bare: None,
@@ -127,11 +127,14 @@ impl<O: Object> Entry<O> {
 
     /// Kind, namespace and name for a log line.
     pub(super) fn describe(&self) -> String {
-        match &self.name {
-            (_, name) if name.is_empty() => format!("{} without a name", O::KIND),
-            (namespace, name) if namespace.is_empty() => format!("{} {name}", O::KIND),
-            name => format!("{} {}", O::KIND, named(name)),
+        let ObjectName { namespace, name } = &self.name;
+        if name.is_empty() {
+            return format!("{} without a name", O::KIND);
         }
+        if namespace.is_empty() {
+            return format!("{} {name}", O::KIND);
+        }
+        format!("{} {}", O::KIND, self.name)
     }
 
     fn from_raw(raw: O::Raw<'_>) -> anyhow::Result<Self> {
@@ -207,7 +210,7 @@ mod tests {
                 };
                 assert_eq!(
                     (entry.name, entry.version),
-                    (("shop".into(), "a".into()), 7)
+                    (ObjectName::new("shop", "a"), 7)
                 );
             }
         }
@@ -236,7 +239,7 @@ mod tests {
             panic!("{line}")
         };
         assert_eq!(
-            (&*entry.name.1, entry.version, entry.object.is_err()),
+            (&*entry.name.name, entry.version, entry.object.is_err()),
             ("a", 7, true)
         );
         assert!(parse(&line[..line.len() - 1]).is_err(), "without its end");

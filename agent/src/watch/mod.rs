@@ -25,7 +25,7 @@ mod tests;
 pub use failure::Failure;
 pub use list::list_once;
 
-use epguard_core::facts::{Fact, Name, NodeSeen, Selection, Text, WATCHED_NODES, Watched};
+use epguard_core::facts::{Fact, NodeSeen, ObjectName, Selection, Text, WATCHED_NODES, Watched};
 use epguard_core::freshness::Proof;
 use session::{Narrowing, Start};
 use std::collections::BTreeMap;
@@ -164,7 +164,7 @@ fn order_list(orders: &watch::Sender<Orders>, selection: Option<Selection>, with
 /// named. They run until the handle is dropped or the receiver is gone.
 pub fn start(
     (client, clock): (&kube::Client, Clock),
-    (node, mode_policy): (&str, Option<&Name>),
+    (node, mode_policy): (&str, Option<&ObjectName>),
     tx: &mpsc::Sender<Message>,
 ) -> Watches {
     let (server, mut watches) = (Arc::default(), Watches::default());

@@ -10,7 +10,7 @@ use super::recovery::{Recovery, Server};
 use super::stream::LIFETIME;
 use super::{Clock, Event, Message, Orders, Watches};
 use anyhow::Result;
-use epguard_core::facts::{Change, Fact, Ignored, Name, Object, Visitor, Watched, cut};
+use epguard_core::facts::{Change, Fact, Ignored, Object, ObjectName, Visitor, Watched, cut};
 use epguard_core::freshness::Proof;
 use kube::Client;
 use std::{mem::replace, sync::Arc, time::Duration};
@@ -71,7 +71,7 @@ pub(super) struct Start<'a> {
     pub(super) clock: Clock,
     pub(super) watched: Watched,
     /// The only object to watch; none: all.
-    pub(super) one: Option<&'a Name>,
+    pub(super) one: Option<&'a ObjectName>,
     pub(super) narrowing: Option<Narrowing>,
     pub(super) messages: mpsc::Sender<Message>,
     /// Shared by all sessions of the server.

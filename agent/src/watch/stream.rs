@@ -149,7 +149,7 @@ impl<O: Object> Session<O> {
                 self.skipped(&format!("{}: {error:#}", O::KIND)).await;
             }
             (Ok(Line::Object(Kind::Deleted, entry)), Some(initial)) => {
-                drop(initial.remove(&entry.name))
+                drop(initial.remove(&entry.name));
             }
             (Ok(Line::Object(_, entry)), Some(initial)) => {
                 initial.insert(entry.name.clone(), entry);

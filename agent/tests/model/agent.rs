@@ -16,7 +16,7 @@ use epguard::shared::clock::Clocks;
 use epguard::watch::{Event as Told, Message, Watches, start};
 use epguard_common::{Addr, Event, Mode, Reason, Suspect, Uid, UidState};
 use epguard_core::facts::{
-    Change, Cidr, Fact, ModePolicy, Name, Presence, Protocol, Routes, Selection, Watched,
+    Change, Cidr, Fact, ModePolicy, ObjectName, Presence, Protocol, Routes, Selection, Watched,
 };
 use epguard_core::freshness::Freshness;
 use epguard_core::plan;
@@ -58,7 +58,7 @@ pub struct Kernel {
     /// Services that are only observed, by namespace and name: the file of the run directory.
     pub convicted: BTreeSet<(String, String)>,
     /// The pods that denials name: another file there.
-    names: BTreeMap<Uid, Name>,
+    names: BTreeMap<Uid, ObjectName>,
     /// The greatest number of a Service that was written.
     last_service: u32,
 }
@@ -141,7 +141,7 @@ impl Agent {
             state.with_piece(costs.piece)
         };
         for (namespace, name) in &kernel.convicted {
-            state.demote(boot(), &(namespace.as_str().into(), name.as_str().into()));
+            state.demote(boot(), &ObjectName::new(namespace.as_str(), name.as_str()));
         }
         state.know_names(kernel.names.clone());
         state.restore(kernel.installed.clone());
@@ -327,7 +327,7 @@ impl Agent {
                 Some(Cost::Service(service)) => {
                     kernel
                         .convicted
-                        .insert((service.0.to_string(), service.1.to_string()));
+                        .insert((service.namespace.to_string(), service.name.to_string()));
                     self.state.demote(now, service);
                 }
                 Some(Cost::Reason(reason)) => kernel.demoted.push(reason),
@@ -434,7 +434,7 @@ impl Observer for Meter {
         self.is_half_applied = state.is_half_applied();
     }
 
-    fn revived(&mut self, _: &Name) {}
+    fn revived(&mut self, _: &ObjectName) {}
 
     fn takes_policy(&mut self, _: Change<ModePolicy>) {}
 }

@@ -131,7 +131,7 @@ impl World {
             Op::Rewrite(pod) => self.with_pod(pod, Self::rewrite),
             Op::Pull(pod) => self.with_pod(pod, Self::pull),
             Op::Cut(node, cut) => {
-                self.cluster.cut[node] = cut || self.cluster.ranges[node].is_none()
+                self.cluster.cut[node] = cut || self.cluster.ranges[node].is_none();
             }
             Op::Node(number, range) => self.turn_node(number, range),
             Op::Clock(node, wrong) => self.cluster.clocks[node] = wrong,
@@ -140,7 +140,7 @@ impl World {
                 self.flood(how, times.into(), Duration::from_millis(every.into()));
             }
             Op::RollOut(app, node, pace) => {
-                self.roll_out(app, node, Duration::from_millis(pace.into()))
+                self.roll_out(app, node, Duration::from_millis(pace.into()));
             }
             Op::Sync(service) => self.write_slice(self.services[service]),
             Op::Custom(service, pod, how) => {
@@ -153,7 +153,7 @@ impl World {
             Op::DropCustom(service) => self.unlist_by_hand(self.services[service]),
             Op::Annotate(name, mode) => self.annotate(["shop", "other"][name], MODES[mode]),
             Op::Lag(kind, lag) => {
-                self.api.store().kinds[kind].lag = Duration::from_millis(lag.into())
+                self.api.store().kinds[kind].lag = Duration::from_millis(lag.into());
             }
             Op::Stall(kind) => self.api.store().kinds[kind].stalled = true,
             Op::Flow => self.flow(),

@@ -2,7 +2,8 @@
 
 use epguard_common::{Addr, UidState};
 use epguard_core::facts::{
-    ANY_PORT, HostPort, ListedSlice, Node, Object as _, Pod, Protocol, Sandbox, Service, Slice,
+    ANY_PORT, HostPort, ListedSlice, Node, Object as _, ObjectName, Pod, Protocol, Sandbox,
+    Service, Slice,
 };
 use serde_json::{Value, json};
 use std::time::UNIX_EPOCH;
@@ -396,7 +397,7 @@ fn a_slice_keeps_only_the_fields_that_match_packets() {
         parsed.clone().emptied(),
         "any IP may be the one that cannot be read"
     );
-    let target = |namespace: &str| Some((namespace.into(), "pg-0".into()));
+    let target = |namespace: &str| Some(ObjectName::new(namespace, "pg-0"));
     let (facts, targets) = (parsed, vec![target("shop"), target("db"), None]);
     assert_eq!(
         listed(&slice),
@@ -476,7 +477,7 @@ fn of_a_slice_that_lists_more_than_controllers_write_nothing_is_kept_but_its_ser
             expected,
             "{row}"
         );
-        assert_eq!(kept.service, Some(("shop".into(), "web".into())), "{row}");
+        assert_eq!(kept.service, Some(ObjectName::new("shop", "web")), "{row}");
     }
     let of_none = slice(&json!({}), 10, 1, 1);
     assert_eq!(
@@ -580,7 +581,7 @@ fn a_service_whose_selector_is_not_kept_is_read_in_part_and_may_select_any_pod()
         Service::parse(service.to_string().as_bytes()).unwrap()
     };
     let pod = Pod {
-        name: ("shop".into(), "a".into()),
+        name: ObjectName::new("shop", "a"),
         ..Pod::default()
     };
     let read = |labels| (service(labels).partial, service(labels).selects(&pod));

@@ -4,8 +4,9 @@
 use super::Rollout;
 use epguard_common::{Addr, Mode, Uid, UidState};
 use epguard_core::facts::{
-    Change, Cidr, Fact, Namespace, Node, NodeSeen, Part, Pod, PortName, Presence, Protocol, Routes,
-    Sandbox, Selection, Service, ServicePort, Slice, SliceEndpoint, SlicePort, Text, Watched,
+    Change, Cidr, Fact, Namespace, Node, NodeSeen, ObjectName, Part, Pod, PortName, Presence,
+    Protocol, Routes, Sandbox, Selection, Service, ServicePort, Slice, SliceEndpoint, SlicePort,
+    Text, Watched,
 };
 use epguard_core::state::{Settings, State};
 use std::collections::{BTreeMap, BTreeSet};
@@ -135,7 +136,7 @@ impl Cluster {
     fn run_kubelets(&mut self) {
         let now = self.now;
         let wait = |life: &Life| {
-            Duration::from_secs(if life.pod.name.0 == *"jobs" {
+            Duration::from_secs(if life.pod.name.namespace == *"jobs" {
                 2
             } else {
                 self.settings.seconds_to_ip
@@ -166,7 +167,7 @@ impl Cluster {
 
     /// The Deployment's controller: keeps so many ready, and a surge of new ones.
     fn roll(&mut self) {
-        let is_own = |life: &&Life| life.pod.name.0 == *"shop" && life.deleted.is_none();
+        let is_own = |life: &&Life| life.pod.name.namespace == *"shop" && life.deleted.is_none();
         let is_new = |life: &&Life| number(&life.pod.uid) > self.generation;
         let own = || self.pods.values().filter(is_own);
         let (all, ready) = (
@@ -181,7 +182,7 @@ impl Cluster {
             None => self.generation = self.made,
             Some(old) if ready > self.settings.pods => self.delete(old),
             Some(_) if all - stuck < self.settings.pods + self.settings.surge => {
-                drop(self.bind("shop"))
+                self.bind("shop");
             }
             Some(_) => {}
         }
@@ -191,7 +192,7 @@ impl Cluster {
     fn run_jobs(&mut self) {
         let now = self.now;
         let is_over = |life: &&Life| {
-            life.pod.name.0 == *"jobs"
+            life.pod.name.namespace == *"jobs"
                 && life.deleted.is_none()
                 && life.shown.is_some_and(|at| now >= at + JOB)
         };
@@ -252,10 +253,7 @@ impl Cluster {
         uid.octets[0] = 1;
         let pod = Pod {
             uid,
-            name: (
-                namespace.into(),
-                format!("pod-{}", self.made).as_str().into(),
-            ),
+            name: ObjectName::new(namespace, format!("pod-{}", self.made)),
             node: Some(format!("n{node}").as_str().into()),
             labels: [("app", namespace)].into_iter().collect(),
             bound: Mode::Enforce,
@@ -308,7 +306,7 @@ impl Cluster {
         life.pod.sandbox = Sandbox::Unsettled;
         self.tell(Fact::Pod(Change::Applied(life.pod.clone())));
         self.free.insert(life.ip, self.now);
-        if life.pod.name.0 == *"shop" {
+        if life.pod.name.namespace == *"shop" {
             self.died.insert(life.ip, self.now);
             self.list();
         }
@@ -379,15 +377,15 @@ impl Cluster {
         let listed = self
             .pods
             .values()
-            .filter(|life| life.pod.name.0 == *"shop" && life.shown.is_some());
+            .filter(|life| life.pod.name.namespace == *"shop" && life.shown.is_some());
         let endpoints = listed.map(|life| SliceEndpoint {
             ip: life.ip,
             target: Some(life.pod.uid),
             ready: life.deleted.is_none(),
         });
         Slice {
-            name: ("shop".into(), "web-1".into()),
-            service: Some(("shop".into(), "web".into())),
+            name: ObjectName::new("shop", "web-1"),
+            service: Some(ObjectName::new("shop", "web")),
             namespaces: [Text::from("shop")].into(),
             endpoints: endpoints.collect(),
             ports: vec![SlicePort {
@@ -425,7 +423,7 @@ impl Cluster {
 fn service() -> Service {
     Service {
         uid: Uid { octets: [7; 16] },
-        name: ("shop".into(), "web".into()),
+        name: ObjectName::new("shop", "web"),
         vips: vec![Addr::v4([10, 96, 0, 1])],
         ports: vec![ServicePort {
             port: 80,

@@ -65,7 +65,7 @@ impl Filter {
     pub(crate) fn remove(self, bed: &Bed) {
         match self {
             Self::Nftables | Self::NftablesForward => {
-                bed.run("nft", &["delete", "table", "ip", "stale"])
+                bed.run("nft", &["delete", "table", "ip", "stale"]);
             }
             Self::NftablesNetdev => bed.run("nft", &["delete", "table", "netdev", "stale"]),
             Self::Ipset => {

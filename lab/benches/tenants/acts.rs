@@ -105,7 +105,7 @@ impl Tenant {
                 0..1,
                 ports * number..ports * (number + 1),
                 None,
-            )
+            );
         });
         self.dies(0);
         self.0.rests();
@@ -252,7 +252,7 @@ impl Tenant {
         (0..CHANGES).for_each(|change| self.labels(&ended, change));
         (0..2).for_each(|_| {
             self.0
-                .apply_after(Duration::from_secs(1), Fact::LocalAddresses(Vec::new()))
+                .apply_after(Duration::from_secs(1), Fact::LocalAddresses(Vec::new()));
         });
     }
 

@@ -33,7 +33,7 @@ type Act = fn(&mut Tenant);
 /// What the tenant does, and its denials then.
 const ROWS: &[(&str, usize, Act)] = &[
     ("one pod with 15,000 annotated IPs", 0, |tenant| {
-        tenant.annotated_pods(1)
+        tenant.annotated_pods(1);
     }),
     ("1,000 such pods", 0, |tenant| tenant.annotated_pods(1_000)),
     (
@@ -47,7 +47,7 @@ const ROWS: &[(&str, usize, Act)] = &[
         |tenant| tenant.wide_services(1),
     ),
     ("1,000 such Services", 0, |tenant| {
-        tenant.wide_services(1_000)
+        tenant.wide_services(1_000);
     }),
     (
         "256 external IPs, others 20 times a second for 10 minutes",
@@ -55,7 +55,7 @@ const ROWS: &[(&str, usize, Act)] = &[
         Tenant::external_ips_that_change,
     ),
     ("240 Services with selectors of 1.3 MB", 0, |tenant| {
-        tenant.huge_selectors(240)
+        tenant.huge_selectors(240);
     }),
     (
         "80 slices of 1,000 endpoints with 100 addresses",
@@ -63,7 +63,7 @@ const ROWS: &[(&str, usize, Act)] = &[
         |tenant| tenant.huge_slices(80, Some("web")),
     ),
     ("40 such slices without a Service", 0, |tenant| {
-        tenant.huge_slices(40, None)
+        tenant.huge_slices(40, None);
     }),
     ("1,000 slices of 1,000 endpoints and 4 ports", 0, |tenant| {
         (0..1_000).for_each(|number| tenant.slice(number, "web", 0..1_000, 0..4, None));
@@ -171,10 +171,10 @@ const ROWS: &[(&str, usize, Act)] = &[
         |tenant| tenant.listed_pod(6),
     ),
     ("40 slices of 4,000 endpoints are deleted", 0, |tenant| {
-        tenant.deleted_slices(40)
+        tenant.deleted_slices(40);
     }),
     ("6 slices of 4,000 endpoints are deleted", 0, |tenant| {
-        tenant.deleted_slices(6)
+        tenant.deleted_slices(6);
     }),
     (
         "a left-out Service beside 1,500 stale ones changes",

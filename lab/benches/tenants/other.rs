@@ -3,7 +3,7 @@
 use crate::cluster::read;
 use crate::objects::{Objects, State};
 use epguard_common::{Addr, DenialKey, Uid, Vip};
-use epguard_core::facts::{Change, Fact, Pod, Protocol};
+use epguard_core::facts::{Change, Fact, ObjectName, Pod, Protocol};
 use epguard_core::state::Tables;
 use std::net::IpAddr;
 
@@ -32,7 +32,7 @@ impl Other {
             protocol: Protocol::Tcp.number(),
             reserved: 0,
         };
-        let name = (running.name.0.clone(), "next".into());
+        let name = ObjectName::new(running.name.namespace.clone(), "next");
         let next = Pod {
             uid: Uid::parse("next").unwrap(),
             name,

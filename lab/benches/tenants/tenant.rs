@@ -3,7 +3,7 @@
 use crate::cluster::{Cluster, read};
 use crate::objects::State;
 use epguard_common::{Uid, UidState};
-use epguard_core::facts::{Change, Fact, Name, Object, Pod, Service, Slice};
+use epguard_core::facts::{Change, Fact, Object, ObjectName, Pod, Service, Slice};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::ops::Range;
@@ -164,8 +164,8 @@ pub(crate) fn joined(numbers: Range<usize>, text: impl Fn(usize) -> String) -> S
     numbers.map(text).collect::<Vec<String>>().join(",")
 }
 
-pub(crate) fn name(name: &str) -> Name {
-    ("tenant".into(), name.into())
+pub(crate) fn name(name: &str) -> ObjectName {
+    ObjectName::new("tenant", name)
 }
 
 pub(crate) fn ip(first: usize, number: usize) -> String {

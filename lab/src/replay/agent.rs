@@ -69,22 +69,19 @@ impl Agent {
         let all = self.state.denials();
         let in_force =
             all.filter(|(service, endpoint, _)| !self.state.is_pending(service, endpoint));
-        let denials = in_force.map(|((namespace, name), endpoint, proven)| {
-            let (service, protocol) = (format!("{namespace}/{name}"), endpoint.protocol);
-            Denial {
-                key: Key {
-                    service,
-                    ip: endpoint.ip.ip(),
-                    port: endpoint.port,
-                    protocol,
-                },
-                shape: Shape {
-                    reason: proven.reason,
-                    openers_only: proven.uid_state != UidState::Dead,
-                },
-                meant: proven.dead_uid.to_string(),
-                owner: (proven.owner_uid != Uid::NONE).then(|| proven.owner_uid.to_string()),
-            }
+        let denials = in_force.map(|(service, endpoint, proven)| Denial {
+            key: Key {
+                service: service.to_string(),
+                ip: endpoint.ip.ip(),
+                port: endpoint.port,
+                protocol: endpoint.protocol,
+            },
+            shape: Shape {
+                reason: proven.reason,
+                openers_only: proven.uid_state != UidState::Dead,
+            },
+            meant: proven.dead_uid.to_string(),
+            owner: (proven.owner_uid != Uid::NONE).then(|| proven.owner_uid.to_string()),
         });
         denials.collect()
     }

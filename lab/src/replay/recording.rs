@@ -192,7 +192,7 @@ impl Listed {
         let listed = self.0.entry(event.kind).or_default();
         match &event.change {
             Change::Reset(list) => {
-                *listed = list.iter().map(|o| (name(o), Arc::clone(o))).collect()
+                *listed = list.iter().map(|o| (name(o), Arc::clone(o))).collect();
             }
             Change::Applied(object) => _ = listed.insert(name(object), Arc::clone(object)),
             Change::Deleted(object) => _ = listed.remove(&name(object)),

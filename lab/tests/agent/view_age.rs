@@ -135,12 +135,10 @@ fn thread_of(pid: u32, name: &str) -> i32 {
 
 /// Stops one thread of another process, as a system call that waits does.
 fn stop_for(thread: i32, time: Duration) {
-    // SAFETY: these requests take no pointers, and the thread is not of this process.
     let ptrace = |request| {
-        assert_eq!(
-            unsafe { libc::ptrace(request, thread, 0_usize, 0_usize) },
-            0
-        )
+        // SAFETY: these requests take no pointers, and the thread is not of this process.
+        let result = unsafe { libc::ptrace(request, thread, 0_usize, 0_usize) };
+        assert_eq!(result, 0);
     };
     ptrace(libc::PTRACE_SEIZE);
     ptrace(libc::PTRACE_INTERRUPT);

@@ -8,6 +8,7 @@ mod annotations;
 mod mode_policy;
 mod networks;
 mod node;
+mod object_name;
 mod pod;
 mod routes;
 mod selection;
@@ -21,6 +22,7 @@ mod watched;
 pub use annotations::{Namespace, cut};
 pub use mode_policy::{ModePolicy, WantedModes};
 pub use node::{Cidr, Node, NodeSeen, WATCHED_NODES};
+pub use object_name::ObjectName;
 pub use pod::{Doubt, HostPort, Ips, Pod, Sandbox};
 pub use routes::Routes;
 pub use selection::{Labels, Part, Selection, Selector};
@@ -41,14 +43,6 @@ use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::ops::Deref;
 use std::time::Duration;
 use text::{RawText, addr};
-
-/// Namespace and name of an object.
-pub type Name = (Text, Text);
-
-/// Text form of a name: `namespace/name`.
-pub fn named((namespace, name): &Name) -> String {
-    format!("{namespace}/{name}")
-}
 
 watched! {
     watched {
@@ -114,7 +108,7 @@ impl<T> Change<T> {
     pub fn by_name<N: Clone + Eq + Hash>(
         self,
         name: impl Fn(&T) -> &N,
-        known: impl FnOnce(Option<(&Selection, &BTreeSet<Name>)>) -> Vec<N>,
+        known: impl FnOnce(Option<(&Selection, &BTreeSet<ObjectName>)>) -> Vec<N>,
     ) -> Vec<(N, Option<T>)> {
         let (objects, known) = match self {
             Self::Applied(object) => return vec![(name(&object).clone(), Some(object))],
@@ -237,8 +231,8 @@ impl Meta<'_> {
     }
 
     /// Namespace and name, of which only the namespace is shared with other objects.
-    pub fn name(&self) -> Name {
-        (shared(&self.namespace), Text::from(&*self.name))
+    pub fn name(&self) -> ObjectName {
+        ObjectName::new(shared(&self.namespace), &*self.name)
     }
 }
 

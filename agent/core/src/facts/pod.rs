@@ -5,8 +5,8 @@ mod death;
 pub use death::Doubt;
 
 use super::{
-    Ignored, Ip, Labels, ManagedFields, Name, Object, OrDefault, Protocol, RawObject, RawText,
-    Text, Unreadable, addr, hash, shared,
+    Ignored, Ip, Labels, ManagedFields, Object, ObjectName, OrDefault, Protocol, RawObject,
+    RawText, Text, Unreadable, addr, hash, shared,
 };
 use epguard_common::{Addr, Mode, Uid, UidState};
 use serde::Deserialize;
@@ -30,7 +30,7 @@ pub struct Pod {
     /// Identity of the pod; a later pod of the same name has another UID.
     pub uid: Uid,
     /// Namespace and name.
-    pub name: Name,
+    pub name: ObjectName,
     /// The node it is bound to.
     pub node: Option<Text>,
     /// For Service selectors.

@@ -1,7 +1,7 @@
 //! Labels, the selectors of Services, and narrow lists: the part of a collection that a selector
 //! matches.
 
-use super::{Name, Pod, Slice, Text, hash, text::shared_hashes};
+use super::{ObjectName, Pod, Slice, Text, hash, text::shared_hashes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -148,7 +148,7 @@ pub struct Part<T> {
     pub objects: Vec<T>,
     /// Objects that the watch has shown in a later state than the list, or as deleted. The list
     /// proves nothing of them.
-    pub later: BTreeSet<Name>,
+    pub later: BTreeSet<ObjectName>,
 }
 
 impl Selection {
@@ -160,7 +160,7 @@ impl Selection {
                 selector,
                 node,
             } => {
-                pod.name.0 == *namespace
+                pod.name.namespace == *namespace
                     && (node.is_none() || pod.node == *node)
                     && selector.selects(&pod.labels)
                     && !pod.labels.are_cut()
@@ -178,17 +178,17 @@ impl Selection {
                     namespace,
                     services,
                 },
-                Some((of, service)),
-            ) => of == namespace && services.contains(service),
+                Some(service),
+            ) => service.namespace == *namespace && services.contains(&service.name),
             _ => false,
         }
     }
 
     /// The slices of one Service.
-    pub fn slices_of((namespace, service): &Name) -> Self {
+    pub fn slices_of(service: &ObjectName) -> Self {
         Self::SlicesOf {
-            namespace: namespace.clone(),
-            services: BTreeSet::from([service.clone()]),
+            namespace: service.namespace.clone(),
+            services: BTreeSet::from([service.name.clone()]),
         }
     }
 
@@ -287,13 +287,13 @@ mod tests {
     #[test]
     fn a_selection_has_what_the_api_server_would_list() {
         let pod = Pod {
-            name: ("shop".into(), "a".into()),
+            name: ObjectName::new("shop", "a"),
             node: Some("n1".into()),
             labels: [("app", "web"), ("x", "y")].into_iter().collect(),
             ..Pod::default()
         };
         let other = Pod {
-            name: ("other".into(), "a".into()),
+            name: ObjectName::new("other", "a"),
             node: Some("n2".into()),
             ..pod.clone()
         };
@@ -307,7 +307,7 @@ mod tests {
         }
         assert_eq!(has(&labelled(Some("n2"))), [false, false]);
         assert_eq!(
-            has(&Selection::slices_of(&("shop".into(), "web".into()))),
+            has(&Selection::slices_of(&ObjectName::new("shop", "web"))),
             [false; 2]
         );
     }
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn a_list_of_the_slices_of_several_services_covers_those_of_each() {
         let of = |namespace: &str, service: &str| {
-            Selection::slices_of(&(namespace.into(), service.into()))
+            Selection::slices_of(&ObjectName::new(namespace, service))
         };
         let mut both = of("shop", "web");
         assert!(both.join(&of("shop", "api")));

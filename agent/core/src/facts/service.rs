@@ -1,7 +1,8 @@
 //! Services: the addresses under which clients know them.
 
 use super::{
-    Ignored, Name, Object, OrDefault, Pod, RawObject, RawText, Selector, Unreadable, addr, shared,
+    Ignored, Object, ObjectName, OrDefault, Pod, RawObject, RawText, Selector, Unreadable, addr,
+    shared,
 };
 use epguard_common::{Action, Addr, Mode, Uid};
 use serde::Deserialize;
@@ -18,7 +19,7 @@ pub struct Service {
     /// The Service's own UID.
     pub uid: Uid,
     /// Namespace and name.
-    pub name: Name,
+    pub name: ObjectName,
     /// None: no selector; the `EndpointSlice` controller does not write its slices.
     pub selector: Option<Selector>,
     /// ClusterIPs, externalIPs, load-balancer IPs that nodes translate; empty for a headless one.
@@ -110,7 +111,7 @@ impl Service {
         let Some(selector) = &self.selector else {
             return false;
         };
-        self.name.0 == pod.name.0 && selector.selects(&pod.labels)
+        self.name.namespace == pod.name.namespace && selector.selects(&pod.labels)
     }
 }
 
@@ -127,7 +128,7 @@ impl Object for Service {
         Ok(Self {
             uid,
             // Its slices refer to it.
-            name: (shared(&raw.metadata.namespace), shared(&raw.metadata.name)),
+            name: ObjectName::new(shared(&raw.metadata.namespace), shared(&raw.metadata.name)),
             bound: raw.metadata.bound(ignored),
             on_denial: OnDenial {
                 action: raw.metadata.action(ignored),

@@ -1,7 +1,8 @@
 //! `EndpointSlices`: which (IP, port) a Service lists, and which pod is meant.
 
 use super::{
-    Ignored, Meta, Name, Object, OrDefault, Protocol, RawText, Text, Unreadable, addr, hash, shared,
+    Ignored, Meta, Object, ObjectName, OrDefault, Protocol, RawText, Text, Unreadable, addr, hash,
+    shared,
 };
 use epguard_common::{Addr, Uid};
 use jiff::Timestamp;
@@ -14,10 +15,10 @@ use std::time::SystemTime;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slice {
     /// Namespace and name of the slice.
-    pub name: Name,
+    pub name: ObjectName,
     /// Namespace and name of the Service (label `kubernetes.io/service-name`). Without one nothing
     /// else is kept.
-    pub service: Option<Name>,
+    pub service: Option<ObjectName>,
     /// Endpoints with a usable address.
     pub endpoints: Vec<SliceEndpoint>,
     /// Namespaces of the pods that its endpoints mean, ascending.
@@ -46,7 +47,7 @@ pub struct ListedSlice {
     pub managed_by: Option<String>,
     /// Namespace (the slice's where the targetRef has none) and name of the pod that each endpoint
     /// means; none without a targetRef of kind Pod.
-    pub targets: Vec<Option<Name>>,
+    pub targets: Vec<Option<ObjectName>>,
 }
 
 /// Namespaces, of which nearly all slices have one.
@@ -168,7 +169,9 @@ impl Object for ListedSlice {
         let pods = usable.map(|(endpoint, _)| endpoint.pod(&raw.metadata.namespace));
         Ok(Self {
             targets: pods
-                .map(|pod| pod.map(|(namespace, pod)| (shared(namespace), (*pod.name).into())))
+                .map(|pod| {
+                    pod.map(|(namespace, pod)| ObjectName::new(shared(namespace), &*pod.name))
+                })
                 .collect(),
             managed_by: raw.managed_by().map(str::to_owned),
             facts: raw.whole(),
@@ -251,7 +254,8 @@ impl<'a> RawSlice<'a> {
         let triggered = self.metadata.annotations.get(TRIGGERED);
         Slice {
             name: self.metadata.name(),
-            service: service.map(|service| (shared(&self.metadata.namespace), shared(service))),
+            service: service
+                .map(|service| ObjectName::new(shared(&self.metadata.namespace), shared(service))),
             triggered: triggered.and_then(|text| Some(text.parse::<Timestamp>().ok()?.into())),
             endpoints: Vec::new(),
             namespaces: self.kept_namespaces(),
@@ -390,7 +394,7 @@ impl RawPort<'_> {
 
 /// A slice `name` of the Service of that name, with these endpoints for no pod and port 80.
 #[cfg(test)]
-pub fn listing(name: &Name, ips: impl IntoIterator<Item = Addr>) -> Slice {
+pub fn listing(name: &ObjectName, ips: impl IntoIterator<Item = Addr>) -> Slice {
     let endpoint = |ip| SliceEndpoint {
         ip,
         target: None,

@@ -8,7 +8,7 @@ use super::index::pods::{self, Record};
 use super::index::vips::Claims;
 use super::proof::Own;
 use super::queue::{Ends, Scope, Scopes};
-use crate::facts::{Change, Cidr, Fact, HostPort, Name, Node, Service, Slice, Text};
+use crate::facts::{Change, Cidr, Fact, HostPort, Node, ObjectName, Service, Slice, Text};
 use epguard_common::{Addr, Uid, UidState};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -122,7 +122,7 @@ impl Dirty {
             .endpoint_index
             .of_pod(uid)
             .map(|(service, _)| service);
-        let services: BTreeSet<Name> = services.cloned().collect();
+        let services: BTreeSet<ObjectName> = services.cloned().collect();
         for service in &services {
             self.listed(cluster, service, uid);
             if cluster.pod_may_change_selector(service, before, cluster.pods.get(uid)) {
@@ -136,7 +136,7 @@ impl Dirty {
         &mut self,
         cluster: &mut ClusterIndex,
         now: Duration,
-        name: &Name,
+        name: &ObjectName,
         slice: Option<Slice>,
     ) {
         let touched = cluster.endpoint_index.set(now, name, slice);
@@ -174,7 +174,7 @@ impl Dirty {
     }
 
     /// All endpoints of a Service that may be denied.
-    pub fn of_service(name: &Name) -> Self {
+    pub fn of_service(name: &ObjectName) -> Self {
         let mut dirty = Self::default();
         dirty.service(name);
         dirty
@@ -197,38 +197,38 @@ impl Dirty {
     }
 
     /// Adds an IP of a Service.
-    fn pair(&mut self, service: &Name, ip: Addr) {
+    fn pair(&mut self, service: &ObjectName, ip: Addr) {
         self.scope(service).ips.insert(ip);
     }
 
     /// What is marked of a Service. By default its VIPs are.
-    fn scope(&mut self, service: &Name) -> &mut Scope {
+    fn scope(&mut self, service: &ObjectName) -> &mut Scope {
         let scope = self.services.entry(service.clone()).or_default();
         scope.vips = true;
         scope
     }
 
     /// Adds IPs of Services.
-    pub fn pairs<'a>(&mut self, pairs: impl IntoIterator<Item = (&'a Name, Addr)>) {
+    pub fn pairs<'a>(&mut self, pairs: impl IntoIterator<Item = (&'a ObjectName, Addr)>) {
         for (service, ip) in pairs {
             self.pair(service, ip);
         }
     }
 
     /// Adds all endpoints of a Service that may be denied.
-    fn service(&mut self, name: &Name) {
+    fn service(&mut self, name: &ObjectName) {
         let scope = self.scope(name);
         (scope.all, scope.ends) = (true, Ends::All);
     }
 
     /// The same where a pod starts that may hold an IP without showing it, or starts no more.
-    fn starts(&mut self, name: &Name) {
+    fn starts(&mut self, name: &ObjectName) {
         let scope = self.services.entry(name.clone()).or_default();
         (scope.all, scope.ends) = (true, scope.ends.max(Ends::Unheld));
     }
 
     /// The same where denials may only begin.
-    pub fn begins(&mut self, name: &Name) {
+    pub fn begins(&mut self, name: &ObjectName) {
         self.services.entry(name.clone()).or_default().all = true;
     }
 
@@ -297,7 +297,7 @@ impl Dirty {
                 }
             }
         }
-        let is_of = |record: &Record| names.contains(&record.pod.name.0);
+        let is_of = |record: &Record| names.contains(&record.pod.name.namespace);
         let dead = cluster.pods.dead_on(&cluster.settings.node);
         self.pods.extend(
             dead.filter(|record| is_of(record))
@@ -343,7 +343,7 @@ impl Dirty {
     }
 
     /// Adds the pairs of a Service whose own a pod became that it lists, or no longer is.
-    fn listed(&mut self, cluster: &ClusterIndex, name: &Name, uid: Uid) {
+    fn listed(&mut self, cluster: &ClusterIndex, name: &ObjectName, uid: Uid) {
         if cluster.service(name).is_none() {
             return;
         }
@@ -360,7 +360,7 @@ impl Dirty {
     }
 
     /// Adds all pairs of a Service whose selector may prove more or less since.
-    pub fn selector(&mut self, cluster: &mut ClusterIndex, name: &Name) {
+    pub fn selector(&mut self, cluster: &mut ClusterIndex, name: &ObjectName) {
         cluster.doubt_selector(name);
         self.service(name);
     }
@@ -371,14 +371,14 @@ impl Dirty {
         if !record.is_possible_holder() && record.only_family().is_none() {
             return;
         }
-        let namespace = &record.pod.name.0;
+        let namespace = &record.pod.name.namespace;
         let of_namespace = cluster.stale.services_in(namespace);
         let guests = cluster.endpoint_index.guests_in(namespace);
         let listing = cluster
             .endpoint_index
             .of_pod(record.pod.uid)
             .map(|(service, _)| service);
-        let elsewhere = listing.filter(|service| service.0 != *namespace);
+        let elsewhere = listing.filter(|service| service.namespace != *namespace);
         for name in of_namespace.chain(guests).chain(elsewhere) {
             let Some(service) = cluster.service(name) else {
                 continue;
@@ -396,7 +396,7 @@ impl Dirty {
         &mut self,
         cluster: &mut ClusterIndex,
         now: Duration,
-        name: &Name,
+        name: &ObjectName,
         service: Option<Service>,
     ) {
         let before = cluster.service(name).cloned();
@@ -441,7 +441,8 @@ impl Dirty {
         }
         let zone = |node: &Option<Node>| node.as_ref().and_then(|node| node.zone.clone());
         if zone(&before) != zone(&node) {
-            let redirects = |name: &&Name| cluster.service(name).is_some_and(Service::redirects);
+            let redirects =
+                |name: &&ObjectName| cluster.service(name).is_some_and(Service::redirects);
             self.vips(cluster.stale.services().filter(redirects));
         }
         if name == cluster.settings.node {
@@ -497,7 +498,7 @@ impl Dirty {
     }
 
     /// Adds Services whose VIPs, or the places where their flows are redirected, may have changed.
-    pub fn vips<'a>(&mut self, services: impl IntoIterator<Item = &'a Name>) {
+    pub fn vips<'a>(&mut self, services: impl IntoIterator<Item = &'a ObjectName>) {
         for service in services {
             self.scope(service);
         }
@@ -505,7 +506,7 @@ impl Dirty {
 }
 
 /// True if the pod may hold a stale IP of the Service without showing it.
-fn may_hold_unshown(cluster: &ClusterIndex, service: &Name, record: &Record) -> bool {
+fn may_hold_unshown(cluster: &ClusterIndex, service: &ObjectName, record: &Record) -> bool {
     if record.is_possible_holder() {
         return cluster.stale.lists(service);
     }

@@ -34,7 +34,7 @@ pub use report::{
 pub use review::{Cost, Evidence, Finding, OPEN};
 pub use tables::{Changes, Numbers, Tables};
 
-use crate::facts::{Cidr, Name, Watched};
+use crate::facts::{Cidr, ObjectName, Watched};
 use crate::sorted_map::SortedMap;
 use denials::{Denials, Opinions};
 use epguard_common::{Addr, Denial, Owner, Uid};
@@ -58,7 +58,7 @@ pub struct State {
     /// Whether these are all, each applied in whole.
     is_listed: bool,
     /// Services that have not been judged since then.
-    unjudged: BTreeSet<Name>,
+    unjudged: BTreeSet<ObjectName>,
     denials: Denials,
     review: Review,
     orphan_ips: OrphanIps,
@@ -71,7 +71,7 @@ pub struct State {
     queue: Queue,
     piece: Piece,
     /// The Service that took most of the last step.
-    judged: Option<Name>,
+    judged: Option<ObjectName>,
     layout: Layout,
     /// What OWNERS should hold.
     owners: SortedMap<Addr, Owner>,
@@ -82,7 +82,7 @@ pub struct State {
     revivals: Revivals,
     opinions: Opinions,
     /// Names of pods that an earlier process knew.
-    known_names: BTreeMap<Uid, Name>,
+    known_names: BTreeMap<Uid, ObjectName>,
     node_checks: NodeChecks,
     possibly_held: PossiblyHeld,
 }
@@ -138,7 +138,7 @@ impl State {
     }
 
     /// The Service that took most of the last step; none if that was a part of a list.
-    pub const fn judged(&self) -> Option<&Name> {
+    pub const fn judged(&self) -> Option<&ObjectName> {
         self.judged.as_ref()
     }
 
@@ -191,14 +191,14 @@ impl State {
     }
 
     /// All denials, as they are proven: `held` is 0 for pending ones, too.
-    pub fn denials(&self) -> impl Iterator<Item = (&Name, &Endpoint, &Denial)> {
+    pub fn denials(&self) -> impl Iterator<Item = (&ObjectName, &Endpoint, &Denial)> {
         self.denials
             .iter()
             .map(|(service, endpoint, denied)| (service, endpoint, &denied.proven))
     }
 
     /// True if a denial is only reported, until a second list agrees.
-    pub fn is_pending(&self, service: &Name, endpoint: &Endpoint) -> bool {
+    pub fn is_pending(&self, service: &ObjectName, endpoint: &Endpoint) -> bool {
         self.denials
             .get(service, endpoint)
             .is_some_and(|denied| denied.pending.is_some())
@@ -220,14 +220,14 @@ impl State {
     }
 
     /// Takes over the names of pods that an earlier process knew.
-    pub fn know_names(&mut self, names: BTreeMap<Uid, Name>) {
+    pub fn know_names(&mut self, names: BTreeMap<Uid, ObjectName>) {
         self.known_names = names;
     }
 
     /// Namespace and name of a pod that is still known, or that an earlier process knew.
-    pub fn pod_name(&self, uid: Uid) -> Option<&Name> {
+    pub fn pod_name(&self, uid: Uid) -> Option<&ObjectName> {
         let name = self.cluster.pods.get(uid).map(|record| &record.pod.name);
-        name.filter(|(_, name)| !name.is_empty())
+        name.filter(|pod| !pod.name.is_empty())
             .or_else(|| self.known_names.get(&uid))
     }
 

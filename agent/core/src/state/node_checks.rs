@@ -9,7 +9,7 @@
 use super::denials::spread;
 use crate::bucket::Bucket;
 use crate::counts::{Counts, uncount};
-use crate::facts::{Name, Text};
+use crate::facts::{ObjectName, Text};
 use epguard_common::Addr;
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
@@ -30,11 +30,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The Services that wait.
 #[derive(Debug, Clone)]
 pub struct NodeChecks {
-    waiting: BTreeMap<Name, Waiting>,
+    waiting: BTreeMap<ObjectName, Waiting>,
     /// Nodes whose request is under way, and since when.
     asked: BTreeMap<Text, Duration>,
     /// The Service whose turn it was last.
-    last: Name,
+    last: ObjectName,
     bucket: Bucket,
 }
 
@@ -53,7 +53,7 @@ impl Default for NodeChecks {
         Self {
             waiting: BTreeMap::new(),
             asked: BTreeMap::new(),
-            last: Name::default(),
+            last: ObjectName::default(),
             bucket,
         }
     }
@@ -61,7 +61,7 @@ impl Default for NodeChecks {
 
 impl NodeChecks {
     /// Has a Service wait at an IP for a Node, or no more.
-    pub fn set(&mut self, service: &Name, ip: Addr, node: Option<Text>) {
+    pub fn set(&mut self, service: &ObjectName, ip: Addr, node: Option<Text>) {
         if let Some(node) = node {
             self.waiting
                 .entry(service.clone())
@@ -103,10 +103,11 @@ impl NodeChecks {
 
     /// The next Service, of the next namespace that waits for a Node that is not asked for, with
     /// this Node.
-    fn next(&self) -> Option<(Name, Text)> {
-        let (namespace, _) = &self.last;
+    fn next(&self) -> Option<(ObjectName, Text)> {
         let later = self.waiting.range((Excluded(&self.last), Unbounded));
-        let other = later.clone().filter(|((of, _), _)| of != namespace);
+        let other = later
+            .clone()
+            .filter(|(service, _)| service.namespace != self.last.namespace);
         let mut turns = other.chain(self.waiting.range(..=&self.last)).chain(later);
         turns.find_map(|(service, waiting)| {
             let node = waiting
@@ -118,7 +119,7 @@ impl NodeChecks {
     }
 
     /// A Node was shown: the Services that waited for it. Until they are judged again they wait on.
-    pub fn shown(&mut self, node: &str) -> Vec<Name> {
+    pub fn shown(&mut self, node: &str) -> Vec<ObjectName> {
         self.asked.remove(node);
         let waiting = self
             .waiting
@@ -150,8 +151,8 @@ fn count(count: usize) -> u32 {
 mod tests {
     use super::*;
 
-    fn name(namespace: &str, name: &str) -> Name {
-        (namespace.into(), name.into())
+    fn name(namespace: &str, name: &str) -> ObjectName {
+        ObjectName::new(namespace, name)
     }
 
     fn ip(last: u8) -> Addr {

@@ -337,7 +337,7 @@ mod tests {
             orphan_ips.last_pods[&x].listed_alive
         };
         assert_eq!(listed_alive(&cluster, x), Some(false));
-        let name = ("shop".into(), "web".into());
+        let name = crate::facts::ObjectName::new("shop", "web");
         cluster
             .endpoint_index
             .set(Duration::ZERO, &name, Some(listing(&name, [x])));

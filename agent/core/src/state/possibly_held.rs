@@ -1,19 +1,19 @@
 //! The IPs at which nothing is denied because one of the Service's own pods may hold them without
 //! showing it, and since when.
 
-use crate::facts::Name;
+use crate::facts::ObjectName;
 use epguard_common::Addr;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Such IPs by Service.
 #[derive(Debug, Clone, Default)]
-pub struct PossiblyHeld(BTreeMap<Name, BTreeMap<Addr, Duration>>);
+pub struct PossiblyHeld(BTreeMap<ObjectName, BTreeMap<Addr, Duration>>);
 
 impl PossiblyHeld {
     /// Notes whether an IP of a Service may be held. It has been since the first of a row of such
     /// notes.
-    pub fn set(&mut self, now: Duration, service: &Name, ip: Addr, is_held: bool) {
+    pub fn set(&mut self, now: Duration, service: &ObjectName, ip: Addr, is_held: bool) {
         if is_held {
             self.0
                 .entry(service.clone())
@@ -34,7 +34,7 @@ impl PossiblyHeld {
     }
 
     /// True if the Service has some.
-    pub fn has(&self, service: &Name) -> bool {
+    pub fn has(&self, service: &ObjectName) -> bool {
         self.0.contains_key(service)
     }
 
@@ -51,8 +51,10 @@ mod tests {
     #[test]
     fn an_ip_is_possibly_held_since_the_first_note_until_one_says_that_it_is_not() {
         let mut held = PossiblyHeld::default();
-        let (web, api): (Name, Name) =
-            (("shop".into(), "web".into()), ("shop".into(), "api".into()));
+        let (web, api): (ObjectName, ObjectName) = (
+            ObjectName::new("shop", "web"),
+            ObjectName::new("shop", "api"),
+        );
         let (at, ip) = (Duration::from_secs, Addr::v4([10, 244, 1, 10]));
         held.set(at(1), &web, ip, true);
         held.set(at(2), &web, ip, true);

@@ -10,7 +10,7 @@
 use super::denials::Denials;
 use super::denials::opinions::ReceivedList;
 use super::dirty::Dirty;
-use crate::facts::{Name, Text};
+use crate::facts::{ObjectName, Text};
 use crate::sorted_map::SortedMap;
 use epguard_common::Addr;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -50,7 +50,7 @@ pub enum Ends {
 }
 
 /// Services with what has to be judged again.
-pub type Scopes = BTreeMap<Name, Scope>;
+pub type Scopes = BTreeMap<ObjectName, Scope>;
 
 impl Scope {
     /// All endpoints that may be denied, on a list that has come.
@@ -81,7 +81,12 @@ impl Scope {
     }
 
     /// Names all IPs that are marked, as the denials of the Service are now.
-    pub fn expand(&mut self, denials: &Denials, service: &Name, stale: impl Iterator<Item = Addr>) {
+    pub fn expand(
+        &mut self,
+        denials: &Denials,
+        service: &ObjectName,
+        stale: impl Iterator<Item = Addr>,
+    ) {
         // They are ascending: a set of its own is built and merged as fast as they are read.
         if std::mem::take(&mut self.all) {
             self.others
@@ -130,8 +135,8 @@ pub struct Queue {
     /// The namespaces of these Services, the next first.
     namespaces: VecDeque<Text>,
     /// The Services of each, the next first.
-    of_namespaces: HashMap<Text, VecDeque<Name>>,
-    scopes: HashMap<Name, Scope>,
+    of_namespaces: HashMap<Text, VecDeque<ObjectName>>,
+    scopes: HashMap<ObjectName, Scope>,
 }
 
 impl Queue {
@@ -140,26 +145,29 @@ impl Queue {
     }
 
     /// True if the Service waits.
-    pub fn waits(&self, service: &Name) -> bool {
+    pub fn waits(&self, service: &ObjectName) -> bool {
         self.scopes.contains_key(service)
     }
 
     /// Adds a Service, or more of one that waits already and keeps its turn.
-    pub fn push(&mut self, service: Name, scope: Scope) {
+    pub fn push(&mut self, service: ObjectName, scope: Scope) {
         if let Some(known) = self.scopes.get_mut(&service) {
             known.join(scope);
             return;
         }
-        let of_namespace = self.of_namespaces.entry(service.0.clone()).or_default();
+        let of_namespace = self
+            .of_namespaces
+            .entry(service.namespace.clone())
+            .or_default();
         if of_namespace.is_empty() {
-            self.namespaces.push_back(service.0.clone());
+            self.namespaces.push_back(service.namespace.clone());
         }
         of_namespace.push_back(service.clone());
         self.scopes.insert(service, scope);
     }
 
     /// Takes out the next Service of the namespace whose turn it is.
-    pub fn pop(&mut self) -> Option<(Name, Scope)> {
+    pub fn pop(&mut self) -> Option<(ObjectName, Scope)> {
         let namespace = self.namespaces.pop_front()?;
         let of_namespace = self.of_namespaces.get_mut(&namespace)?;
         let service = of_namespace.pop_front()?;
@@ -173,7 +181,7 @@ impl Queue {
     }
 
     /// True if the Service has no VIPs: what it waits for may end its denials.
-    pub fn suspends(&self, service: &Name) -> bool {
+    pub fn suspends(&self, service: &ObjectName) -> bool {
         self.scopes.get(service).is_some_and(Scope::may_end)
     }
 }
@@ -224,8 +232,8 @@ mod tests {
     use crate::facts::Watched;
     use std::time::Duration;
 
-    fn name(text: &str) -> Name {
-        ("ns".into(), text.into())
+    fn name(text: &str) -> ObjectName {
+        ObjectName::new("ns", text)
     }
 
     fn at(last: &[u8]) -> Scope {
@@ -267,11 +275,11 @@ mod tests {
             ("b", "2"),
             ("c", "1"),
         ] {
-            queue.push((namespace.into(), service.into()), at(&[1]));
+            queue.push(ObjectName::new(namespace, service), at(&[1]));
         }
         let mut order = Vec::new();
         while let Some((service, _)) = queue.pop() {
-            order.push(format!("{}{}", service.0, service.1));
+            order.push(format!("{}{}", service.namespace, service.name));
             if order.len() == 1 {
                 queue.push(service, at(&[2]));
             }

@@ -10,7 +10,7 @@ use super::index::pods::Record;
 use super::proof::Own;
 use super::queue::Scopes;
 use crate::counts::{Counts, make_room, uncount};
-use crate::facts::Name;
+use crate::facts::ObjectName;
 use epguard_common::{Addr, Reason, Uid};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub struct Case {
     /// The proof.
     pub reason: Reason,
     /// The Service; none for `terminated`.
-    pub service: Option<Name>,
+    pub service: Option<ObjectName>,
     /// Host order.
     pub port: u16,
     /// IP protocol number.
@@ -81,7 +81,7 @@ pub struct Finding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cost<'a> {
     /// The Service: nobody else pays for what its tenant wrote.
-    Service(&'a Name),
+    Service(&'a ObjectName),
     /// The reason, on the whole node: no Service was convicted, and no tenant can forge such
     /// evidence.
     Reason(Reason),
@@ -190,7 +190,7 @@ impl Review {
     /// changed. Where the selector proves which pods are the Service's own, the selector or the
     /// pod's labels were others when the packet was denied.
     pub fn listed(&mut self, cluster: &ClusterIndex, changed: &Scopes) {
-        let means = |name: &Name, ip, uid| {
+        let means = |name: &ObjectName, ip, uid| {
             let service = cluster
                 .service(name)
                 .filter(|service| cluster.proves_nothing(service));

@@ -4,8 +4,8 @@ use crate::watch::{Failure, list_once};
 use anyhow::{Result, anyhow};
 use epguard_common::{Addr, Uid, UidState};
 use epguard_core::facts::{
-    Change, Cidr, Fact, Ignored, ListedSlice, Name, Node, Pod, PortName, Protocol, Service, Slice,
-    SlicePort, named,
+    Change, Cidr, Fact, Ignored, ListedSlice, Node, ObjectName, Pod, PortName, Protocol, Service,
+    Slice, SlicePort,
 };
 use epguard_core::state::{ClusterIndex, Exemption, Ipam, Own, Ranges, Record, Settings, State};
 use kube::Client;
@@ -85,7 +85,7 @@ fn take<O>(
 pub struct Cluster<'a> {
     /// Which pods have an address, which are spared, and which are a Service's own.
     state: State,
-    by_name: HashMap<&'a Name, Uid>,
+    by_name: HashMap<&'a ObjectName, Uid>,
     /// The Services and Nodes that have an address, for people.
     pub not_pods: BTreeMap<Addr, Vec<String>>,
     ranges: Vec<Cidr>,
@@ -106,7 +106,7 @@ impl<'a> Cluster<'a> {
         let mut not_pods: BTreeMap<Addr, Vec<String>> = BTreeMap::new();
         let of_services = services
             .iter()
-            .map(|one| (format!("Service {}", named(&one.name)), &one.vips));
+            .map(|one| (format!("Service {}", one.name), &one.vips));
         let of_nodes = nodes
             .iter()
             .map(|node| (format!("Node {}", node.name), &node.addresses));
@@ -154,7 +154,7 @@ impl<'a> Cluster<'a> {
     }
 
     /// Whether a live pod of the Service's own has the address: traffic for it is right there.
-    pub fn has_own(&self, service: &Name, ip: Addr) -> bool {
+    pub fn has_own(&self, service: &ObjectName, ip: Addr) -> bool {
         self.agent().service(service).is_some_and(|fact| {
             let own = Own::new(self.agent(), fact);
             self.holders(ip).iter().any(|pod| own.contains(pod))
@@ -167,7 +167,7 @@ impl<'a> Cluster<'a> {
     }
 
     /// The pod that has this name now.
-    pub fn named(&self, name: &Name) -> Option<&Pod> {
+    pub fn named(&self, name: &ObjectName) -> Option<&Pod> {
         self.pod(*self.by_name.get(name)?)
     }
 

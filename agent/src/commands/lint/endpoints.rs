@@ -4,7 +4,7 @@ use super::cluster::Cluster;
 use super::finding::{ENDPOINTSLICE, Finding, Problem, Severity, correct};
 use super::services::pods;
 use epguard_common::UidState;
-use epguard_core::facts::{ListedSlice, Name, Pod, SliceEndpoint, named};
+use epguard_core::facts::{ListedSlice, ObjectName, Pod, SliceEndpoint};
 
 /// The problems of a slice's endpoints; of each at most one, the worst.
 pub fn check(cluster: &Cluster<'_>, slice: &ListedSlice) -> impl Iterator<Item = Finding> {
@@ -66,8 +66,8 @@ impl Case<'_> {
     }
 
     /// Checks an endpoint that names a pod; `now` is the pod of this name.
-    fn named(&self, target: &Name, now: Option<&Pod>) -> Option<Finding> {
-        let name = named(target);
+    fn named(&self, target: &ObjectName, now: Option<&Pod>) -> Option<Finding> {
+        let name = target.to_string();
         let hit = |meant| self.hit_instead_of(meant);
         let Some(uid) = self.endpoint.target else {
             let (severity, state) = match now {
@@ -119,10 +119,7 @@ impl Case<'_> {
             "not ready"
         };
         let now = self.hit_instead_of(Some(pod));
-        let what = format!(
-            "pod {} {proof}, still listed as {ready}{now}",
-            named(&pod.name)
-        );
+        let what = format!("pod {} {proof}, still listed as {ready}{now}", pod.name);
         let mut found = self.found(
             Problem::TerminalPod,
             self.severity(),
@@ -130,7 +127,7 @@ impl Case<'_> {
             "remove the endpoint",
         );
         if self.slice.managed_by.as_deref() == Some(ENDPOINTSLICE) {
-            let (namespace, name) = &pod.name;
+            let ObjectName { namespace, name } = &pod.name;
             found.fix = format!(
                 "delete the finished pod: kubectl -n {namespace} delete pod {name}; for Jobs set \
                  ttlSecondsAfterFinished, or keep their pods out of the Service's selector"
@@ -160,10 +157,7 @@ impl Case<'_> {
                 format!("belongs to {}", pods(holders)),
             )
         };
-        let what = format!(
-            "{whose}; pod {}, which is meant, has {shown}",
-            named(&pod.name)
-        );
+        let what = format!("{whose}; pod {}, which is meant, has {shown}", pod.name);
         self.found(
             problem,
             severity,
@@ -183,7 +177,7 @@ impl Case<'_> {
         let node = pod.node.as_deref().unwrap_or_default();
         let what = format!(
             "pod {} has it, outside of {} of its node {node}",
-            named(&pod.name),
+            pod.name,
             ranges.join(", ")
         );
         let fix = "see which IPAM the node's CNI configuration names: other nodes' pods get addresses from their own range";

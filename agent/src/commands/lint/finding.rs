@@ -1,6 +1,6 @@
 //! A problem of an object, its writer, and its remedy.
 
-use epguard_core::facts::{ListedSlice, Name, Slice, named};
+use epguard_core::facts::{ListedSlice, ObjectName, Slice};
 use serde::Serialize;
 use std::fmt;
 use std::net::IpAddr;
@@ -142,11 +142,11 @@ impl Finding {
 
 impl Object {
     /// An object by its name.
-    pub fn new(kind: &'static str, (namespace, name): &Name) -> Self {
+    pub fn new(kind: &'static str, object: &ObjectName) -> Self {
         Self {
             kind,
-            namespace: namespace.to_string(),
-            name: name.to_string(),
+            namespace: object.namespace.to_string(),
+            name: object.name.to_string(),
         }
     }
 }
@@ -166,9 +166,9 @@ pub fn controller(slice: &ListedSlice) -> String {
 /// How an endpoint is taken out of the slice, or corrected: it depends on the slice's controller.
 pub fn correct(listed: &ListedSlice, how: &str) -> String {
     let slice = &listed.facts;
-    let (namespace, name) = &slice.name;
+    let ObjectName { namespace, name } = &slice.name;
     // An Endpoints object has its Service's name.
-    let service = named(slice.service.as_ref().unwrap_or(&slice.name));
+    let service = slice.service.as_ref().unwrap_or(&slice.name).to_string();
     match listed.managed_by.as_deref() {
         Some(ENDPOINTSLICE) => format!(
             "{how}: {ENDPOINTSLICE} should have, so check that kube-controller-manager runs, and its log about {service}"

@@ -6,7 +6,7 @@ use super::endpoints;
 use super::finding::{ENDPOINTSLICE, Finding, MIRRORING, Object, Problem, Severity, controller};
 use crate::shared::output::listed as in_words;
 use epguard_common::{Addr, UidState};
-use epguard_core::facts::{ListedSlice, Name, Pod, Service, named};
+use epguard_core::facts::{ListedSlice, ObjectName, Pod, Service};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All findings, sorted. `namespace`: of pods only those that concern it; slices are checked as
@@ -14,14 +14,14 @@ use std::collections::{BTreeMap, BTreeSet};
 pub fn findings(listed: &Listed, namespace: Option<&str>) -> Vec<Finding> {
     let cluster = Cluster::new(listed);
     // The API servers write this one themselves, with neither targetRef nor controller.
-    let own = ("default".into(), "kubernetes".into());
+    let own = ObjectName::new("default", "kubernetes");
     let slices = || {
         listed
             .slices
             .iter()
             .filter(|listed| listed.facts.service.as_ref() != Some(&own))
     };
-    let mut by_service: BTreeMap<&Name, Vec<&ListedSlice>> = BTreeMap::new();
+    let mut by_service: BTreeMap<&ObjectName, Vec<&ListedSlice>> = BTreeMap::new();
     for slice in slices() {
         if let Some(service) = &slice.facts.service {
             by_service.entry(service).or_default().push(slice);
@@ -61,8 +61,11 @@ fn of_service(cluster: &Cluster<'_>, service: &Service, slices: &[&ListedSlice])
 
 fn foreign(service: &Service, slice: &ListedSlice, makers: usize) -> Option<Finding> {
     let ours = slice.managed_by.as_deref() == Some(ENDPOINTSLICE);
-    let (namespace, slice_name) = &slice.facts.name;
-    let service_name = named(&service.name);
+    let ObjectName {
+        namespace,
+        name: slice_name,
+    } = &slice.facts.name;
+    let service_name = service.name.to_string();
     let delete = format!("kubectl -n {namespace} delete endpointslice {slice_name}");
     let (what, fix) = match (&service.selector, ours) {
         (Some(_), false) => (
@@ -103,9 +106,9 @@ fn mirrored(cluster: &Cluster<'_>, slice: &ListedSlice) -> Option<Finding> {
     if slice.managed_by.as_deref() != Some(MIRRORING) || !of_pods {
         return None;
     }
-    let (namespace, name) = slice.facts.service.as_ref().unwrap_or(&slice.facts.name);
+    let service = slice.facts.service.as_ref().unwrap_or(&slice.facts.name);
     let what = format!(
-        "lists pods as the Endpoints object {namespace}/{name} does, which its writer has to keep correct by hand"
+        "lists pods as the Endpoints object {service} does, which its writer has to keep correct by hand"
     );
     let fix = "give the Service a selector, or have the writer make EndpointSlices with targetRef and UID";
     Some(Finding::of_slice(slice, Problem::Mirrored, what, fix))
@@ -118,7 +121,7 @@ fn mixed_networks(
 ) -> Option<Finding> {
     let endpoints = slices.iter().flat_map(|slice| &slice.facts.endpoints);
     let pods = endpoints.filter_map(|endpoint| cluster.pod(endpoint.target?));
-    let listed: BTreeMap<&Name, &Pod> = pods
+    let listed: BTreeMap<&ObjectName, &Pod> = pods
         .filter(|pod| pod.uid_state == UidState::Live)
         .map(|pod| (&pod.name, pod))
         .collect();
@@ -153,7 +156,7 @@ fn shared(cluster: &Cluster<'_>, namespace: Option<&str>) -> Vec<Finding> {
     let at = |ip: Addr| {
         let mut pods = cluster.holders(ip);
         pods.retain(|pod| pod.ips.contains(&ip));
-        let concerned = |namespace| pods.iter().any(|pod| &*pod.name.0 == namespace);
+        let concerned = |namespace| pods.iter().any(|pod| &*pod.name.namespace == namespace);
         if namespace.is_none_or(concerned) {
             pods
         } else {
@@ -204,15 +207,15 @@ fn of_ipam(ip: Addr, holders: &[&Pod], problem: Problem, what: String, fix: &str
 
 /// Names of pods: `a/b, a/c and a/d`.
 pub fn pods<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> String {
-    let names: Vec<String> = pods.into_iter().map(|pod| named(&pod.name)).collect();
+    let names: Vec<String> = pods.into_iter().map(|pod| pod.name.to_string()).collect();
     in_words(&names)
 }
 
 /// `pod ro/h`, or `3 pods (ro/a, ...)`.
 fn count(pods: &[&Pod]) -> String {
     match pods {
-        [pod] => format!("pod {}", named(&pod.name)),
-        [first, ..] => format!("{} pods ({}, ...)", pods.len(), named(&first.name)),
+        [pod] => format!("pod {}", pod.name),
+        [first, ..] => format!("{} pods ({}, ...)", pods.len(), first.name),
         [] => "no pod".to_owned(),
     }
 }

@@ -10,7 +10,7 @@ use crate::shared::status::Watch;
 use crate::watch::{Event, Message};
 use anyhow::Result;
 use epguard_common::{Mode, Reason};
-use epguard_core::facts::{Change, ModePolicy, Name, Watched, named};
+use epguard_core::facts::{Change, ModePolicy, ObjectName, Watched};
 use epguard_core::state::State;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -196,15 +196,15 @@ impl Observer for Log<'_> {
 
     fn stepped(&mut self, state: &State) {
         self.slow_steps.note(self.step, || match state.judged() {
-            Some(service) => format!("Service {}, judged", named(service)),
+            Some(service) => format!("Service {service}, judged"),
             None => "a part of a list".to_owned(),
         });
         self.step = Instant::now();
     }
 
-    fn revived(&mut self, pod: &Name) {
+    fn revived(&mut self, pod: &ObjectName) {
         tracing::error!(
-            pod = named(pod),
+            pod = pod.to_string(),
             "the API shows a dead pod alive, as after a restore of etcd; nothing is denied until everything is listed again"
         );
     }

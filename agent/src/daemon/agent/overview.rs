@@ -8,7 +8,7 @@ use crate::shared::status::{
 };
 use anyhow::Result;
 use epguard_common::{Addr, capacity};
-use epguard_core::facts::{Watched, named};
+use epguard_core::facts::Watched;
 use epguard_core::history::Chronicle;
 use epguard_core::state::IpState;
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ impl Agent {
                 .state
                 .numbers()
                 .iter()
-                .map(|(name, number)| (number.number.to_string(), named(name)))
+                .map(|(name, number)| (number.number.to_string(), name.to_string()))
                 .collect(),
             ..self.figures()
         }
@@ -107,7 +107,12 @@ impl Agent {
             breaker: confirmation::pending_denials(&self.state, now()),
             wrong_denies: self.state.review().wrong.clone(),
             demoted: self.writer.config.demoted(),
-            demoted_services: self.state.demoted().iter().map(named).collect(),
+            demoted_services: self
+                .state
+                .demoted()
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
             unproven: self.state.unproven(),
             possible_holders: self.state.possible_holders(now()),
             left_out: self.state.left_out(),
@@ -198,13 +203,13 @@ impl Agent {
         let owners = self
             .state
             .owners()
-            .filter_map(|uid| Some((uid, named(self.state.pod_name(uid)?))));
+            .filter_map(|uid| Some((uid, self.state.pod_name(uid)?.to_string())));
         let denied = self
             .report
             .names
             .known()
             .iter()
-            .map(|(uid, name)| (*uid, named(name)));
+            .map(|(uid, name)| (*uid, name.to_string()));
         denied
             .chain(owners)
             .map(|(uid, name)| (uid.to_string(), name))

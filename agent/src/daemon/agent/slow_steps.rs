@@ -1,6 +1,6 @@
 //! The object behind a step of the loop that took long: it kept all others waiting.
 
-use epguard_core::facts::{Change, Fact, named};
+use epguard_core::facts::{Change, Fact};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -43,9 +43,9 @@ impl SlowSteps {
 /// Kind and name of what a fact is about.
 pub fn describe(fact: &Fact) -> String {
     match fact {
-        Fact::Pod(change) => change_of("Pod", change, |pod| named(&pod.name)),
-        Fact::Slice(change) => change_of("EndpointSlice", change, |slice| named(&slice.name)),
-        Fact::Service(change) => change_of("Service", change, |service| named(&service.name)),
+        Fact::Pod(change) => change_of("Pod", change, |pod| pod.name.to_string()),
+        Fact::Slice(change) => change_of("EndpointSlice", change, |slice| slice.name.to_string()),
+        Fact::Service(change) => change_of("Service", change, |service| service.name.to_string()),
         Fact::Node(change) => change_of("Node", change, |node| node.name.to_string()),
         Fact::Namespace(change) => {
             change_of("Namespace", change, |namespace| namespace.name.to_string())

@@ -14,7 +14,7 @@ use anyhow::{Result, ensure};
 use clap::builder::FalseyValueParser;
 use clap::{Args, value_parser};
 use epguard_common::Mode;
-use epguard_core::facts::Name;
+use epguard_core::facts::ObjectName;
 use epguard_core::freshness::requests_per_second;
 use epguard_core::state::Ipam;
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ pub struct AgentArgs {
     /// Config map that sets mode and reasons for all nodes, and may set another mode for canary
     /// nodes; it overrides the flags [default: none]
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = namespaced)]
-    pub fleet_config: Option<Name>,
+    pub fleet_config: Option<ObjectName>,
     /// How denied packets are stopped.
     #[command(flatten)]
     pub actions: ActionArgs,
@@ -121,7 +121,7 @@ impl AgentArgs {
     }
 }
 
-fn namespaced(text: &str) -> Result<Name, &'static str> {
+fn namespaced(text: &str) -> Result<ObjectName, &'static str> {
     name(text).ok_or("not NAMESPACE/NAME, as in epguard/epguard")
 }
 

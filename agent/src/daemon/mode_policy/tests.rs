@@ -35,7 +35,7 @@ fn earlier(mode: Mode, from_config_map: bool) -> Config {
 
 /// After an earlier agent that took `pinned` from the `ConfigMap`.
 fn node_modes(mode: Mode, pinned: Option<Mode>) -> NodeModes {
-    let name = ("epguard".into(), "modes".into());
+    let name = ObjectName::new("epguard", "modes");
     let pinned = pinned.map(|mode| earlier(mode, true)).unwrap_or_default();
     NodeModes::new(Some(name), (mode, default_modes()), &pinned)
 }
@@ -129,7 +129,7 @@ fn modes_that_were_set_by_hand_or_by_flags_count_only_as_far_as_the_new_flags_go
         (Mode::Observe, Mode::Enforce),
         (Mode::Enforce, Mode::Observe),
     ] {
-        let name = Some(("epguard".into(), "modes".into()));
+        let name = Some(ObjectName::new("epguard", "modes"));
         let node_modes = NodeModes::new(name, (flags, default_modes()), &earlier(pinned, false));
         assert_eq!(node_modes.in_force().mode, Mode::Observe);
     }

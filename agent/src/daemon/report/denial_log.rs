@@ -11,7 +11,7 @@ use crate::kernel::maps::{Denied, Lift, Writer};
 use crate::shared::drops::{self, Kind, NONE};
 use anyhow::Result;
 use epguard_common::{Addr, DenialKey, Event, Outcome, Reason, Uid};
-use epguard_core::facts::{Protocol, named};
+use epguard_core::facts::Protocol;
 use epguard_core::state::State;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -187,7 +187,7 @@ fn kind(names: &Names, state: &State, denied: &Denied, outcome: Outcome) -> Kind
     let target = &denied.target;
     Kind {
         service: match state.numbers().service(target.service) {
-            Some(name) => named(name),
+            Some(name) => name.to_string(),
             None if target.service.is_some() => "unknown".to_owned(),
             None => NONE.to_owned(),
         },
@@ -253,7 +253,7 @@ mod tests {
     fn the_line_about_a_conflict_names_a_few_of_the_pods_that_show_the_ip() {
         let (mut state, ip) = (State::new(Settings::default()), Addr::v4([10, 244, 1, 10]));
         for number in 0..3 * NAMED {
-            let name = ("flood".into(), number.to_string().into());
+            let name = epguard_core::facts::ObjectName::new("flood", number.to_string());
             let uid = Uid::parse(&number.to_string()).unwrap();
             let pod = Pod {
                 uid,

@@ -9,7 +9,7 @@ use crate::shared::drops::NOBODY;
 use crate::shared::run_dir::NAMES;
 use anyhow::Result;
 use epguard_common::{DenialKey, Uid};
-use epguard_core::facts::{Name, named};
+use epguard_core::facts::ObjectName;
 use epguard_core::state::{Changes, State};
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,14 +24,14 @@ const AT_ONCE: usize = 4_096;
 /// The names, and the file that has them now or soon.
 #[derive(Debug)]
 pub struct Names {
-    pods: BTreeMap<Uid, Name>,
+    pods: BTreeMap<Uid, ObjectName>,
     /// Those of them that denials refer to, as far as these were looked at since all of them were.
-    found: BTreeMap<Uid, Name>,
+    found: BTreeMap<Uid, ObjectName>,
     /// The denial that was looked at last; none if all were.
     last: Option<DenialKey>,
     /// Whether names were added since the file was written.
     is_unsaved: bool,
-    file: KeptFile<BTreeMap<String, Name>>,
+    file: KeptFile<BTreeMap<String, ObjectName>>,
 }
 
 impl Names {
@@ -54,7 +54,7 @@ impl Names {
     }
 
     /// The names that denials refer to; at first those of the file.
-    pub const fn known(&self) -> &BTreeMap<Uid, Name> {
+    pub const fn known(&self) -> &BTreeMap<Uid, ObjectName> {
         &self.pods
     }
 
@@ -103,7 +103,7 @@ impl Names {
 
     /// Stores these names, and queues the write unless they are unchanged. A failure is logged
     /// once: only names depend on it.
-    fn store(&mut self, names: BTreeMap<Uid, Name>) {
+    fn store(&mut self, names: BTreeMap<Uid, ObjectName>) {
         if !std::mem::take(&mut self.is_unsaved) && names == self.pods {
             return;
         }
@@ -117,7 +117,7 @@ impl Names {
     }
 
     /// The name of a pod; also of a deleted pod while a denial refers to it.
-    pub fn name<'a>(&'a self, state: &'a State, uid: Uid) -> Option<&'a Name> {
+    pub fn name<'a>(&'a self, state: &'a State, uid: Uid) -> Option<&'a ObjectName> {
         state.pod_name(uid).or_else(|| self.pods.get(&uid))
     }
 
@@ -126,7 +126,8 @@ impl Names {
         if uid == Uid::NONE {
             return NOBODY.to_owned();
         }
-        self.name(state, uid).map_or_else(|| uid.to_string(), named)
+        self.name(state, uid)
+            .map_or_else(|| uid.to_string(), ToString::to_string)
     }
 }
 
@@ -139,8 +140,8 @@ fn orphaned(state: &State) -> impl Iterator<Item = Uid> {
         .map(|orphan_ip| orphan_ip.dead)
 }
 
-fn parse(text: &[u8]) -> Option<BTreeMap<Uid, Name>> {
-    let names: BTreeMap<String, Name> = serde_json::from_slice(text).ok()?;
+fn parse(text: &[u8]) -> Option<BTreeMap<Uid, ObjectName>> {
+    let names: BTreeMap<String, ObjectName> = serde_json::from_slice(text).ok()?;
     let names = names.into_iter().take(MOST);
     Some(
         names
@@ -155,11 +156,11 @@ mod tests {
     use std::process::Command;
     use tempfile::tempdir;
 
-    fn name(pod: &str) -> Name {
-        ("shop".into(), pod.into())
+    fn name(pod: &str) -> ObjectName {
+        ObjectName::new("shop", pod)
     }
 
-    fn load(run_dir: &Path) -> BTreeMap<Uid, Name> {
+    fn load(run_dir: &Path) -> BTreeMap<Uid, ObjectName> {
         Names::load(run_dir).unwrap().known().clone()
     }
 

@@ -208,7 +208,7 @@ impl Filter {
                 TcAttribute::Kind(kind) => filter.kind.clone_from(kind),
                 TcAttribute::Options(options) => options.iter().for_each(|option| match option {
                     TcOption::Bpf(TcFilterBpfOption::ProgName(name)) => {
-                        filter.name = Some(name.clone())
+                        filter.name = Some(name.clone());
                     }
                     TcOption::Bpf(TcFilterBpfOption::ProgId(id)) => filter.program = Some(*id),
                     _ => {}

@@ -77,7 +77,7 @@ impl Device {
                     device.mac = address.as_slice().try_into().ok();
                 }
                 LinkAttribute::Xdp(said) => {
-                    device.programs = said.iter().filter_map(program).collect()
+                    device.programs = said.iter().filter_map(program).collect();
                 }
                 _ => {}
             }

@@ -44,7 +44,7 @@ pub fn defaults(route: &RouteMessage) -> Vec<u32> {
         match attribute {
             RouteAttribute::Oif(ifindex) => through.push(*ifindex),
             RouteAttribute::MultiPath(hops) => {
-                through.extend(hops.iter().map(|hop| hop.interface_index))
+                through.extend(hops.iter().map(|hop| hop.interface_index));
             }
             _ => {}
         }

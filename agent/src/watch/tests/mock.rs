@@ -4,7 +4,7 @@ use crate::shared::clock::boot;
 use crate::watch::session::{Narrowing, Start};
 use crate::watch::{Event, Message, Watches};
 use bytes::Bytes;
-use epguard_core::facts::{Change, Fact, Name, Pod, Watched};
+use epguard_core::facts::{Change, Fact, ObjectName, Pod, Watched};
 use epguard_core::freshness::Proof;
 use http_body_util::channel::{Channel, Sender};
 use hyper::{Request, Response, Uri};
@@ -55,11 +55,11 @@ impl Rig {
     }
 
     /// A watch of one pod.
-    pub fn watching(pod: &Name) -> Self {
+    pub fn watching(pod: &ObjectName) -> Self {
         Self::start(Some(pod), None)
     }
 
-    fn start(one: Option<&Name>, narrowing: Option<Narrowing>) -> Self {
+    fn start(one: Option<&ObjectName>, narrowing: Option<Narrowing>) -> Self {
         let (client, server) = Server::new();
         let (tx, messages) = mpsc::channel(ROOM);
         let mut watches = Watches::default();
@@ -335,8 +335,8 @@ fn short(event: Event) -> String {
     let (verb, pods) = match change {
         Change::Reset(pods) => ("reset", pods),
         Change::Part(part) => {
-            let objects = part.objects.into_iter().map(|pod| pod.name.1);
-            let later = part.later.into_iter().map(|(_, name)| name);
+            let objects = part.objects.into_iter().map(|pod| pod.name.name);
+            let later = part.later.into_iter().map(|pod| pod.name);
             let [objects, later] =
                 [objects.collect::<Vec<_>>(), later.collect()].map(|names| names.join(" "));
             return format!("part {objects}, but {later} later @{rv}");
@@ -347,7 +347,7 @@ fn short(event: Event) -> String {
     };
     let mut names: Vec<String> = pods
         .into_iter()
-        .map(|Pod { name, .. }| name.1.to_string())
+        .map(|Pod { name, .. }| name.name.to_string())
         .collect();
     names.sort();
     format!("{verb} {} @{rv}", names.join(" "))

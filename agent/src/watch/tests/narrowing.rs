@@ -2,6 +2,7 @@
 
 use super::mock::{Rig, Stream, pod};
 use crate::watch::session::AGAIN;
+use epguard_core::facts::ObjectName;
 use epguard_core::freshness::Proof::{Confirmation, List};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -90,7 +91,7 @@ async fn a_collection_that_grows_large_is_narrowed_without_a_list() {
 
 #[tokio::test(start_paused = true)]
 async fn the_watch_of_one_object_is_confirmed_by_that_object_alone() {
-    let mut rig = Rig::watching(&("ns".into(), "a".into()));
+    let mut rig = Rig::watching(&ObjectName::new("ns", "a"));
     let mut stream = rig.listed(&[("a", 3)], 7).await;
     rig.says(&["reset a @7", "up"]).await;
     stream.event("MODIFIED", "3").await;

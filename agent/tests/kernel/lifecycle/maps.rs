@@ -30,7 +30,7 @@ fn the_next_writer_restores_the_tables_the_lease_and_the_counters() {
     });
     assert_eq!(counted(&node), 7);
     write(&node, |writer| {
-        assert_eq!(writer.restored(), &Tables::default())
+        assert_eq!(writer.restored(), &Tables::default());
     });
 }
 
@@ -267,7 +267,7 @@ fn the_number_of_a_service_outlives_its_entry_and_the_writer() {
     // A VIEW of another layout is made anew, beside tables that stay.
     view.set(0, View::default(), 0).unwrap();
     write(&node, |writer| {
-        assert_eq!(writer.view.written().last_service, SERVICE.number)
+        assert_eq!(writer.view.written().last_service, SERVICE.number);
     });
 }
 
@@ -281,7 +281,7 @@ fn no_earlier_denial_stands_once_the_modes_of_its_agent_are_unknown() {
     });
     replace(&node, "CONFIG", "type array key 4 value 72 entries 1");
     write(&node, |writer| {
-        assert_eq!(writer.view.written().lease_deadline_ns, 0)
+        assert_eq!(writer.view.written().lease_deadline_ns, 0);
     });
 }
 

@@ -57,7 +57,7 @@ fn the_programs_look_up_roles_once_an_interface_hands_packets_on() {
         (Role::Pod, 1),
     ] {
         write(&node, |writer| {
-            writer.set_role(2, Some(role.into())).unwrap()
+            writer.set_role(2, Some(role.into())).unwrap();
         });
         assert_eq!(
             view(&node).get(&0, 0).unwrap().relays,

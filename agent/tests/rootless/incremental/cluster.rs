@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
 pub struct Cluster {
-    pub services: BTreeMap<Name, Service>,
-    pub slices: BTreeMap<Name, Slice>,
+    pub services: BTreeMap<ObjectName, Service>,
+    pub slices: BTreeMap<ObjectName, Slice>,
     pub pods: BTreeMap<Uid, Pod>,
     pub nodes: BTreeMap<Text, Node>,
     pub local: Vec<Addr>,
@@ -173,10 +173,10 @@ impl Cluster {
         let pods = endpoints
             .iter()
             .filter_map(|endpoint| self.pods.get(&endpoint.target?));
-        let mut namespaces: BTreeSet<Text> = pods.map(|pod| pod.name.0.clone()).collect();
+        let mut namespaces: BTreeSet<Text> = pods.map(|pod| pod.name.namespace.clone()).collect();
         namespaces.extend(step.namespace.map(Text::from));
         Slice {
-            name: (service.0.clone(), format!("slice-{}", step.number).into()),
+            name: ObjectName::new(service.namespace.clone(), format!("slice-{}", step.number)),
             service: Some(service),
             endpoints,
             namespaces: namespaces.into_iter().collect(),
@@ -198,12 +198,12 @@ impl Cluster {
         let selection = match (number % 3, &pod.node) {
             (0, Some(node)) => Selection::OnNode(node.clone()),
             (1, node) => Selection::Labelled {
-                namespace: pod.name.0.clone(),
+                namespace: pod.name.namespace.clone(),
                 selector: selector(pod)?,
                 node: node.clone().filter(|_| number.is_multiple_of(2)),
             },
             _ => Selection::Labelled {
-                namespace: pod.name.0.clone(),
+                namespace: pod.name.namespace.clone(),
                 selector: Selector::default(),
                 node: None,
             },
@@ -285,7 +285,7 @@ fn selector(pod: &Pod) -> Option<Selector> {
         .find(|selector: &Selector| selector.selects(&pod.labels))
 }
 
-pub fn service_name(number: usize) -> Name {
+pub fn service_name(number: usize) -> ObjectName {
     let namespace = if number == 2 { "other" } else { "shop" };
-    (namespace.into(), format!("service-{number}").into())
+    ObjectName::new(namespace, format!("service-{number}"))
 }

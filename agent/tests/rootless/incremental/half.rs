@@ -85,7 +85,7 @@ pub fn check_proofs(state: &State, fresh: &State) -> Result<(), TestCaseError> {
         .collect();
     let in_force: BTreeSet<ServiceNumber> = state.tables().services.values().copied().collect();
     let numbers: BTreeMap<_, _> = state.numbers().iter().collect();
-    let in_force = |service: &Name| {
+    let in_force = |service: &ObjectName| {
         numbers
             .get(service)
             .is_some_and(|number| in_force.contains(number))

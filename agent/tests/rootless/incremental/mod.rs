@@ -258,7 +258,7 @@ impl Run {
     }
 
     /// Whether a pod that the API shows live holds the IP for the Service.
-    fn is_alive(&self, name: &Name, ip: Addr) -> bool {
+    fn is_alive(&self, name: &ObjectName, ip: Addr) -> bool {
         let service = &self.cluster.services[name];
         let slices = self.cluster.slices.values();
         let own: Vec<_> = slices
@@ -281,7 +281,7 @@ impl Run {
             proves_nothing
                 && own
                     .iter()
-                    .any(|slice| slice.namespaces.contains(&pod.name.0))
+                    .any(|slice| slice.namespaces.contains(&pod.name.namespace))
         };
         self.cluster.pods.values().any(|pod| {
             let holds =
@@ -301,7 +301,7 @@ fn denials(state: &State) -> Vec<String> {
         .collect()
 }
 
-fn numbers(state: &State) -> BTreeMap<ServiceNumber, Name> {
+fn numbers(state: &State) -> BTreeMap<ServiceNumber, ObjectName> {
     state
         .numbers()
         .iter()

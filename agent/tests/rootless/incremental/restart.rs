@@ -15,7 +15,7 @@ pub struct Maps {
     /// Keys that the process has removed.
     removed: Vec<Op>,
     /// All numbers that any process has written, and their Services. VIEW holds the greatest.
-    given: BTreeMap<ServiceNumber, Name>,
+    given: BTreeMap<ServiceNumber, ObjectName>,
 }
 
 impl Maps {

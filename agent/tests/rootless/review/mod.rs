@@ -263,7 +263,7 @@ fn a_pod_that_was_hit_was_meant_if_a_slice_lists_it_there_unless_a_selector_prov
             .denies_as(sentence, &[Reused]);
         hit(&mut world, a.uid, before.uid);
         assert_eq!(findings(&mut world), [], "{sentence}");
-        let namespaces = [after.name.0.clone()].into();
+        let namespaces = [after.name.namespace.clone()].into();
         world.pod(&after).tell(shown_slice(Slice {
             namespaces,
             ..slice("web", &[(X, Some(after.uid))])
@@ -319,7 +319,7 @@ fn a_service_that_pays_for_a_wrong_denial_is_only_observed_and_no_other_is() {
         node_port: 0,
         ..web().ports[0]
     };
-    let name = ("shop".into(), "api".into());
+    let name = ObjectName::new("shop", "api");
     let vips = vec![Addr::v4([10, 96, 0, 2])];
     let api = Service {
         uid: uid("api"),

@@ -236,7 +236,7 @@ fn the_first_lists_of_an_agent_count_as_one_list() {
 fn an_operator_can_confirm_pending_denials() {
     let (mut world, pods) = World::cluster().with_backends(4);
     world.list(&all(&pods, dead));
-    let other = ("shop".into(), "other".into());
+    let other = ObjectName::new("shop", "other");
     assert_eq!(world.state.release_breaker(world.now, Some(&other)), 0);
     assert_eq!(world.held().len(), 4);
     assert_eq!(world.state.release_breaker(world.now, None), 4);

@@ -85,7 +85,7 @@ fn a_pod_of_the_service_may_hold_the_ip_on_every_node_but_not_without_one() {
         (unbound("c"), &[DeadBackend]),
     ] {
         let (name, labels) = (
-            ("shop".into(), "c".into()),
+            ObjectName::new("shop", "c"),
             [("app", "web")].into_iter().collect(),
         );
         let own = Pod {

@@ -37,7 +37,7 @@ fn service(external: Addr, ports: u16) -> Service {
     };
     Service {
         uid: uid("wide"),
-        name: ("crowd".into(), "wide".into()),
+        name: ObjectName::new("crowd", "wide"),
         vips: std::iter::once(external).chain(more).collect(),
         ports: (0..ports).map(port).collect(),
         ..web()
@@ -101,7 +101,7 @@ fn an_ip_in_a_slice_of_1000_endpoints_and_4_ports_is_no_orphan_and_one_that_only
 fn a_service_with_too_many_ports_at_one_ip_has_no_denials_until_they_are_forgotten() {
     let (mut world, _) = World::where_a_died();
     let ports = |name: &str, first: u16| Slice {
-        name: ("shop".into(), name.into()),
+        name: ObjectName::new("shop", name),
         ports: (first..first + 1_024)
             .map(|port| tcp(&port.to_string(), port))
             .collect(),
@@ -153,7 +153,7 @@ fn a_service_with_too_many_vips_is_left_out_and_its_possible_vips_are_ambiguous(
 fn a_slice_of_one_more_service_than_a_namespace_may_have_is_left_out_until_another_is_forgotten() {
     let (mut world, _) = World::where_a_died();
     let numbered = |namespace: &str, number: usize| {
-        let name: Name = (namespace.into(), format!("web-{number}").as_str().into());
+        let name: ObjectName = ObjectName::new(namespace, format!("web-{number}"));
         Slice {
             name: name.clone(),
             service: Some(name),
@@ -180,7 +180,7 @@ fn of_more_vips_than_a_namespace_may_have_the_rest_is_left_out_and_those_of_anot
     let mut world = World::cluster();
     let none = Addr::v4([203, 0, 114, 1]);
     let wide = |namespace: &str, number: usize| {
-        let name = (namespace.into(), format!("wide-{number}").as_str().into());
+        let name = ObjectName::new(namespace, format!("wide-{number}"));
         Fact::Service(Change::Applied(Service {
             name,
             ..service(none, 15)
@@ -225,7 +225,7 @@ fn a_service_beside_more_starting_pods_than_are_looked_at_is_denied_only_what_a_
 fn the_history_keeps_a_part_of_what_a_namespace_lists_at_an_ip_and_all_of_another() {
     let (mut world, _) = World::where_a_died();
     for number in 0..40 {
-        let name: Name = ("other".into(), format!("crowd-{number:02}").as_str().into());
+        let name: ObjectName = ObjectName::new("other", format!("crowd-{number:02}"));
         let ports = (1..=100).map(|port| tcp(&port.to_string(), port)).collect();
         let listing = Slice {
             name: name.clone(),
@@ -273,7 +273,7 @@ fn the_history_keeps_a_part_of_what_a_namespace_lists_at_an_ip_and_all_of_anothe
 #[test]
 fn what_the_history_does_not_keep_of_a_namespace_takes_no_room_of_another() {
     let (mut world, _) = World::where_a_died();
-    let name: Name = ("other".into(), "crowd".into());
+    let name: ObjectName = ObjectName::new("other", "crowd");
     let ports = (1..=1_024)
         .map(|port| tcp(&port.to_string(), port))
         .collect();

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const NUMBERS: u8 = 4;
 
 /// A target that a Service lists.
-type Listed = (Name, Endpoint, Target);
+type Listed = (ObjectName, Endpoint, Target);
 
 /// Slices change and go, and all that they listed is forgotten after a while.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ enum Step {
 /// All slices, and when each target was listed last.
 #[derive(Default)]
 struct Naive {
-    slices: BTreeMap<Name, Slice>,
+    slices: BTreeMap<ObjectName, Slice>,
     last: BTreeMap<Listed, Duration>,
 }
 
@@ -77,8 +77,8 @@ fn any_slice() -> impl Strategy<Value = Slice> {
     let service = prop::option::weighted(0.9, 0..NUMBERS);
     let endpoints = prop::collection::vec(any_endpoint(), 0..8);
     (0..NUMBERS, service, endpoints, 1..3_u16).prop_map(|(name, service, endpoints, ports)| Slice {
-        name: ("shop".into(), name.to_string().into()),
-        service: service.map(|number| ("shop".into(), number.to_string().into())),
+        name: ObjectName::new("shop", name.to_string()),
+        service: service.map(|number| ObjectName::new("shop", number.to_string())),
         endpoints,
         ports: (0..ports).map(|port| tcp("http", 8080 + port)).collect(),
         ..slice("web", &[])
@@ -113,22 +113,22 @@ proptest! {
             }
             let all: BTreeSet<&Listed> = naive.last.keys().collect();
             for number in 0..NUMBERS {
-                let service: Name = ("shop".into(), number.to_string().into());
+                let service: ObjectName = ObjectName::new("shop", number.to_string());
                 let found = index.endpoints_of(&service).flat_map(|(endpoint, targets)| {
                     targets.keys().map(|target| (service.clone(), *endpoint, target))
                 });
                 let found: Vec<Listed> = found.collect();
                 let expected = all.iter().filter(|(own, ..)| *own == service);
                 prop_assert_eq!(found, expected.map(|listed| (*listed).clone()).collect::<Vec<_>>());
-                let services: Vec<&Name> = index.services_at(ip(number)).collect();
-                let expected: BTreeSet<&Name> = all
+                let services: Vec<&ObjectName> = index.services_at(ip(number)).collect();
+                let expected: BTreeSet<&ObjectName> = all
                     .iter()
                     .filter(|(_, endpoint, _)| endpoint.ip == ip(number))
                     .map(|(service, ..)| service)
                     .collect();
                 prop_assert_eq!(services, expected.into_iter().collect::<Vec<_>>());
                 let own = all.iter().filter(|(.., target)| *target == Some(pod(number)));
-                let places: BTreeSet<(&Name, Addr)> =
+                let places: BTreeSet<(&ObjectName, Addr)> =
                     own.map(|(service, endpoint, _)| (service, endpoint.ip)).collect();
                 prop_assert_eq!(index.knows(pod(number)), !places.is_empty());
                 prop_assert_eq!(index.of_pod(pod(number)).collect::<BTreeSet<_>>(), places);

@@ -109,7 +109,7 @@ fn a_denial_gains_vips_once_the_whole_list_of_services_is_applied() {
     };
     let api = Service {
         uid: uid("api"),
-        name: ("shop".into(), "api".into()),
+        name: ObjectName::new("shop", "api"),
         vips: vec![vips[1]],
         ports: vec![ServicePort {
             node_port: 0,

@@ -22,7 +22,7 @@ fn slice(name: &str, managed_by: Option<&str>, pods: &[&Pod]) -> ListedSlice {
             endpoints: endpoints.collect(),
             foreign: managed_by != Some(Slice::CONTROLLER),
             ports: vec![],
-            namespaces: pods.iter().map(|pod| pod.name.0.clone()).collect(),
+            namespaces: pods.iter().map(|pod| pod.name.namespace.clone()).collect(),
             ..super::slice(name, &[])
         },
         managed_by: managed_by.map(str::to_owned),

@@ -110,7 +110,7 @@ fn an_address_of_a_service_is_no_orphan() {
     let (mut world, _) = World::with_an_orphan();
     let dns = Service {
         uid: uid("dns"),
-        name: ("other".into(), "dns".into()),
+        name: ObjectName::new("other", "dns"),
         vips: vec![X],
         ..web()
     };

@@ -62,7 +62,7 @@ pub fn uid(name: &str) -> Uid {
 pub fn pod(namespace: &str, name: &str, app: &str, ips: &[Addr]) -> Pod {
     Pod {
         uid: uid(name),
-        name: (namespace.into(), name.into()),
+        name: ObjectName::new(namespace, name),
         node: Some("node-a".into()),
         labels: [("app", app)].into_iter().collect(),
         ips: ips.into(),
@@ -154,8 +154,8 @@ pub fn slice(name: &str, endpoints: &[(Addr, Option<Uid>)]) -> Slice {
     let names_pods = endpoints.iter().any(|(_, target)| target.is_some());
     Slice {
         namespaces: names_pods.then(|| "shop".into()).into_iter().collect(),
-        name: ("shop".into(), name.into()),
-        service: Some(("shop".into(), "web".into())),
+        name: ObjectName::new("shop", name),
+        service: Some(ObjectName::new("shop", "web")),
         endpoints: endpoints
             .iter()
             .map(|(ip, target)| endpoint(*ip, *target))
@@ -170,7 +170,7 @@ pub fn slice(name: &str, endpoints: &[(Addr, Option<Uid>)]) -> Slice {
 pub fn web() -> Service {
     Service {
         uid: uid("web"),
-        name: ("shop".into(), "web".into()),
+        name: ObjectName::new("shop", "web"),
         selector: Some([("app", "web")].into_iter().collect()),
         vips: vec![Addr::v4([10, 96, 0, 1])],
         proxied: vec![],

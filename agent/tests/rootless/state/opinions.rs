@@ -32,7 +32,7 @@ fn labelled(namespace: &str, app: &str) -> Selection {
 }
 
 fn slices_of_web() -> Selection {
-    Selection::slices_of(&("shop".into(), "web".into()))
+    Selection::slices_of(&ObjectName::new("shop", "web"))
 }
 
 fn on_node_a() -> Selection {
@@ -226,19 +226,19 @@ fn a_list_that_does_not_come_is_requested_again_after_longer_and_longer() {
 /// its slice, and the pod.
 fn ended_behind(namespace: &str, number: u8, app: &str) -> (Service, Slice, Pod) {
     let net = if namespace == "shop" { 1 } else { 2 };
-    let name: Name = (namespace.into(), format!("{namespace}-{number}").into());
+    let name: ObjectName = ObjectName::new(namespace, format!("{namespace}-{number}"));
     let vips = vec![Addr::v4([10, 96, net, number])];
     let selector = Some([("app", app)].into_iter().collect());
     let ended = dead(&pod(
         namespace,
-        &name.1,
+        &name.name,
         app,
         &[Addr::v4([10, 244, net, 100 + number])],
     ));
     let slice = Slice {
         name: name.clone(),
         service: Some(name.clone()),
-        ..slice(&name.1, &endpoints(std::slice::from_ref(&ended)))
+        ..slice(&name.name, &endpoints(std::slice::from_ref(&ended)))
     };
     (
         Service {

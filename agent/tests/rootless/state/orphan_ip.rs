@@ -341,7 +341,7 @@ fn an_ip_that_another_pod_had_last_is_no_orphan_however_many_ips_have_lost_their
     for other in others(VERY_MANY) {
         let other = Pod {
             uid: uid("other"),
-            name: ("other".into(), "other".into()),
+            name: ObjectName::new("other", "other"),
             ..other
         };
         world.state.apply(world.now, shown(other));

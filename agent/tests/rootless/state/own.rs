@@ -20,7 +20,7 @@ fn selecting(app: &str) -> Selector {
 
 /// A slice of `shop/web` that lists a pod on X, and is not the controller's.
 fn foreign(name: &str, listed: &Pod) -> Slice {
-    let namespaces = [listed.name.0.clone()].into();
+    let namespaces = [listed.name.namespace.clone()].into();
     Slice {
         foreign: true,
         namespaces,
@@ -90,7 +90,7 @@ fn a_pod_whose_name_very_many_had_may_be_the_own_of_each_service_whose_slices_na
                 uid: uid(&name),
                 ..pod(namespace, "b", "db", &[])
             };
-            let service = Some((namespace.into(), "memory".into()));
+            let service = Some(ObjectName::new(namespace, "memory"));
             world.pod(&gone);
             world.tell(shown_slice(Slice {
                 service,
@@ -115,7 +115,7 @@ fn slices_that_name_an_ended_pod_end_what_is_denied_to_the_next_one_of_its_name_
         .denies(&[DeadBackend]);
     let next = Pod {
         uid: uid("next"),
-        ..pod("shop", &first.name.1, "db", &other.ips)
+        ..pod("shop", &first.name.name, "db", &other.ips)
     };
     world.pod(&next).denies(&[Reused]);
     world
@@ -153,7 +153,7 @@ fn the_namespaces_are_those_of_the_pods_that_slices_name_and_not_the_services() 
         .denies(&[Reused]);
     let named = pod("shop", "d", "web", &[Y]);
     let second = Slice {
-        name: ("shop".into(), "second".into()),
+        name: ObjectName::new("shop", "second"),
         ..slice("second", &[(Y, Some(named.uid))])
     };
     world
@@ -347,7 +347,7 @@ fn services_that_never_had_an_endpoint_keep_no_listing_of_another_one_out() {
     let (mut world, _) = World::with_an_orphan();
     for number in 0..1_500 {
         let name = format!("preview-{number}");
-        let preview = (Text::from("vms"), Text::from(name.as_str()));
+        let preview = ObjectName::new("vms", name.as_str());
         let empty = Slice {
             service: Some(preview.clone()),
             name: preview,
@@ -358,7 +358,7 @@ fn services_that_never_had_an_endpoint_keep_no_listing_of_another_one_out() {
             .tell(Fact::Slice(Change::Deleted(empty)));
     }
     assert!(world.is_orphan(X));
-    let vm = ("vms".into(), "vm".into());
+    let vm = ObjectName::new("vms", "vm");
     world.tell(shown_slice(Slice {
         service: Some(vm),
         ..slice("vm", &[(X, None)])

@@ -12,7 +12,7 @@ const PORTS_OF_A_SLICE: usize = 250;
 fn flood(world: &mut World, namespace: &str, number: u8) {
     world.tell(service(Service {
         uid: uid(namespace),
-        name: (namespace.into(), "web".into()),
+        name: ObjectName::new(namespace, "web"),
         vips: vec![Addr::v4([10, 96, 0, 2 + number])],
         ..web()
     }));
@@ -32,8 +32,8 @@ fn flood(world: &mut World, namespace: &str, number: u8) {
         .collect();
     for (number, ports) in ports.chunks(PORTS_OF_A_SLICE).enumerate() {
         world.tell(shown_slice(Slice {
-            name: (namespace.into(), format!("web-{number}").into()),
-            service: Some((namespace.into(), "web".into())),
+            name: ObjectName::new(namespace, format!("web-{number}")),
+            service: Some(ObjectName::new(namespace, "web")),
             ports: ports.to_vec(),
             ..slice("web", &endpoints(&pods))
         }));

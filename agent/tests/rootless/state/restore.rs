@@ -234,7 +234,7 @@ fn before_the_sync_what_an_earlier_process_denied_ends_where_its_stranger_is_non
     let b = pod("shop", "b", "api", &[X]);
     let tables = world.pod(&b).denies(&[Reused]).state.tables().clone();
     let api = Service {
-        name: ("shop".into(), "api".into()),
+        name: ObjectName::new("shop", "api"),
         selector: Some(selecting("api")),
         ..web()
     };
@@ -386,7 +386,7 @@ fn a_restored_death_outlives_a_status_that_no_longer_proves_it() {
 fn front() -> Service {
     let vips = vec![Addr::v4([10, 96, 0, 2])];
     Service {
-        name: ("shop".into(), "a-front".into()),
+        name: ObjectName::new("shop", "a-front"),
         uid: uid("a-front"),
         vips,
         ..web()
@@ -400,7 +400,7 @@ fn listing(services: &[Service], pod: &Pod) -> Vec<Slice> {
     services
         .map(|of| Slice {
             service: Some(of.name.clone()),
-            ..slice(&of.name.1, &at)
+            ..slice(&of.name.name, &at)
         })
         .collect()
 }
@@ -567,7 +567,7 @@ fn of_two_dead_pods_one_that_the_api_shows_alive_again_ends_only_its_own_denial(
 
 /// Another Service with an endpoint that dies; returns its number.
 fn number_of_another(world: &mut World) -> u32 {
-    let name = ("other".into(), "web".into());
+    let name = ObjectName::new("other", "web");
     let vip = Addr::v4([10, 96, 0, 2]);
     world.tell(Fact::Service(Change::Applied(Service {
         name: name.clone(),
@@ -663,7 +663,7 @@ fn more_services_than_idle_numbers_are_kept_for_keep_theirs() {
             Denial { dead_uid, ..denial },
         );
         tables.services.insert(Vip { addr, ..vip }, service);
-        let name = ("shop".into(), format!("web-{number}").into());
+        let name = ObjectName::new("shop", format!("web-{number}"));
         let ports = vec![ServicePort {
             node_port: 0,
             port: vip.port,

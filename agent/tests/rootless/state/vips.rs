@@ -135,7 +135,7 @@ fn a_node_port_is_a_rival_of_a_service_at_a_nodes_address() {
         }]
     };
     let other = |node_port| Service {
-        name: ("other".into(), "web".into()),
+        name: ObjectName::new("other", "web"),
         vips: vec![],
         ports: port(node_port),
         ..web()
@@ -150,7 +150,7 @@ fn a_node_port_is_a_rival_of_a_service_at_a_nodes_address() {
 fn a_vip_or_node_port_that_another_service_gave_up_is_ambiguous_for_ten_minutes() {
     let external = Addr::v4([192, 0, 2, 1]);
     let former = |name: &str| Service {
-        name: ("other".into(), name.into()),
+        name: ObjectName::new("other", name),
         vips: vec![external],
         ..web()
     };
@@ -206,7 +206,7 @@ fn a_service_that_is_deleted_and_comes_back_is_no_rival_of_itself() {
 fn a_change_of_another_service_concerns_only_those_that_share_what_changed() {
     let mut world = with_vips(&[Addr::v4([192, 0, 2, 1])]);
     let rival = |vips: &[u8]| Service {
-        name: ("other".into(), "web".into()),
+        name: ObjectName::new("other", "web"),
         vips: vips
             .iter()
             .map(|last| Addr::v4([192, 0, 2, *last]))
@@ -236,7 +236,7 @@ fn wide(addrs: u8) -> Service {
     };
     Service {
         uid: uid("wide"),
-        name: ("other".into(), "wide".into()),
+        name: ObjectName::new("other", "wide"),
         selector: Some([("app", "b")].into_iter().collect()),
         vips: (1..=addrs).map(external).collect(),
         ports: (1..=1_024).map(port).collect(),

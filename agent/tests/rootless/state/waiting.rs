@@ -101,7 +101,7 @@ fn a_service_waits_for_one_piece_however_many_services_of_another_namespace_wait
     let crowded = pod("other", "crowd", "crowd", &[Z]);
     world.pod(&crowded);
     for number in 0..100 {
-        let name = ("other".into(), format!("crowd-{number}").as_str().into());
+        let name = ObjectName::new("other", format!("crowd-{number}"));
         world.tell(service(Service {
             uid: uid(&format!("crowd-{number}")),
             name,
@@ -109,8 +109,8 @@ fn a_service_waits_for_one_piece_however_many_services_of_another_namespace_wait
             ..web()
         }));
         world.tell(shown_slice(Slice {
-            name: ("other".into(), format!("crowd-{number}").as_str().into()),
-            service: Some(("other".into(), format!("crowd-{number}").as_str().into())),
+            name: ObjectName::new("other", format!("crowd-{number}")),
+            service: Some(ObjectName::new("other", format!("crowd-{number}"))),
             ..slice("crowd", &endpoints(std::slice::from_ref(&crowded)))
         }));
     }

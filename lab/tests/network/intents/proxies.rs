@@ -80,7 +80,7 @@ fn judged(case: &str, replace_proxy: impl Fn(&World)) {
 fn packets_that_both_kinds_of_iptables_translate_are_judged_by_their_own_aim() {
     for program in ["nft", "legacy"] {
         judged(&format!("iptables-{program}"), |world| {
-            iptables(world, program)
+            iptables(world, program);
         });
     }
 }

@@ -7,7 +7,7 @@ use super::fleet::world::{golden, recordings};
 use epguard::commands::why::{Moment, Question, Subject, explain};
 use epguard::shared::args::ServiceArgs;
 use epguard_common::{Addr, Denial};
-use epguard_core::facts::Name;
+use epguard_core::facts::ObjectName;
 use epguard_core::history::{Chronicle, History};
 use epguard_core::state::{Endpoint, State};
 use epguard_lab::replay::agent::Agent;
@@ -29,13 +29,13 @@ struct Remembered {
 type Line = (IpAddr, String, u16, String, String);
 
 fn denied(state: &State) -> Vec<Line> {
-    let line = |((namespace, name), socket, denial): (&Name, &Endpoint, &Denial)| {
-        let held = state.is_pending(&(namespace.clone(), name.clone()), socket);
+    let line = |(service, socket, denial): (&ObjectName, &Endpoint, &Denial)| {
+        let held = state.is_pending(service, socket);
         let verdict = if held { "hold" } else { "deny" };
         let reason = denial.reason.as_str().to_owned();
         (
             socket.ip.ip(),
-            format!("{namespace}/{name}"),
+            service.to_string(),
             socket.port,
             verdict.to_owned(),
             reason,

@@ -15,7 +15,7 @@ pub use opinions::{Opinion, spread};
 pub use pending::Why;
 
 use crate::counts::{Counts, uncount};
-use crate::facts::Name;
+use crate::facts::ObjectName;
 use crate::sorted_map::SortedMap;
 use crate::state::State;
 use crate::state::index::ClusterIndex;
@@ -36,7 +36,7 @@ const TURN: usize = 64;
 /// All denials, carried out or pending.
 #[derive(Debug, Clone, Default)]
 pub struct Denials {
-    of_services: BTreeMap<Name, OfService>,
+    of_services: BTreeMap<ObjectName, OfService>,
     /// Denials that an earlier process carried out: until the first lists are judged, a list that
     /// shows them again is no new proof.
     pub restored: BTreeSet<(Addr, Uid)>,
@@ -104,7 +104,7 @@ impl Denials {
         &mut self,
         cluster: &ClusterIndex,
         now: Duration,
-        service: &Name,
+        service: &ObjectName,
         ips: &[Addr],
         proven: &BTreeMap<Endpoint, Denial>,
         lists: &[ReceivedList],
@@ -177,7 +177,7 @@ impl Denials {
     }
 
     /// All that are proven.
-    pub fn iter(&self) -> impl Iterator<Item = (&Name, &Endpoint, &Denied)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&ObjectName, &Endpoint, &Denied)> {
         let all = self.of_services.iter();
         all.flat_map(|(name, known)| {
             known
@@ -187,7 +187,7 @@ impl Denials {
     }
 
     /// Those of a Service that are proven.
-    pub fn of_service(&self, service: &Name) -> impl Iterator<Item = (&Endpoint, &Denied)> {
+    pub fn of_service(&self, service: &ObjectName) -> impl Iterator<Item = (&Endpoint, &Denied)> {
         self.of_services
             .get(service)
             .into_iter()
@@ -195,7 +195,7 @@ impl Denials {
     }
 
     /// Those of a Service at an IP that are proven.
-    pub fn at(&self, service: &Name, ip: Addr) -> impl Iterator<Item = (&Endpoint, &Denied)> {
+    pub fn at(&self, service: &ObjectName, ip: Addr) -> impl Iterator<Item = (&Endpoint, &Denied)> {
         self.of_services
             .get(service)
             .into_iter()
@@ -203,7 +203,7 @@ impl Denials {
     }
 
     /// The one of a Service at an endpoint, if it is proven.
-    pub fn get(&self, service: &Name, endpoint: &Endpoint) -> Option<&Denied> {
+    pub fn get(&self, service: &ObjectName, endpoint: &Endpoint) -> Option<&Denied> {
         self.of_services
             .get(service)?
             .denied
@@ -212,7 +212,7 @@ impl Denials {
     }
 
     /// Services with denials, proven or pending.
-    pub fn services(&self) -> impl Iterator<Item = &Name> {
+    pub fn services(&self) -> impl Iterator<Item = &ObjectName> {
         self.of_services.keys()
     }
 
@@ -222,7 +222,7 @@ impl Denials {
         &self,
         cluster: &ClusterIndex,
         list: &ReceivedList,
-    ) -> impl Iterator<Item = &Name> {
+    ) -> impl Iterator<Item = &ObjectName> {
         let concerned = self.of_services.iter().filter(move |(service, known)| {
             let needs = Needs::new(cluster, service);
             let waits = |pending: &Pending| pending.waits.contains(&Some(list.kind));
@@ -240,7 +240,7 @@ impl Denials {
     }
 
     /// The IPs of a Service with denials, proven or pending, ascending.
-    pub fn ips(&self, service: &Name) -> impl Iterator<Item = Addr> {
+    pub fn ips(&self, service: &ObjectName) -> impl Iterator<Item = Addr> {
         let known = self
             .of_services
             .get(service)
@@ -251,7 +251,7 @@ impl Denials {
 
     /// Those of them with denials that pods of the Service may end which start: all but those that
     /// a stranger shows.
-    pub fn unheld(&self, service: &Name) -> impl Iterator<Item = Addr> {
+    pub fn unheld(&self, service: &ObjectName) -> impl Iterator<Item = Addr> {
         self.of_services
             .get(service)
             .into_iter()
@@ -266,14 +266,17 @@ impl Denials {
         let mut wanted = Wanted::new();
         let (mut namespace, mut room) = (None, 0);
         for (service, known) in &self.of_services {
-            if namespace.replace(&service.0) != Some(&service.0) {
+            if namespace.replace(&service.namespace) != Some(&service.namespace) {
                 room = TURN;
             }
             let needs = Needs::new(cluster, service);
             for (ip, pending) in known.pending().take(room) {
                 let all = needs.at(ip, pending.waits).into_iter();
                 for needed in all.filter(|needed| !pending.agreed.contains(needed)) {
-                    wanted.entry(needed).or_default().insert(service.0.clone());
+                    wanted
+                        .entry(needed)
+                        .or_default()
+                        .insert(service.namespace.clone());
                 }
                 room -= 1;
             }
@@ -286,10 +289,10 @@ impl Denials {
     pub fn release(
         &mut self,
         cluster: &ClusterIndex,
-        service: Option<&Name>,
-    ) -> BTreeMap<Name, Vec<Endpoint>> {
-        let mut released: BTreeMap<Name, Vec<Endpoint>> = BTreeMap::new();
-        let is_chosen = |name: &Name| service.is_none_or(|service| service == name);
+        service: Option<&ObjectName>,
+    ) -> BTreeMap<ObjectName, Vec<Endpoint>> {
+        let mut released: BTreeMap<ObjectName, Vec<Endpoint>> = BTreeMap::new();
+        let is_chosen = |name: &ObjectName| service.is_none_or(|service| service == name);
         for (name, known) in self
             .of_services
             .iter_mut()
@@ -314,7 +317,7 @@ impl Denials {
 
 impl State {
     /// Services with pending denials.
-    pub fn trips(&self, now: Duration) -> BTreeMap<&Name, Trip> {
+    pub fn trips(&self, now: Duration) -> BTreeMap<&ObjectName, Trip> {
         let tripped = self
             .denials
             .of_services

@@ -2,7 +2,7 @@
 
 use super::opinions::{Opinion, ReceivedList};
 use super::pending::Waits;
-use crate::facts::{Name, Selection, Selector, Text, Watched};
+use crate::facts::{ObjectName, Selection, Selector, Text, Watched};
 use crate::state::index::ClusterIndex;
 use crate::state::index::pods::Record;
 use epguard_common::{Addr, Uid};
@@ -17,7 +17,7 @@ const MANY: usize = 100;
 /// its IP.
 pub struct Needs<'a> {
     cluster: &'a ClusterIndex,
-    service: &'a Name,
+    service: &'a ObjectName,
     selector: Option<&'a Selector>,
     /// The namespaces whose pods are all the Service's own; none where its selector proves which
     /// pods are.
@@ -28,7 +28,7 @@ pub struct Needs<'a> {
 }
 
 impl<'a> Needs<'a> {
-    pub fn new(cluster: &'a ClusterIndex, service: &'a Name) -> Self {
+    pub fn new(cluster: &'a ClusterIndex, service: &'a ObjectName) -> Self {
         let known = cluster.service(service);
         Self {
             cluster,
@@ -82,13 +82,14 @@ impl<'a> Needs<'a> {
             Some(Selection::SlicesOf {
                 namespace,
                 services,
-            }) => *namespace == self.service.0 && services.contains(&self.service.1),
+            }) => *namespace == self.service.namespace && services.contains(&self.service.name),
             Some(Selection::Labelled {
                 namespace,
                 selector,
                 node,
             }) => {
-                let is_own = *namespace == self.service.0 && self.selector == Some(selector);
+                let is_own =
+                    *namespace == self.service.namespace && self.selector == Some(selector);
                 (is_own || self.namespaces.contains(namespace))
                     && (node.is_none() || pods.any(|pod| pod.node == *node))
             }
@@ -111,9 +112,9 @@ impl<'a> Needs<'a> {
             .map(|namespace| of(namespace, Selector::default()))
             .collect();
         if let Some(selector) = self.selector
-            && !self.namespaces.contains(&self.service.0)
+            && !self.namespaces.contains(&self.service.namespace)
         {
-            selections.push(of(&self.service.0, selector.clone()));
+            selections.push(of(&self.service.namespace, selector.clone()));
         }
         selections
     }

@@ -2,7 +2,7 @@
 
 use super::needs::Needs;
 use super::opinions::{Opinion, ReceivedList};
-use crate::facts::{Name, Watched};
+use crate::facts::{ObjectName, Watched};
 use crate::state::index::endpoints::Target;
 use crate::state::index::{ClusterIndex, Moment};
 use epguard_common::{Addr, Denial, Uid, UidState};
@@ -162,7 +162,7 @@ pub fn rests_on_one_list(cluster: &ClusterIndex, proven: &Denial) -> bool {
 /// What slices of a Service list now at one IP after the other: many endpoints may be at one.
 pub struct Listed<'a> {
     cluster: &'a ClusterIndex,
-    service: &'a Name,
+    service: &'a ObjectName,
     /// The last IP, and the targets there.
     ip: Option<Addr>,
     targets: BTreeSet<Target>,
@@ -170,7 +170,7 @@ pub struct Listed<'a> {
 
 impl<'a> Listed<'a> {
     /// Nothing was looked up.
-    pub const fn new(cluster: &'a ClusterIndex, service: &'a Name) -> Self {
+    pub const fn new(cluster: &'a ClusterIndex, service: &'a ObjectName) -> Self {
         Self {
             cluster,
             service,

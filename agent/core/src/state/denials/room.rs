@@ -1,7 +1,7 @@
 //! How many more endpoints of a Service may be denied without a second list.
 
 use super::OfService;
-use crate::facts::Name;
+use crate::facts::ObjectName;
 use crate::state::index::ClusterIndex;
 use epguard_common::Addr;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const MOST: usize = 2_048;
 pub struct Room<'a> {
     cluster: &'a ClusterIndex,
     now: Duration,
-    service: &'a Name,
+    service: &'a ObjectName,
     /// How many of the IPs that take room were ready recently. Known once that decides, since it is
     /// work and seldom needed.
     denied: Option<usize>,
@@ -28,7 +28,7 @@ pub struct Room<'a> {
 
 impl<'a> Room<'a> {
     /// The room of a Service before anything takes it.
-    pub const fn new(cluster: &'a ClusterIndex, now: Duration, service: &'a Name) -> Self {
+    pub const fn new(cluster: &'a ClusterIndex, now: Duration, service: &'a ObjectName) -> Self {
         Self {
             cluster,
             now,
@@ -123,7 +123,7 @@ mod tests {
     }
 
     /// The Service has four endpoints, of which the first is not ready.
-    fn cluster(service: &Name) -> ClusterIndex {
+    fn cluster(service: &ObjectName) -> ClusterIndex {
         let mut cluster = ClusterIndex::new(Settings::default());
         let mut slice = listing(service, (1..=4).map(ip));
         slice.endpoints[0].ready = false;
@@ -133,13 +133,13 @@ mod tests {
 
     #[test]
     fn a_service_with_very_many_denials_has_the_others_wait_for_a_second_list() {
-        let service: Name = ("shop".into(), "web".into());
+        let service: ObjectName = ObjectName::new("shop", "web");
         let ip = |number: usize| Addr {
             octets: (number as u128).to_be_bytes(),
         };
         let mut cluster = ClusterIndex::new(Settings::default());
         for first in (0..3 * MOST).step_by(MOST / 2) {
-            let name = ("shop".into(), format!("web-{first}").into());
+            let name = ObjectName::new("shop", format!("web-{first}"));
             let listed = listing(&name, (first..first + MOST / 2).map(ip));
             let slice = Slice {
                 service: Some(service.clone()),
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn an_idle_ip_that_takes_room_no_more_makes_no_place_for_another() {
-        let service: Name = ("shop".into(), "web".into());
+        let service: ObjectName = ObjectName::new("shop", "web");
         let cluster = cluster(&service);
         let mut room = Room::new(&cluster, NOW, &service);
         assert!(

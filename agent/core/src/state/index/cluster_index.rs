@@ -9,7 +9,7 @@ use super::quota::RETRIED;
 use super::selectors::Selectors;
 use super::stale_index::StaleIndex;
 use super::vips::{self, Vips};
-use crate::facts::{Change, Name, Namespace, Pod, Selection, Service, Slice, Text};
+use crate::facts::{Change, Namespace, ObjectName, Pod, Selection, Service, Slice, Text};
 use crate::state::not_proven::{Exemption, NotProven};
 use epguard_common::{Addr, Mode, Uid, UidState};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -29,7 +29,7 @@ pub struct ClusterIndex {
     /// The endpoints that may be denied.
     pub stale: StaleIndex,
     /// All Services.
-    pub services: BTreeMap<Name, Service>,
+    pub services: BTreeMap<ObjectName, Service>,
     /// How many of them redirect flows.
     pub(crate) redirecting: usize,
     pub(super) selectors: Selectors,
@@ -37,7 +37,7 @@ pub struct ClusterIndex {
     /// All Nodes.
     pub nodes: NodeIndex,
     /// Services of which a denial was wrong: they are only observed.
-    pub(crate) demoted: BTreeSet<Name>,
+    pub(crate) demoted: BTreeSet<ObjectName>,
     /// A socket load balancer was found: sockets of this node reach NodePorts at the addresses of
     /// all nodes.
     pub(crate) has_socket_lb: bool,
@@ -48,7 +48,7 @@ pub struct ClusterIndex {
 /// Whose names a whole list would show; of a kind of which nobody asks for a part, a part shows
 /// nobody to be gone.
 pub fn all_but_in_part<'a, N: Clone + 'a>(
-    part: Option<(&Selection, &BTreeSet<Name>)>,
+    part: Option<(&Selection, &BTreeSet<ObjectName>)>,
     known: impl Iterator<Item = &'a N>,
 ) -> Vec<N> {
     if part.is_some() {
@@ -90,12 +90,15 @@ impl ClusterIndex {
     }
 
     /// A Service by name.
-    pub fn service(&self, name: &Name) -> Option<&Service> {
+    pub fn service(&self, name: &ObjectName) -> Option<&Service> {
         self.services.get(name)
     }
 
     /// The Services of a change, by name.
-    pub(crate) fn services_by_name(&self, change: Change<Service>) -> Vec<(Name, Option<Service>)> {
+    pub(crate) fn services_by_name(
+        &self,
+        change: Change<Service>,
+    ) -> Vec<(ObjectName, Option<Service>)> {
         change.by_name(
             |service| &service.name,
             |part| all_but_in_part(part, self.services.keys()),
@@ -103,8 +106,8 @@ impl ClusterIndex {
     }
 
     /// The slices of a change, by name.
-    pub(crate) fn slices_by_name(&self, change: Change<Slice>) -> Vec<(Name, Option<Slice>)> {
-        let known = |part: Option<(&Selection, &BTreeSet<Name>)>| {
+    pub(crate) fn slices_by_name(&self, change: Change<Slice>) -> Vec<(ObjectName, Option<Slice>)> {
+        let known = |part: Option<(&Selection, &BTreeSet<ObjectName>)>| {
             let known = self.endpoint_index.slices.iter().filter(|(name, slice)| {
                 part.is_none_or(|(of, later)| of.has_slice(slice) && !later.contains(name))
             });
@@ -123,13 +126,15 @@ impl ClusterIndex {
     }
 
     /// Adds or replaces a Service; removes it with `None`.
-    pub(crate) fn set_service(&mut self, now: Duration, name: &Name, fact: Option<Service>) {
+    pub(crate) fn set_service(&mut self, now: Duration, name: &ObjectName, fact: Option<Service>) {
         if let Some(old) = self.services.remove(name) {
             self.redirecting -= usize::from(old.redirects());
             self.vips.remove(&old);
             self.vips.note_former(now, &old, fact.as_ref());
-            self.service_addresses.remove(now, &name.0, &old.vips);
-            self.service_addresses.remove(now, &name.0, &old.proxied);
+            self.service_addresses
+                .remove(now, &name.namespace, &old.vips);
+            self.service_addresses
+                .remove(now, &name.namespace, &old.proxied);
         }
         if let Some(fact) = fact {
             self.redirecting += usize::from(fact.redirects());
@@ -144,7 +149,7 @@ impl ClusterIndex {
 
     /// Takes in the VIPs of Services that were left out and have room by now, until they are as
     /// many as one Service may have. Returns these Services.
-    pub(crate) fn retry_vips(&mut self) -> Vec<Name> {
+    pub(crate) fn retry_vips(&mut self) -> Vec<ObjectName> {
         let (mut found, mut taken) = (Vec::new(), 0);
         for _ in 0..self.vips.left_out.all.len().min(RETRIED) {
             if taken >= vips::OF_ONE {
@@ -250,24 +255,25 @@ impl ClusterIndex {
     /// Highest mode for packets that are meant for a pod, or would reach it. Of a pod that only an
     /// earlier process saw, nothing but the bound is known.
     pub(crate) fn bound_of_pod(&self, pod: &Pod) -> Mode {
-        let inherited = pod.name.0.is_empty();
+        let inherited = pod.name.namespace.is_empty();
         if inherited {
             return pod.bound;
         }
-        pod.bound.lower(self.bound_of_namespace(&pod.name.0))
+        pod.bound
+            .lower(self.bound_of_namespace(&pod.name.namespace))
     }
 
     /// True if it is known what the pod's Namespace allows, or that nothing but the pod's own bound
     /// ever will be.
     pub(crate) fn knows_namespace_of(&self, pod: &Pod) -> bool {
-        pod.name.0.is_empty() || self.namespaces.contains_key(&pod.name.0)
+        pod.name.namespace.is_empty() || self.namespaces.contains_key(&pod.name.namespace)
     }
 
     /// Highest mode for packets that are meant for a Service.
     pub(crate) fn bound_of_service(&self, service: &Service) -> Mode {
         let bound = service
             .bound
-            .lower(self.bound_of_namespace(&service.name.0));
+            .lower(self.bound_of_namespace(&service.name.namespace));
         if self.demoted.contains(&service.name) {
             bound.lower(Mode::Observe)
         } else {

@@ -1,7 +1,7 @@
 //! How much of a table one namespace may fill, so that the others keep room for their denials.
 
 use crate::counts::{Counts, uncount};
-use crate::facts::{Name, Text};
+use crate::facts::{ObjectName, Text};
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
@@ -51,9 +51,9 @@ pub const RETRIED: usize = 256;
 /// What had no room, and is tried again in turn, with the keys of two kinds that it may concern.
 #[derive(Debug, Clone, Default)]
 pub struct LeftOut<K, L> {
-    pub all: BTreeSet<Name>,
+    pub all: BTreeSet<ObjectName>,
     /// The one that was tried last.
-    last: Name,
+    last: ObjectName,
     pub keys: Counts<K>,
     pub others: Counts<L>,
 }
@@ -61,7 +61,7 @@ pub struct LeftOut<K, L> {
 impl<K: Ord, L: Ord> LeftOut<K, L> {
     pub fn add(
         &mut self,
-        name: &Name,
+        name: &ObjectName,
         keys: impl IntoIterator<Item = K>,
         others: impl IntoIterator<Item = L>,
     ) {
@@ -76,7 +76,7 @@ impl<K: Ord, L: Ord> LeftOut<K, L> {
     /// Removes what was added; false if it was not.
     pub fn remove(
         &mut self,
-        name: &Name,
+        name: &ObjectName,
         keys: impl IntoIterator<Item = K>,
         others: impl IntoIterator<Item = L>,
     ) -> bool {
@@ -93,11 +93,11 @@ impl<K: Ord, L: Ord> LeftOut<K, L> {
     }
 
     /// The next ones, at most so many; after the last one the first again.
-    pub fn take_turn(&mut self, most: usize) -> Vec<Name> {
+    pub fn take_turn(&mut self, most: usize) -> Vec<ObjectName> {
         let after = self
             .all
             .range((Bound::Excluded(&self.last), Bound::Unbounded));
-        let turn: Vec<Name> = after
+        let turn: Vec<ObjectName> = after
             .chain(self.all.range(..=&self.last))
             .take(most)
             .cloned()
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn each_without_room_has_its_turn() {
-        let name = |text: &str| ("ns".into(), text.into());
+        let name = |text: &str| crate::facts::ObjectName::new("ns", text);
         let all = ["a", "b", "c"].map(name).into();
         let mut waiting = LeftOut::<(), ()> {
             all,

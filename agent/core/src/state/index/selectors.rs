@@ -6,7 +6,7 @@
 
 use super::ClusterIndex;
 use super::pods::Record;
-use crate::facts::{Name, Selector, Service, Text};
+use crate::facts::{ObjectName, Selector, Service, Text};
 use std::collections::BTreeSet;
 
 /// Listings of a Service that are compared with its selector, fewer if that has many labels. Of a
@@ -17,9 +17,9 @@ const COMPARED: usize = 16_384;
 #[derive(Debug, Clone, Default)]
 pub struct Selectors {
     /// Slices of these list pods that the selector does not pick, or did recently.
-    unselective: BTreeSet<Name>,
+    unselective: BTreeSet<ObjectName>,
     /// These have to be compared anew.
-    doubtful: BTreeSet<Name>,
+    doubtful: BTreeSet<ObjectName>,
 }
 
 impl ClusterIndex {
@@ -43,7 +43,7 @@ impl ClusterIndex {
     }
 
     /// Has the Service compared anew with the pods that its slices list, before it is judged.
-    pub(crate) fn doubt_selector(&mut self, name: &Name) {
+    pub(crate) fn doubt_selector(&mut self, name: &ObjectName) {
         if self
             .services
             .get(name)
@@ -57,21 +57,25 @@ impl ClusterIndex {
 
     /// True if a change of what slices of a Service list may change what its selector proves; they
     /// list this pod now, or did.
-    pub(crate) fn listing_may_change_selector(&self, name: &Name, pod: Option<&Record>) -> bool {
+    pub(crate) fn listing_may_change_selector(
+        &self,
+        name: &ObjectName,
+        pod: Option<&Record>,
+    ) -> bool {
         self.selectors.unselective.contains(name) || self.is_unselected(name, pod)
     }
 
     /// The same of a change of a pod that slices list.
     pub(crate) fn pod_may_change_selector(
         &self,
-        name: &Name,
+        name: &ObjectName,
         before: Option<&Record>,
         after: Option<&Record>,
     ) -> bool {
         self.is_unselected(name, before) != self.is_unselected(name, after)
     }
 
-    fn is_unselected(&self, name: &Name, pod: Option<&Record>) -> bool {
+    fn is_unselected(&self, name: &ObjectName, pod: Option<&Record>) -> bool {
         let service = self.service(name);
         service
             .zip(pod)
@@ -79,7 +83,7 @@ impl ClusterIndex {
     }
 
     /// Compares a Service with the pods that its slices list, if that is due.
-    pub(crate) fn compare_selector(&mut self, name: &Name) {
+    pub(crate) fn compare_selector(&mut self, name: &ObjectName) {
         if !self.selectors.doubtful.remove(name) {
             return;
         }
@@ -90,7 +94,7 @@ impl ClusterIndex {
         }
     }
 
-    fn lists_unselected(&self, name: &Name) -> bool {
+    fn lists_unselected(&self, name: &ObjectName) -> bool {
         let Some(service) = self.service(name) else {
             return false;
         };

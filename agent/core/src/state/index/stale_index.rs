@@ -3,17 +3,17 @@
 
 use super::ClusterIndex;
 use crate::counts::{Groups, ungroup};
-use crate::facts::{Cidr, Name, Text};
+use crate::facts::{Cidr, ObjectName, Text};
 use epguard_common::{Addr, Uid, UidState};
 use std::collections::BTreeSet;
 
 /// Where Services list retired and dead pods, or did recently.
 #[derive(Debug, Clone, Default)]
-pub struct StaleIndex(Groups<Name, (Addr, Uid)>);
+pub struct StaleIndex(Groups<ObjectName, (Addr, Uid)>);
 
 impl StaleIndex {
     /// True if the Service lists an ended pod at the IP, or did recently.
-    pub fn has(&self, service: &Name, ip: Addr) -> bool {
+    pub fn has(&self, service: &ObjectName, ip: Addr) -> bool {
         let from = self
             .0
             .get(service)
@@ -22,20 +22,20 @@ impl StaleIndex {
     }
 
     /// True if the Service lists this pod at the IP, or did recently, and the pod has ended.
-    pub fn has_pair(&self, service: &Name, ip: Addr, uid: Uid) -> bool {
+    pub fn has_pair(&self, service: &ObjectName, ip: Addr, uid: Uid) -> bool {
         self.0
             .get(service)
             .is_some_and(|pairs| pairs.contains(&(ip, uid)))
     }
 
     /// The IPs at which the Service lists ended pods, or did recently, ascending.
-    pub fn ips(&self, service: &Name) -> impl Iterator<Item = Addr> {
+    pub fn ips(&self, service: &ObjectName) -> impl Iterator<Item = Addr> {
         self.0.get(service).into_iter().flatten().map(|(ip, _)| *ip)
     }
 
     /// True if the Service lists an ended pod at an IP of this family, or did recently: `is_v4`, or
     /// IPv6.
-    pub fn has_of_family(&self, service: &Name, is_v4: bool) -> bool {
+    pub fn has_of_family(&self, service: &ObjectName, is_v4: bool) -> bool {
         let Some(pairs) = self.0.get(service) else {
             return false;
         };
@@ -49,26 +49,26 @@ impl StaleIndex {
     }
 
     /// The Services that list ended pods, or did recently.
-    pub fn services(&self) -> impl Iterator<Item = &Name> {
+    pub fn services(&self) -> impl Iterator<Item = &ObjectName> {
         self.0.keys()
     }
 
     /// True if the Service lists an ended pod, or did recently.
-    pub fn lists(&self, service: &Name) -> bool {
+    pub fn lists(&self, service: &ObjectName) -> bool {
         self.0.contains_key(service)
     }
 
     /// The Services of a namespace that list ended pods, or did recently.
-    pub fn services_in<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a Name> {
+    pub fn services_in<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a ObjectName> {
         let services = self
             .0
-            .range((Text::from(namespace), Text::default())..)
+            .range(ObjectName::first_of(namespace)..)
             .map(|(service, _)| service);
-        services.take_while(move |service| service.0 == namespace)
+        services.take_while(move |service| service.namespace == namespace)
     }
 
     /// True if the pair is a new one.
-    fn set(&mut self, uid: Uid, service: Name, ip: Addr, is_stale: bool) -> bool {
+    fn set(&mut self, uid: Uid, service: ObjectName, ip: Addr, is_stale: bool) -> bool {
         if is_stale {
             self.0.entry(service).or_default().insert((ip, uid))
         } else {
@@ -83,7 +83,7 @@ impl ClusterIndex {
     pub(crate) fn stale_of_nodes(
         &self,
         nodes: &BTreeSet<Text>,
-    ) -> impl Iterator<Item = (&Name, Addr)> {
+    ) -> impl Iterator<Item = (&ObjectName, Addr)> {
         let is_of = |uid: &Uid| {
             let node = self
                 .pods
@@ -100,7 +100,7 @@ impl ClusterIndex {
     }
 
     /// The pairs that name an ended pod at an IP of the range.
-    pub(crate) fn stale_in(&self, range: Cidr) -> impl Iterator<Item = (&Name, Addr)> {
+    pub(crate) fn stale_in(&self, range: Cidr) -> impl Iterator<Item = (&ObjectName, Addr)> {
         let all = self.stale.0.iter();
         all.flat_map(move |(service, pairs)| {
             let from = pairs.range((range.first, Uid::NONE)..);
@@ -123,7 +123,7 @@ impl ClusterIndex {
 
     /// The same, after a change of the endpoints of one Service at one IP: many Services may list
     /// the pod there. True if they name it only now that it has ended.
-    pub(crate) fn index_stale_at(&mut self, uid: Uid, service: &Name, ip: Addr) -> bool {
+    pub(crate) fn index_stale_at(&mut self, uid: Uid, service: &ObjectName, ip: Addr) -> bool {
         let is_stale = self.has_ended(uid) && self.endpoint_index.names(service, ip, uid);
         self.stale.set(uid, service.clone(), ip, is_stale)
     }

@@ -6,7 +6,7 @@ use super::former::Former;
 use super::pods::Record;
 use super::quota::{LeftOut, Quota};
 use crate::counts::{Counts, Groups, uncount, ungroup};
-use crate::facts::{HostPort, Name, Pod, Protocol, Service};
+use crate::facts::{HostPort, ObjectName, Pod, Protocol, Service};
 use epguard_common::{Addr, Uid, UidState, Vip, capacity};
 use std::collections::{BTreeSet, HashSet};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -37,16 +37,16 @@ pub struct Vips {
     /// Addresses of this node, without those of its loopback.
     own: BTreeSet<Addr>,
     /// Each with the Services that claim it; without node ports.
-    claims: BTreeSet<(Vip, Name)>,
+    claims: BTreeSet<(Vip, ObjectName)>,
     /// The same by address.
-    by_addr: Groups<Addr, Name>,
-    node_ports: Groups<PortNumber, Name>,
+    by_addr: Groups<Addr, ObjectName>,
+    node_ports: Groups<PortNumber, ObjectName>,
     /// Of this node's pods, each with how many claim it.
     host_ports: Counts<HostPort>,
     /// Those of pods that were forgotten a while ago and may still run.
     former_host_ports: Former<HostPort>,
     /// Claims that Services gave up a while ago.
-    former: Former<(ClaimedPort, Name)>,
+    former: Former<(ClaimedPort, ObjectName)>,
     room: Quota<OF_ALL, OF_NAMESPACE>,
     /// Services for whose VIPs there is no room. Every VIP at their addresses, or at their
     /// NodePorts, is ambiguous.
@@ -70,7 +70,8 @@ impl Vips {
             );
             return;
         }
-        self.room.take(service.name.0.clone(), count(service));
+        self.room
+            .take(service.name.namespace.clone(), count(service));
         for addr in &service.vips {
             self.by_addr
                 .entry(*addr)
@@ -85,7 +86,7 @@ impl Vips {
     /// True if all VIPs of a Service are known, and there is room for them.
     pub fn fits(&self, service: &Service) -> bool {
         let count = count(service);
-        !service.partial && count <= OF_ONE && self.room.admits(&service.name.0, count)
+        !service.partial && count <= OF_ONE && self.room.admits(&service.name.namespace, count)
     }
 
     /// Removes the VIPs of a Service, which must be the object that was added.
@@ -100,7 +101,7 @@ impl Vips {
         ) {
             return;
         }
-        self.room.give_back(&service.name.0, count(service));
+        self.room.give_back(&service.name.namespace, count(service));
         for addr in &service.vips {
             ungroup(&mut self.by_addr, addr, &service.name);
         }
@@ -135,7 +136,7 @@ impl Vips {
             .take(OF_ONE)
         {
             self.former
-                .add(now, &before.name.0, (claim, before.name.clone()));
+                .add(now, &before.name.namespace, (claim, before.name.clone()));
         }
     }
 
@@ -162,11 +163,11 @@ impl Vips {
     }
 
     /// True if another Service claimed it until a while ago.
-    fn was_claimed(&self, claim: ClaimedPort, besides: &Name) -> bool {
+    fn was_claimed(&self, claim: ClaimedPort, besides: &ObjectName) -> bool {
         let from = self
             .former
             .counts
-            .range((claim, Name::default())..)
+            .range((claim, ObjectName::default())..)
             .map(|(key, _)| key);
         let mut of_claim = from.take_while(|(own, _)| *own == claim);
         of_claim.any(|(_, name)| name != besides)
@@ -188,7 +189,7 @@ impl Vips {
     }
 
     /// The Services that a host port of this node can be taken for.
-    pub fn at_host_port(&self, port: HostPort) -> BTreeSet<&Name> {
+    pub fn at_host_port(&self, port: HostPort) -> BTreeSet<&ObjectName> {
         let addrs: Vec<Addr> = match port.addr {
             Some(addr) => vec![addr],
             None => self.own.iter().copied().collect(),
@@ -206,8 +207,8 @@ impl Vips {
     }
 
     /// The Services that claim a VIP, node ports aside.
-    fn claimants(&self, vip: Vip) -> impl Iterator<Item = &Name> {
-        let from = self.claims.range((vip, Name::default())..);
+    fn claimants(&self, vip: Vip) -> impl Iterator<Item = &ObjectName> {
+        let from = self.claims.range((vip, ObjectName::default())..);
         from.take_while(move |(own, _)| *own == vip)
             .map(|(_, name)| name)
     }
@@ -249,7 +250,7 @@ impl ClusterIndex {
     }
 
     /// A Service, besides this one, that claims one of its VIPs.
-    pub(crate) fn rival(&self, service: &Service) -> Option<&Name> {
+    pub(crate) fn rival(&self, service: &Service) -> Option<&ObjectName> {
         let mut all = vips_of(service).chain(self.node_port_vips(service, false));
         all.find_map(|vip| match self.other_claimant(&vip, &service.name)? {
             Claimant::Service(name) => Some(name),
@@ -259,7 +260,7 @@ impl ClusterIndex {
 
     /// The Services with VIPs that these claims may give a rival. At an address of a node, ports of
     /// Services meet NodePorts.
-    pub(crate) fn beside(&self, claims: &Claims) -> HashSet<&Name> {
+    pub(crate) fn beside(&self, claims: &Claims) -> HashSet<&ObjectName> {
         let mut addrs: BTreeSet<Addr> = claims.addrs.iter().copied().collect();
         let mut ports = claims.node_ports.clone();
         if addrs.iter().any(|addr| self.is_node_address(*addr)) {
@@ -285,7 +286,7 @@ impl ClusterIndex {
 
     /// Forgets what Services gave up, and forgotten pods had, a while ago. Returns the Services
     /// that have it now.
-    pub(crate) fn forget_former_claims(&mut self, now: Duration) -> BTreeSet<Name> {
+    pub(crate) fn forget_former_claims(&mut self, now: Duration) -> BTreeSet<ObjectName> {
         let host_ports = self.vips.former_host_ports.forget(now);
         let mut claims = Claims::default();
         for (claim, _) in self.vips.former.forget(now) {
@@ -308,7 +309,7 @@ impl ClusterIndex {
     }
 
     /// The Service that alone claims a VIP.
-    pub(crate) fn only_claimant(&self, vip: &Vip) -> Option<&Name> {
+    pub(crate) fn only_claimant(&self, vip: &Vip) -> Option<&ObjectName> {
         let name = self.claimants(vip).next()?;
         self.other_claimant(vip, name).is_none().then_some(name)
     }
@@ -321,7 +322,7 @@ impl ClusterIndex {
     }
 
     /// What else than this Service may translate a VIP on this node.
-    fn other_claimant(&self, vip: &Vip, service: &Name) -> Option<Claimant<'_>> {
+    fn other_claimant(&self, vip: &Vip, service: &ObjectName) -> Option<Claimant<'_>> {
         if let Some(other) = self.claimants(vip).find(|name| *name != service) {
             return Some(Claimant::Service(other));
         }
@@ -342,7 +343,7 @@ impl ClusterIndex {
     }
 
     /// The Services that claim a VIP. At every address of a node are the NodePorts.
-    pub(crate) fn claimants(&self, vip: &Vip) -> impl Iterator<Item = &Name> {
+    pub(crate) fn claimants(&self, vip: &Vip) -> impl Iterator<Item = &ObjectName> {
         let is_node = self.is_node_address(vip.addr);
         let at_port = if is_node {
             self.vips.node_ports.get(&(vip.port, vip.protocol))
@@ -417,7 +418,7 @@ impl ClusterIndex {
     /// host ports count for a while.
     pub(crate) fn forget_pod(&mut self, now: Duration, uid: Uid) {
         if let Some(record) = self.pods.get(uid) {
-            let namespace = record.pod.name.0.clone();
+            let namespace = record.pod.name.namespace.clone();
             for port in self.host_ports_of(record).to_vec() {
                 self.vips.remove_host_port(port);
                 self.vips.former_host_ports.add(now, &namespace, port);
@@ -476,7 +477,7 @@ impl Claims {
 
 /// What translates a VIP.
 enum Claimant<'a> {
-    Service(&'a Name),
+    Service(&'a ObjectName),
     /// A pod of this node.
     HostPort,
     /// Open connections of a Service that had it until a while ago.
@@ -532,7 +533,7 @@ mod tests {
         let mut cluster = ClusterIndex::new(Settings::default());
         cluster.vips.room.take("others".into(), OF_ALL);
         for number in 0..8 {
-            let name: Name = (format!("flood-{number}").into(), "wide".into());
+            let name: ObjectName = ObjectName::new(format!("flood-{number}"), "wide");
             let port = |port| ServicePort {
                 port,
                 node_port: 0,

@@ -7,7 +7,7 @@ mod own;
 
 pub use own::Own;
 
-use crate::facts::{ANY_PORT, Name, Service};
+use crate::facts::{ANY_PORT, ObjectName, Service};
 use crate::state::index::cluster_index::ClusterIndex;
 use crate::state::index::endpoints::{Endpoint, Listing, Target, Targets};
 use crate::state::index::pods::Record;
@@ -108,7 +108,7 @@ fn possible_holder(
 
 /// True if no pod that starts ends a denial: two pods hold no IP at one time, and where the
 /// selector proves, none holds it unseen.
-pub fn is_held(cluster: &ClusterIndex, service: &Name, ip: Addr, proven: &Denial) -> bool {
+pub fn is_held(cluster: &ClusterIndex, service: &ObjectName, ip: Addr, proven: &Denial) -> bool {
     let is_selective = cluster
         .service(service)
         .is_some_and(|service| !cluster.proves_nothing(service));

@@ -42,7 +42,9 @@ impl<'a> Own<'a> {
 
     /// True if the pod, if it lives, is the Service's own.
     pub fn contains(&self, pod: &Pod) -> bool {
-        self.is_named(pod) || self.namespaces.contains(&pod.name.0) || self.names_namesake(pod)
+        self.is_named(pod)
+            || self.namespaces.contains(&pod.name.namespace)
+            || self.names_namesake(pod)
     }
 
     /// True if the selector picks the pod, or slices list it.
@@ -68,7 +70,7 @@ impl<'a> Own<'a> {
                 .any(|ip| self.cluster.stale.has_pair(service, ip, uid))
         };
         ended.by_ref().take(MOST_NAMESAKES).any(is_named)
-            || ended.next().is_some() && index.namespaces_of(service).contains(&pod.name.0)
+            || ended.next().is_some() && index.namespaces_of(service).contains(&pod.name.namespace)
     }
 
     /// The pods that slices of the Service name at the IP, or named.
@@ -101,7 +103,7 @@ impl<'a> Own<'a> {
 
     /// The namespaces of pods that may be its own without being listed.
     fn of_namespaces(self) -> impl Iterator<Item = &'a Text> {
-        let own = &self.service.name.0;
+        let own = &self.service.name.namespace;
         let others = self
             .namespaces
             .iter()

@@ -1,7 +1,7 @@
 //! Lasting conditions that keep denials from being proven. They are for the status and decide
 //! nothing.
 
-use crate::facts::{Doubt, Name, Slice, named};
+use crate::facts::{Doubt, ObjectName, Slice};
 use crate::state::State;
 use crate::state::index::pods::Record;
 use crate::state::proof::Own;
@@ -91,7 +91,7 @@ impl State {
             .collect();
         lasting.sort_by_key(|record| std::cmp::Reverse(since(record)));
         let holders = lasting.into_iter().take(MOST).map(|record| PossibleHolder {
-            pod: named(&record.pod.name),
+            pod: record.pod.name.to_string(),
             node: record.pod.node.as_deref().unwrap_or_default().to_owned(),
             since_ms: u64::try_from(since(record).as_millis()).unwrap_or(u64::MAX),
             blocks_terminated: self.cluster.is_own(&record.pod) && !self.orphan_ips.is_empty(),
@@ -104,18 +104,22 @@ impl State {
 
     fn blocked_by(&self, record: &Record) -> Vec<String> {
         let cluster = &self.cluster;
-        let namespace = &record.pod.name.0;
+        let namespace = &record.pod.name.namespace;
         let services = cluster
             .stale
             .services_in(namespace)
             .chain(cluster.endpoint_index.guests_in(namespace));
-        let is_own = |name: &&Name| {
+        let is_own = |name: &&ObjectName| {
             let service = cluster
                 .service(name)
                 .filter(|_| self.possibly_held.has(name));
             service.is_some_and(|service| Own::new(cluster, service).contains(&record.pod))
         };
-        services.filter(is_own).take(MOST).map(named).collect()
+        services
+            .filter(is_own)
+            .take(MOST)
+            .map(ToString::to_string)
+            .collect()
     }
 
     /// How many Services have IPs at which a possible holder keeps denials from being proven, and
@@ -137,8 +141,8 @@ impl State {
         let services = services
             .filter(|service| !service.partial)
             .map(|service| &service.name);
-        for (namespace, _) in slices.chain(services) {
-            *counts.entry(namespace.to_string()).or_default() += 1;
+        for left_out in slices.chain(services) {
+            *counts.entry(left_out.namespace.to_string()).or_default() += 1;
         }
         counts
     }
@@ -164,16 +168,16 @@ impl State {
             .pods
             .possible_holders()
             .filter(|record| record.pod.partial);
-        let pods = pods.map(|record| format!("Pod {}", named(&record.pod.name)));
+        let pods = pods.map(|record| format!("Pod {}", record.pod.name));
         let slices = self
             .slices_left_out(true)
-            .map(|slice| format!("EndpointSlice {}", named(&slice.name)));
+            .map(|slice| format!("EndpointSlice {}", slice.name));
         let services = self
             .cluster
             .services
             .iter()
             .filter(|(_, service)| service.partial);
-        let services = services.map(|(name, _)| format!("Service {}", named(name)));
+        let services = services.map(|(name, _)| format!("Service {name}"));
         let mut all = pods.chain(slices).chain(services);
         let first: Vec<String> = all.by_ref().take(NAMED).collect();
         (first.len() + all.count(), first)
@@ -188,9 +192,13 @@ impl State {
         let denied = denials
             .services()
             .filter(|name| denials.of_service(name).next().is_some());
-        let rival = |name: &Name| cluster.rival(cluster.service(name)?).map(named);
+        let rival = |name: &ObjectName| {
+            cluster
+                .rival(cluster.service(name)?)
+                .map(ToString::to_string)
+        };
         denied
-            .filter_map(|name| Some((named(name), rival(name)?)))
+            .filter_map(|name| Some((name.to_string(), rival(name)?)))
             .collect()
     }
 }

@@ -1,6 +1,6 @@
 //! What the agent knows about one IP at a moment, with names: all that a verdict rests on.
 
-use crate::facts::{Name, Text, named};
+use crate::facts::ObjectName;
 use crate::state::State;
 use crate::state::denials::pending::Denied;
 use crate::state::index::endpoints::Endpoint;
@@ -141,7 +141,7 @@ impl State {
 
     /// All facts about an IP.
     pub fn view(&self, ip: Addr) -> View {
-        let services: Vec<&Name> = self.cluster.endpoint_index.services_at(ip).collect();
+        let services: Vec<&ObjectName> = self.cluster.endpoint_index.services_at(ip).collect();
         self.view_of(ip, &services, usize::MAX)
     }
 
@@ -166,15 +166,16 @@ impl State {
 
     /// The Services that list the IP, as many of each namespace as the history keeps, and how much
     /// work they are.
-    fn kept_services(&self, ip: Addr) -> (Vec<&Name>, usize) {
+    fn kept_services(&self, ip: Addr) -> (Vec<&ObjectName>, usize) {
         let index = &self.cluster.endpoint_index;
-        let (mut kept, mut all, mut first) = (Vec::new(), 1, Name::default());
+        let (mut kept, mut all, mut first) = (Vec::new(), 1, ObjectName::default());
         while all < OF_ALL
-            && let Some((namespace, _)) = index.services_from(ip, first).next()
+            && let Some(next) = index.services_from(ip, first).next()
         {
+            let namespace = &next.namespace;
             let mut of_namespace = 0;
-            let services = index.services_from(ip, (namespace.clone(), Text::default()));
-            for service in services.take_while(|(own, _)| own == namespace) {
+            let services = index.services_from(ip, ObjectName::first_of(namespace.clone()));
+            for service in services.take_while(|service| service.namespace == *namespace) {
                 let work = self.work_at(service, ip);
                 if of_namespace + work > OF_NAMESPACE {
                     break;
@@ -184,12 +185,12 @@ impl State {
             }
             all += 1 + of_namespace;
             // No name of a namespace lies between.
-            first = (format!("{namespace}\0").into(), Text::default());
+            first = ObjectName::first_of(format!("{namespace}\0"));
         }
         (kept, all)
     }
 
-    fn view_of(&self, ip: Addr, services: &[&Name], claimants: usize) -> View {
+    fn view_of(&self, ip: Addr, services: &[&ObjectName], claimants: usize) -> View {
         let cluster = &self.cluster;
         let mut pods: BTreeMap<Uid, PodView> = BTreeMap::new();
         let meant = services
@@ -231,7 +232,7 @@ impl State {
         }
     }
 
-    fn service_view(&self, name: &Name, ip: Addr) -> ServiceView {
+    fn service_view(&self, name: &ObjectName, ip: Addr) -> ServiceView {
         let cluster = &self.cluster;
         let service = cluster
             .service(name)
@@ -284,12 +285,13 @@ impl State {
                 }
             });
         ServiceView {
-            name: named(name),
+            name: name.to_string(),
             endpoints: endpoints.collect(),
         }
     }
 
     fn pod_or_uid(&self, uid: Uid) -> String {
-        self.pod_name(uid).map_or_else(|| uid.to_string(), named)
+        self.pod_name(uid)
+            .map_or_else(|| uid.to_string(), ToString::to_string)
     }
 }

@@ -2,7 +2,7 @@
 //! contradict is not in force from then on; what it may prove waits for its judgement.
 
 use super::lists::{List, Objects};
-use crate::facts::{Change, Fact, Name, Pod, Protocol, Watched};
+use crate::facts::{Change, Fact, ObjectName, Pod, Protocol, Watched};
 use crate::state::State;
 use crate::state::denials::opinions::ReceivedList;
 use crate::state::dirty::{self, Dirty};
@@ -81,7 +81,7 @@ impl State {
 
     /// The dead pod that the API has shown alive since the last call, if any. The state has started
     /// over and needs a list of every watch.
-    pub fn take_revived(&mut self) -> Option<Name> {
+    pub fn take_revived(&mut self) -> Option<ObjectName> {
         self.revivals.untaken.take()
     }
 
@@ -203,7 +203,7 @@ impl State {
         fresh.layout = Layout::new(numbers);
         fresh.lists.clear();
         fresh.orphan_ips.relisted_everywhere();
-        let services: Vec<Name> = fresh.cluster.services.keys().cloned().collect();
+        let services: Vec<ObjectName> = fresh.cluster.services.keys().cloned().collect();
         for name in &services {
             fresh.cluster.doubt_selector(name);
         }

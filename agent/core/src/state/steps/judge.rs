@@ -1,6 +1,6 @@
 //! The Services that wait, judged: denials, their confirmation, and their entries in the tables.
 
-use crate::facts::{Name, Selection, Service, Text, Watched};
+use crate::facts::{ObjectName, Selection, Service, Text, Watched};
 use crate::state::denials::opinions::{Opinion, ReceivedList, Wanted, spread};
 use crate::state::dirty::Dirty;
 use crate::state::index::endpoints::Endpoint;
@@ -196,7 +196,7 @@ impl State {
     }
 
     /// How much work it is to judge a Service at an IP, in endpoints.
-    pub(crate) fn work_at(&self, service: &Name, ip: Addr) -> usize {
+    pub(crate) fn work_at(&self, service: &ObjectName, ip: Addr) -> usize {
         let own = self
             .cluster
             .service(service)
@@ -212,7 +212,7 @@ impl State {
     fn judge_service(
         &mut self,
         now: Duration,
-        service: &Name,
+        service: &ObjectName,
         ips: &[Addr],
         lists: &[ReceivedList],
     ) -> BTreeSet<Addr> {
@@ -227,7 +227,12 @@ impl State {
 
     /// The denials that are proven of a Service at some IPs. Keeps in mind those that a possible
     /// holder keeps from being proven.
-    fn prove(&mut self, now: Duration, name: &Name, ips: &[Addr]) -> BTreeMap<Endpoint, Denial> {
+    fn prove(
+        &mut self,
+        now: Duration,
+        name: &ObjectName,
+        ips: &[Addr],
+    ) -> BTreeMap<Endpoint, Denial> {
         let service = self.cluster.service(name).filter(|_| self.is_listed());
         let mut proven = BTreeMap::new();
         for ip in ips {
@@ -259,7 +264,7 @@ impl State {
     }
 
     /// Has Services judged on a list that has come.
-    pub(crate) fn judge_on(&mut self, list: &ReceivedList, services: BTreeSet<Name>) {
+    pub(crate) fn judge_on(&mut self, list: &ReceivedList, services: BTreeSet<ObjectName>) {
         for service in services {
             self.queue.push(service, Scope::on(list.clone()));
         }
@@ -276,13 +281,13 @@ impl State {
     }
 
     /// Puts the denials of a Service at some IPs into the tables.
-    pub(crate) fn lay_out(&mut self, service: &Name, ips: &BTreeSet<Addr>) {
+    pub(crate) fn lay_out(&mut self, service: &ObjectName, ips: &BTreeSet<Addr>) {
         self.lay_out_service(service, ips);
         self.lay_out_suspects(ips);
     }
 
     /// The same without what the IPs have in common with those of other Services.
-    pub(crate) fn lay_out_service(&mut self, service: &Name, ips: &BTreeSet<Addr>) {
+    pub(crate) fn lay_out_service(&mut self, service: &ObjectName, ips: &BTreeSet<Addr>) {
         for ip in ips {
             self.layout.endpoints(&self.denials, service, *ip);
         }
@@ -333,23 +338,23 @@ impl State {
     }
 
     /// Only observes a Service from now on: a denial of it was wrong.
-    pub fn demote(&mut self, now: Duration, service: &Name) {
+    pub fn demote(&mut self, now: Duration, service: &ObjectName) {
         if self.cluster.demoted.insert(service.clone()) {
             self.apply_consequences(now, Dirty::of_service(service));
         }
     }
 
     /// Services that are only observed because a denial was wrong.
-    pub fn demoted(&self) -> &BTreeSet<Name> {
+    pub fn demoted(&self) -> &BTreeSet<ObjectName> {
         &self.cluster.demoted
     }
 
     /// Confirms the pending denials of a Service, or of all, without another list, and ends that it
     /// is only observed because a denial was wrong. Returns how many denials were pending.
-    pub fn release_breaker(&mut self, now: Duration, service: Option<&Name>) -> usize {
-        let is_released = |name: &Name| service.is_none_or(|service| service == name);
+    pub fn release_breaker(&mut self, now: Duration, service: Option<&ObjectName>) -> usize {
+        let is_released = |name: &ObjectName| service.is_none_or(|service| service == name);
         let demoted = &mut self.cluster.demoted;
-        let promoted: Vec<Name> = demoted.extract_if(.., is_released).collect();
+        let promoted: Vec<ObjectName> = demoted.extract_if(.., is_released).collect();
         for name in &promoted {
             self.apply_consequences(now, Dirty::of_service(name));
         }

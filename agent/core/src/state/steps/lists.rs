@@ -8,7 +8,7 @@
 //! Until the end, denials end at once, and none begins: an object further down the list may
 //! contradict it. Facts of other watches, and their lists, are applied meanwhile.
 
-use crate::facts::{Change, Fact, Name, Pod, Service, Slice, Watched};
+use crate::facts::{Change, Fact, ObjectName, Pod, Service, Slice, Watched};
 use crate::state::State;
 use crate::state::denials::opinions::ReceivedList;
 use crate::state::dirty::Dirty;
@@ -29,7 +29,7 @@ pub struct List {
     /// What is left of it.
     pub objects: Objects,
     /// Of a narrow list: the Services that its objects concern.
-    pub concerned: BTreeSet<Name>,
+    pub concerned: BTreeSet<ObjectName>,
 }
 
 /// The objects of a list that are still to be applied; none for those that are gone. Pods that are
@@ -40,8 +40,8 @@ pub enum Objects {
     Pods(IntoIter<Uid>, IntoIter<Pod>),
     /// Of a narrow list.
     SomePods(IntoIter<Uid>, IntoIter<Pod>),
-    Slices(IntoIter<(Name, Option<Slice>)>),
-    Services(IntoIter<(Name, Option<Service>)>),
+    Slices(IntoIter<(ObjectName, Option<Slice>)>),
+    Services(IntoIter<(ObjectName, Option<Service>)>),
 }
 
 impl Objects {
@@ -179,7 +179,12 @@ impl State {
 
     /// Has the Services judged whose denials a narrow list, which was applied in whole, may begin,
     /// and those that wait for it.
-    fn listed_in_part(&mut self, now: Duration, list: &ReceivedList, concerned: BTreeSet<Name>) {
+    fn listed_in_part(
+        &mut self,
+        now: Duration,
+        list: &ReceivedList,
+        concerned: BTreeSet<ObjectName>,
+    ) {
         let waiting = self.denials.waiting(&self.cluster, list).cloned();
         let services = concerned.into_iter().chain(waiting).collect();
         self.orphan_ips.listed(&self.cluster, list);
@@ -230,7 +235,7 @@ impl State {
                 .iter()
                 .flat_map(|uid| index.of_pod(*uid))
                 .map(|(service, _)| service.clone());
-            for service in services.collect::<BTreeSet<Name>>() {
+            for service in services.collect::<BTreeSet<ObjectName>>() {
                 dirty.selector(&mut self.cluster, &service);
             }
         }
@@ -264,7 +269,7 @@ impl State {
     }
 
     /// The Services that have denials, or may get some.
-    pub(crate) fn services_to_judge(&self) -> BTreeSet<Name> {
+    pub(crate) fn services_to_judge(&self) -> BTreeSet<ObjectName> {
         let services = self.cluster.stale.services().chain(self.denials.services());
         services.cloned().collect()
     }

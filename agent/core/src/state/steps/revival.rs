@@ -10,7 +10,7 @@
 //! that the restored API server showed and that was force-deleted before the agent listed: it may
 //! run on unseen.
 
-use crate::facts::{Name, Pod, Text};
+use crate::facts::{ObjectName, Pod, Text};
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::index::pods::Record;
@@ -24,7 +24,7 @@ pub const PAUSE: Duration = Duration::from_mins(10);
 /// The pod that made the agent start over, and when each namespace did so last.
 #[derive(Debug, Clone, Default)]
 pub struct Revivals {
-    pub untaken: Option<Name>,
+    pub untaken: Option<ObjectName>,
     last: BTreeMap<Text, Duration>,
     /// Deaths that were proven before and wait for the new lists.
     pub deaths: BTreeMap<Uid, Death>,
@@ -35,7 +35,7 @@ pub struct Revivals {
 #[derive(Debug, Clone)]
 pub struct Death {
     record: Record,
-    listed: Vec<(Name, Endpoint, bool)>,
+    listed: Vec<(ObjectName, Endpoint, bool)>,
 }
 
 impl Revivals {
@@ -49,7 +49,7 @@ impl Revivals {
             if pod.uid_state != UidState::Live || !cluster.pods.is_dead(pod.uid) {
                 continue;
             }
-            if self.last.contains_key(&pod.name.0) {
+            if self.last.contains_key(&pod.name.namespace) {
                 cluster.pods.take_back(pod.uid);
                 cluster.index_stale(pod.uid);
                 pod.bound = Mode::Off;
@@ -59,7 +59,7 @@ impl Revivals {
         }
         let is_revived = cause.is_some();
         if let Some(name) = cause {
-            self.last.insert(name.0.clone(), now);
+            self.last.insert(name.namespace.clone(), now);
             self.untaken = Some(name);
             self.keep_deaths(cluster);
         }
@@ -74,7 +74,7 @@ impl Revivals {
     pub fn restore_deaths(&mut self, cluster: &mut ClusterIndex, now: Duration) -> Vec<Uid> {
         let deaths = std::mem::take(&mut self.deaths);
         let restored = deaths.into_iter().map(|(uid, Death { record, listed })| {
-            let namespace = record.pod.name.0.clone();
+            let namespace = record.pod.name.namespace.clone();
             cluster.pods.keep_dead(record);
             for (service, endpoint, foreign) in listed {
                 cluster

@@ -1,7 +1,7 @@
 //! Live endpoints of the same Service and port, to which connections to a denied endpoint may be
 //! redirected.
 
-use crate::facts::{ANY_PORT, Name, OnDenial, Protocol, Service};
+use crate::facts::{ANY_PORT, ObjectName, OnDenial, Protocol, Service};
 use crate::state::denials::Denials;
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::{Endpoint, Listing, Port, Targets};
@@ -83,7 +83,7 @@ impl Alternatives {
     }
 
     /// The live endpoints for flows to `denied`, if there are any.
-    pub fn to(&self, cluster: &ClusterIndex, name: &Name, denied: &Endpoint) -> Backends {
+    pub fn to(&self, cluster: &ClusterIndex, name: &ObjectName, denied: &Endpoint) -> Backends {
         let Some(targets) = cluster.endpoint_index.targets(name, denied) else {
             return Backends::default();
         };
@@ -141,10 +141,10 @@ fn holder<'a>(
     let mut current = targets.iter().filter(|(_, listing)| listing.is_current());
     let (target, _) = current.next()?;
     let record = cluster.pods.get(target?)?;
-    let own = record.pod.name.0 == service.name.0;
+    let own = record.pod.name.namespace == service.name.namespace;
     // What a pod of another namespace shows in an annotation alone ends no redirect.
     let counts = |record: &&Record| {
-        record.pod.ips.contains(&endpoint.ip) || record.pod.name.0 == service.name.0
+        record.pod.ips.contains(&endpoint.ip) || record.pod.name.namespace == service.name.namespace
     };
     let mut claimants = cluster.pods.live_claimants(endpoint.ip).filter(counts);
     let alone = claimants

@@ -3,7 +3,7 @@
 
 use super::{Changes, Tables};
 use crate::counts::Groups;
-use crate::facts::Name;
+use crate::facts::ObjectName;
 use crate::state::dirty::Dirty;
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Target;
@@ -98,7 +98,7 @@ impl Inherited {
     }
 
     /// The IPs with denials for packets to a VIP that the Service claims now.
-    fn ips_behind(&self, cluster: &ClusterIndex, service: &Name) -> BTreeSet<Addr> {
+    fn ips_behind(&self, cluster: &ClusterIndex, service: &ObjectName) -> BTreeSet<Addr> {
         let claimed = cluster
             .service(service)
             .map(|service| cluster.claimed_vips(service));

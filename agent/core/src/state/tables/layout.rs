@@ -3,7 +3,7 @@
 use super::alternatives::Alternatives;
 use super::{Changes, Numbers, Tables};
 use crate::counts::uncount;
-use crate::facts::{Name, Service, Text};
+use crate::facts::{ObjectName, Service, Text};
 use crate::state::denials::Denials;
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
@@ -21,9 +21,9 @@ pub struct Layout {
     /// Keys of the tables that may have changed.
     pub changes: Changes,
     pub numbers: Numbers,
-    vips: BTreeMap<Name, BTreeSet<Vip>>,
+    vips: BTreeMap<ObjectName, BTreeSet<Vip>>,
     /// Denials without room, and Services without room for their VIPs.
-    refused: BTreeSet<(Name, Endpoint)>,
+    refused: BTreeSet<(ObjectName, Endpoint)>,
     without_vips: LeftOut<(), ()>,
     /// The namespace whose share of SUSPECTS each IP with denials takes.
     suspects: HashMap<Addr, Text>,
@@ -43,31 +43,35 @@ impl Layout {
     }
 
     /// True if packets to the Service are judged.
-    pub fn has_vips(&self, name: &Name) -> bool {
+    pub fn has_vips(&self, name: &ObjectName) -> bool {
         self.vips.contains_key(name)
     }
 
     /// Lays out the denials of a Service at an IP, but for their backends. [`Layout::suspect`] has
     /// to follow.
-    pub fn endpoints(&mut self, denials: &Denials, name: &Name, ip: Addr) {
+    pub fn endpoints(&mut self, denials: &Denials, name: &ObjectName, ip: Addr) {
         let (first, last) = Endpoint::range_at(ip);
         let range = (name.clone(), first)..=(name.clone(), last);
         let refused = self.refused.extract_if(range, |_| true).count();
-        uncount(&mut self.tables.refused, name.0.as_str(), refused);
+        uncount(&mut self.tables.refused, name.namespace.as_str(), refused);
         let mut gone = self.laid_out(name, &first, &last);
         for (endpoint, denied) in denials.at(name, ip) {
             let Some(number) = self.numbers.take(name) else {
                 continue;
             };
             let key = key(endpoint, number);
-            if !(gone.remove(&key) || self.takes(&name.0, ip)) {
+            if !(gone.remove(&key) || self.takes(&name.namespace, ip)) {
                 self.refused.insert((name.clone(), *endpoint));
-                *self.tables.refused.entry(name.0.to_string()).or_default() += 1;
+                *self
+                    .tables
+                    .refused
+                    .entry(name.namespace.to_string())
+                    .or_default() += 1;
                 continue;
             }
             let asked = denied.proven.action;
             if asked != Action::Redirect {
-                self.put_backends(&name.0, key, &Backends::default());
+                self.put_backends(&name.namespace, key, &Backends::default());
             }
             let action = action(asked, self.tables.backends.contains_key(&key));
             let held = denied.pending.is_some().into();
@@ -81,16 +85,21 @@ impl Layout {
             );
             self.changes.denied.insert(key);
         }
-        self.denied.give_back(&name.0, gone.len());
+        self.denied.give_back(&name.namespace, gone.len());
         for key in gone {
             self.tables.denied.remove(&key);
             self.changes.denied.insert(key);
-            self.put_backends(&name.0, key, &Backends::default());
+            self.put_backends(&name.namespace, key, &Backends::default());
         }
     }
 
     /// The keys of a Service's denials at an IP.
-    fn laid_out(&self, name: &Name, first: &Endpoint, last: &Endpoint) -> BTreeSet<DenialKey> {
+    fn laid_out(
+        &self,
+        name: &ObjectName,
+        first: &Endpoint,
+        last: &Endpoint,
+    ) -> BTreeSet<DenialKey> {
         let Some(number) = self.numbers.get(name) else {
             return BTreeSet::new();
         };
@@ -130,7 +139,7 @@ impl Layout {
     pub fn service(
         &mut self,
         (cluster, denials): (&ClusterIndex, &Denials),
-        name: &Name,
+        name: &ObjectName,
         queue: &Queue,
     ) {
         let is_denied = denials.of_service(name).next().is_some();
@@ -140,7 +149,7 @@ impl Layout {
             .filter(|_| is_denied && !queue.suspends(name));
         let known = self.vips.remove(name).unwrap_or_default();
         let service = cluster.service(name).filter(|_| is_denied);
-        self.services.give_back(&name.0, known.len());
+        self.services.give_back(&name.namespace, known.len());
         self.without_vips.all.remove(name);
         let mut wanted = BTreeSet::new();
         if let Some(service) = service
@@ -152,7 +161,7 @@ impl Layout {
             }
         }
         let is_resumed = known.is_empty() && !wanted.is_empty();
-        self.services.take(name.0.clone(), wanted.len());
+        self.services.take(name.namespace.clone(), wanted.len());
         for vip in known.difference(&wanted) {
             // Another Service may have it by now.
             if self.tables.services.get(vip) == self.numbers.get(name).as_ref() {
@@ -195,7 +204,9 @@ impl Layout {
         };
         for at_all_nodes in reaches {
             let wanted = cluster.unambiguous_vips(service, *at_all_nodes);
-            if wanted.is_subset(known) || self.services.admits(&service.name.0, wanted.len()) {
+            if wanted.is_subset(known)
+                || self.services.admits(&service.name.namespace, wanted.len())
+            {
                 return Some(wanted);
             }
         }
@@ -214,8 +225,11 @@ impl Layout {
             let Some(mut denial) = self.tables.denied.get(&key).copied() else {
                 continue;
             };
-            let is_redirected =
-                self.put_backends(&name.0, key, &alternatives.to(cluster, name, endpoint));
+            let is_redirected = self.put_backends(
+                &name.namespace,
+                key,
+                &alternatives.to(cluster, name, endpoint),
+            );
             denial.action = action(Action::Redirect, is_redirected);
             self.tables.denied.insert(key, denial);
             self.changes.denied.insert(key);
@@ -243,7 +257,7 @@ impl Layout {
                 .at(name, ip)
                 .map(move |(at, denied)| (name, at, denied))
         });
-        let is_laid_out = |name: &Name, endpoint: &Endpoint| {
+        let is_laid_out = |name: &ObjectName, endpoint: &Endpoint| {
             let number = self.numbers.get(name);
             number.is_some_and(|number| self.tables.denied.contains_key(&key(endpoint, number)))
         };
@@ -272,9 +286,11 @@ impl Layout {
     }
 
     /// What had no room and may have some now: denials, and Services without VIPs.
-    pub fn retriable(&mut self) -> BTreeMap<Name, BTreeSet<Addr>> {
-        let mut found: BTreeMap<Name, BTreeSet<Addr>> = BTreeMap::new();
-        let may_fit = |(name, endpoint): &&(Name, Endpoint)| self.has_room(&name.0, endpoint.ip);
+    pub fn retriable(&mut self) -> BTreeMap<ObjectName, BTreeSet<Addr>> {
+        let mut found: BTreeMap<ObjectName, BTreeSet<Addr>> = BTreeMap::new();
+        let may_fit = |(name, endpoint): &&(ObjectName, Endpoint)| {
+            self.has_room(&name.namespace, endpoint.ip)
+        };
         for (name, endpoint) in self.refused.iter().filter(may_fit).take(RETRIED) {
             found.entry(name.clone()).or_default().insert(endpoint.ip);
         }

@@ -1,6 +1,6 @@
 //! Numbers of Services with denials: the keys of DENIED.
 
-use crate::facts::Name;
+use crate::facts::ObjectName;
 use epguard_common::ServiceNumber;
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,8 +11,8 @@ const IDLE: usize = 1_024;
 /// maps exist.
 #[derive(Debug, Clone, Default)]
 pub struct Numbers {
-    by_service: HashMap<Name, ServiceNumber>,
-    by_number: HashMap<ServiceNumber, Name>,
+    by_service: HashMap<ObjectName, ServiceNumber>,
+    by_number: HashMap<ServiceNumber, ObjectName>,
     idle: BTreeSet<ServiceNumber>,
     last: u32,
 }
@@ -27,7 +27,7 @@ impl Numbers {
     }
 
     /// The Service's number, a new one if it has none; `None` once all 32 bits are used up.
-    pub fn take(&mut self, service: &Name) -> Option<ServiceNumber> {
+    pub fn take(&mut self, service: &ObjectName) -> Option<ServiceNumber> {
         if let Some(known) = self.by_service.get(service) {
             self.idle.remove(known);
             return Some(*known);
@@ -39,7 +39,7 @@ impl Numbers {
     }
 
     /// Keeps the number that the Service had before this process.
-    pub fn keep(&mut self, number: ServiceNumber, service: &Name) {
+    pub fn keep(&mut self, number: ServiceNumber, service: &ObjectName) {
         if number.is_some() && !self.by_service.contains_key(service) {
             self.last = self.last.max(number.number);
             self.by_service.insert(service.clone(), number);
@@ -49,7 +49,7 @@ impl Numbers {
 
     /// Notes that the Service has no denials any more. The oldest numbers of such Services are
     /// dropped.
-    pub fn release(&mut self, service: &Name) {
+    pub fn release(&mut self, service: &ObjectName) {
         self.idle.extend(self.by_service.get(service));
         while self.idle.len() > IDLE
             && let Some(oldest) = self.idle.pop_first()
@@ -60,17 +60,17 @@ impl Numbers {
     }
 
     /// The Service's number, if it has one.
-    pub fn get(&self, service: &Name) -> Option<ServiceNumber> {
+    pub fn get(&self, service: &ObjectName) -> Option<ServiceNumber> {
         self.by_service.get(service).copied()
     }
 
     /// The Service with this number.
-    pub fn service(&self, number: ServiceNumber) -> Option<&Name> {
+    pub fn service(&self, number: ServiceNumber) -> Option<&ObjectName> {
         self.by_number.get(&number)
     }
 
     /// All Services with their numbers.
-    pub fn iter(&self) -> impl Iterator<Item = (&Name, ServiceNumber)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&ObjectName, ServiceNumber)> {
         self.by_service
             .iter()
             .map(|(service, number)| (service, *number))
@@ -81,8 +81,8 @@ impl Numbers {
 mod tests {
     use super::*;
 
-    fn name(text: &str) -> Name {
-        ("ns".into(), text.into())
+    fn name(text: &str) -> ObjectName {
+        ObjectName::new("ns", text)
     }
 
     fn take(numbers: &mut Numbers, service: &str) -> u32 {

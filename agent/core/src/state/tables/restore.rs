@@ -6,7 +6,7 @@
 //! that were only retired are not restored.
 
 use super::Tables;
-use crate::facts::{Name, Presence, Protocol, Text, shared};
+use crate::facts::{ObjectName, Presence, Protocol, Text, shared};
 use crate::state::State;
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
@@ -49,10 +49,10 @@ impl State {
                 Some(record) => record.pod.name.clone(),
                 None => self.known_names.get(&uid).cloned().unwrap_or_default(),
             };
-            let namespace = if name.0.is_empty() {
-                service.0.clone()
+            let namespace = if name.namespace.is_empty() {
+                service.namespace.clone()
             } else {
-                name.0.clone()
+                name.namespace.clone()
             };
             let bound = bounds.get(&uid).copied().unwrap_or(denial.mode);
             cluster.pods.restore_dead(
@@ -124,7 +124,7 @@ fn is_carried_out(denial: &Denial) -> bool {
 /// above what its pod allows.
 fn bounds(
     tables: &Tables,
-    services: &BTreeMap<ServiceNumber, Option<Name>>,
+    services: &BTreeMap<ServiceNumber, Option<ObjectName>>,
     cluster: &ClusterIndex,
 ) -> BTreeMap<Uid, Mode> {
     let mut bounds: BTreeMap<Uid, Mode> = BTreeMap::new();
@@ -164,7 +164,10 @@ fn node_booted(cluster: &ClusterIndex, boot_id: Uid) -> Option<Text> {
 
 /// The Service behind each number: the one that has all of its VIPs. The VIPs may belong to another
 /// one by now.
-fn services(tables: &Tables, cluster: &ClusterIndex) -> BTreeMap<ServiceNumber, Option<Name>> {
+fn services(
+    tables: &Tables,
+    cluster: &ClusterIndex,
+) -> BTreeMap<ServiceNumber, Option<ObjectName>> {
     let mut services = BTreeMap::new();
     for (vip, number) in tables.services.iter() {
         let service = cluster.only_claimant(vip).cloned();

@@ -3,7 +3,7 @@
 use super::Subject;
 use crate::shared::drops::{Kind, NOBODY};
 use epguard_common::Outcome;
-use epguard_core::facts::cut;
+use epguard_core::facts::{ObjectName, cut};
 use epguard_core::state::Trip;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
@@ -66,7 +66,7 @@ pub fn of_alarm(about: &Subject, trip: &Trip, node: &str) -> Event {
 /// An Event under a name of its own, without its times: the number is random, so that no two agents
 /// take the same.
 fn event(about: &Subject, node: &str, (reason, action, text): (&str, &str, &str)) -> Event {
-    let (namespace, name) = &about.name;
+    let ObjectName { namespace, name } = &about.name;
     // A label ends with a letter or a digit.
     let label = cut(name, NAME).trim_end_matches(['-', '.']);
     Event {
@@ -115,7 +115,7 @@ mod tests {
     fn web() -> Subject {
         Subject {
             kind: "Service",
-            name: ("shop".into(), "web".into()),
+            name: ObjectName::new("shop", "web"),
             uid: Uid::parse("145c3e45-83c2-43e7-82af-16a616c6f5e0"),
         }
     }
@@ -214,13 +214,13 @@ mod tests {
     #[test]
     fn long_fields_of_an_event_are_cut_to_the_limits_of_the_api() {
         let mut long = web();
-        long.name.1 = "p".repeat(253).into();
+        long.name.name = "p".repeat(253).into();
         let written: Value = json!(event(&long, &"n".repeat(253), ("", "", &"ü".repeat(1000))));
         assert_eq!(written["metadata"]["name"].as_str().unwrap().len(), 253);
         assert_eq!(written["note"].as_str().unwrap().len(), 1024);
         assert_eq!(written["reportingInstance"].as_str().unwrap().len(), 128);
         assert_eq!(written["regarding"]["name"].as_str().unwrap().len(), 253);
-        long.name.1 = format!("{}-{}", "p".repeat(NAME - 1), "p".repeat(16)).into();
+        long.name.name = format!("{}-{}", "p".repeat(NAME - 1), "p".repeat(16)).into();
         let name = alarm(&long, "n").metadata.name.unwrap();
         assert_eq!(name.split_once('.').unwrap().0, "p".repeat(NAME - 1));
     }

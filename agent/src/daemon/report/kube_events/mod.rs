@@ -13,7 +13,7 @@ use crate::shared::drops::Kind;
 use clap::ValueEnum;
 use epguard_common::{Count, Uid};
 use epguard_core::bucket::Bucket;
-use epguard_core::facts::Name;
+use epguard_core::facts::ObjectName;
 use epguard_core::state::{State, Trip};
 use k8s_openapi::api::events::v1::{Event, EventSeries};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -47,14 +47,14 @@ pub struct Subject {
     /// `Service` or `Pod`.
     pub kind: &'static str,
     /// Namespace and name.
-    pub name: Name,
+    pub name: ObjectName,
     /// UID of the object. Without it `kubectl describe` does not find the Event.
     pub uid: Option<Uid>,
 }
 
 impl Subject {
     /// A Service, with its UID if that is known.
-    pub fn service(state: &State, name: Name) -> Self {
+    pub fn service(state: &State, name: ObjectName) -> Self {
         Self {
             kind: "Service",
             uid: state.cluster().service(&name).map(|service| service.uid),
@@ -218,7 +218,7 @@ mod tests {
     fn service(name: &str) -> Subject {
         Subject {
             kind: "Service",
-            name: ("shop".into(), name.into()),
+            name: epguard_core::facts::ObjectName::new("shop", name),
             uid: None,
         }
     }
@@ -227,7 +227,7 @@ mod tests {
         let uid = Some(Uid { octets: [uid; 16] });
         Subject {
             kind: "Pod",
-            name: ("shop".into(), "b".into()),
+            name: ObjectName::new("shop", "b"),
             uid,
         }
     }

@@ -49,9 +49,9 @@ pub async fn write(client: Client, mut entries: mpsc::Receiver<Entry>) {
                      events.k8s.io, or give it --events none; {until}"
                 );
                 if repeated {
-                    may_patch = false
+                    may_patch = false;
                 } else {
-                    sleep(FORBIDDEN).await
+                    sleep(FORBIDDEN).await;
                 }
             }
             Err(error) => tracing::warn!(

@@ -89,10 +89,8 @@ fn disconnect(socket: &UdpSocket) {
     let nowhere: libc::sockaddr = unsafe { std::mem::zeroed() };
     let length = u32::try_from(size_of::<libc::sockaddr>()).unwrap();
     // SAFETY: an address that lives until the call returns.
-    assert_eq!(
-        unsafe { libc::connect(socket.as_raw_fd(), &raw const nowhere, length) },
-        0
-    );
+    let result = unsafe { libc::connect(socket.as_raw_fd(), &raw const nowhere, length) };
+    assert_eq!(result, 0);
 }
 
 fn arrives(stranger: &Stranger) {

@@ -163,14 +163,14 @@ fn a_death_that_only_narrow_lists_confirm_proves_no_denial_of_another_service_al
         vips: vec![Addr::v4([10, 96, 0, 2])],
         ..web()
     };
-    api.name.1 = "api".into();
+    api.name.name = "api".into();
     world.tell(service(api));
     world.list(&[dead(&a)]);
     show(&mut world, labelled("shop", "web"), &[dead(&a)]);
     show_slices(&mut world, &[(X, Some(a.uid))]);
     assert_eq!((world.carried_out(), world.held()), (vec![X], vec![]));
     let mut of_api = slice("api", &[(X, Some(a.uid))]);
-    of_api.service = Some(("shop".into(), "api".into()));
+    of_api.service = Some(ObjectName::new("shop", "api"));
     world.tell(shown_slice(of_api));
     assert_eq!(
         world.held(),

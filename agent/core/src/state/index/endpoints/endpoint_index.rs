@@ -7,7 +7,7 @@ use super::room::{OF_ALL, OF_NAMESPACE};
 use super::slice_part::SlicePart;
 use super::{Endpoint, Listing, Target, Targets};
 use crate::counts::{Counts, Groups, uncount, ungroup};
-use crate::facts::{Name, Slice, Text};
+use crate::facts::{ObjectName, Slice, Text};
 use crate::sorted_map::SortedMap;
 use crate::state::index::Moment;
 use crate::state::index::quota::{LeftOut, Quota};
@@ -21,23 +21,23 @@ const NOTED_EVERY: Duration = Duration::from_mins(1);
 /// The endpoints of all Services.
 #[derive(Debug, Clone, Default)]
 pub struct EndpointIndex {
-    pub(crate) slices: HashMap<Name, Box<Slice>>,
-    pub(crate) services: HashMap<Name, OfService>,
+    pub(crate) slices: HashMap<ObjectName, Box<Slice>>,
+    pub(crate) services: HashMap<ObjectName, OfService>,
     /// How many they are in each namespace.
     pub(super) of_namespaces: Counts<Text>,
     /// Services by the namespaces, other than their own, of the pods that their slices name.
-    pub(super) guests: Groups<Text, Name>,
+    pub(super) guests: Groups<Text, ObjectName>,
     /// Where each pod is, or was, listed.
     pub(crate) places: Places,
     /// The Services that list an IP, or did, each with how many targets.
-    pub(crate) ips: SortedMap<(Addr, Name), u32>,
+    pub(crate) ips: SortedMap<(Addr, ObjectName), u32>,
     /// The endpoints of each Service that no slice lists now, each with its [`Listing::used`].
-    pub(super) remembered: Groups<Name, (Moment, Endpoint, Target)>,
+    pub(super) remembered: Groups<ObjectName, (Moment, Endpoint, Target)>,
     /// Quota of targets behind sockets.
     pub(crate) room: Quota<OF_ALL, OF_NAMESPACE>,
     /// Slices for whose endpoints there is no room, or that were read in part: nothing is denied of
     /// their Services.
-    pub(crate) left_out: LeftOut<Name, ()>,
+    pub(crate) left_out: LeftOut<ObjectName, ()>,
     /// Pairs of address and port of all slices, by namespace.
     pub(super) kept: Counts<Text>,
 }
@@ -45,7 +45,7 @@ pub struct EndpointIndex {
 /// What a change of slices touched, by Service.
 #[derive(Debug, Default)]
 pub struct Touched {
-    pub services: BTreeMap<Name, TouchedService>,
+    pub services: BTreeMap<ObjectName, TouchedService>,
 }
 
 /// What it touched of one Service.
@@ -62,14 +62,14 @@ pub struct TouchedService {
 }
 
 impl Touched {
-    pub(super) fn of(&mut self, service: &Name) -> &mut TouchedService {
+    pub(super) fn of(&mut self, service: &ObjectName) -> &mut TouchedService {
         self.services.entry(service.clone()).or_default()
     }
 }
 
 impl EndpointIndex {
     /// Adds or replaces a slice; removes it with `None`.
-    pub fn set(&mut self, now: Duration, name: &Name, slice: Option<Slice>) -> Touched {
+    pub fn set(&mut self, now: Duration, name: &ObjectName, slice: Option<Slice>) -> Touched {
         let mut touched = Touched::default();
         self.replace(now, name, slice, &mut touched);
         touched
@@ -77,7 +77,7 @@ impl EndpointIndex {
 
     /// Notes a packet to a denied endpoint: a client still uses the endpoint, so the index keeps
     /// it. At most once a minute, since thousands of targets may be behind it.
-    pub fn hit(&mut self, now: Duration, service: &Name, endpoint: &Endpoint) {
+    pub fn hit(&mut self, now: Duration, service: &ObjectName, endpoint: &Endpoint) {
         let is_old = |listing: &Listing| now.saturating_sub(listing.used.into()) >= NOTED_EVERY;
         let all = self
             .targets(service, endpoint)
@@ -89,7 +89,7 @@ impl EndpointIndex {
             .collect();
         for target in old {
             self.edit(service, *endpoint, target, |listing| {
-                listing.used = now.into()
+                listing.used = now.into();
             });
         }
     }
@@ -99,7 +99,7 @@ impl EndpointIndex {
     pub fn record(
         &mut self,
         now: Duration,
-        service: &Name,
+        service: &ObjectName,
         endpoint: Endpoint,
         uid: Uid,
         foreign: bool,
@@ -111,7 +111,7 @@ impl EndpointIndex {
     }
 
     /// Adds a namespace of which slices of a Service name pods. True if none did so.
-    pub fn name_namespace(&mut self, service: &Name, namespace: &Text) -> bool {
+    pub fn name_namespace(&mut self, service: &ObjectName, namespace: &Text) -> bool {
         let Some(known) = self.services.get_mut(service) else {
             return false;
         };
@@ -119,7 +119,7 @@ impl EndpointIndex {
             return false;
         }
         known.namespaces.push(namespace.clone());
-        if *namespace != service.0 {
+        if *namespace != service.namespace {
             self.guests
                 .entry(namespace.clone())
                 .or_default()
@@ -129,11 +129,11 @@ impl EndpointIndex {
     }
 
     /// Drops what slices showed of a Service without endpoints.
-    pub(super) fn forget_service(&mut self, service: &Name) {
+    pub(super) fn forget_service(&mut self, service: &ObjectName) {
         let Some(known) = self.services.remove(service) else {
             return;
         };
-        uncount(&mut self.of_namespaces, &service.0, 1);
+        uncount(&mut self.of_namespaces, &service.namespace, 1);
         for namespace in &known.namespaces {
             ungroup(&mut self.guests, namespace, service);
         }
@@ -142,7 +142,7 @@ impl EndpointIndex {
     /// Edits the listing of one target, as [`Self::edit_all`] does.
     fn edit(
         &mut self,
-        service: &Name,
+        service: &ObjectName,
         endpoint: Endpoint,
         target: Target,
         edit: impl FnOnce(&mut Listing),
@@ -153,7 +153,7 @@ impl EndpointIndex {
     /// Edits the listings of these targets of a Service. Those that it lacks are added.
     fn edit_all<F: FnOnce(&mut Listing)>(
         &mut self,
-        service: &Name,
+        service: &ObjectName,
         targets: impl IntoIterator<Item = (Endpoint, Target, F)>,
     ) {
         let mut targets = targets.into_iter().peekable();
@@ -163,7 +163,7 @@ impl EndpointIndex {
         }
         let of_namespaces = &mut self.of_namespaces;
         let known = self.services.entry(service.clone()).or_insert_with(|| {
-            *of_namespaces.entry(service.0.clone()).or_default() += 1;
+            *of_namespaces.entry(service.namespace.clone()).or_default() += 1;
             OfService::default()
         });
         let mut remembered = self.remembered.remove(service).unwrap_or_default();
@@ -189,8 +189,8 @@ impl EndpointIndex {
     }
 
     /// Counts these targets, which are new.
-    fn count(&mut self, service: &Name, targets: &[(Addr, Target)]) {
-        self.room.take(service.0.clone(), targets.len());
+    fn count(&mut self, service: &ObjectName, targets: &[(Addr, Target)]) {
+        self.room.take(service.namespace.clone(), targets.len());
         for (ip, target) in targets {
             self.ips.count((*ip, service.clone()));
             if let Some(uid) = target {
@@ -200,8 +200,8 @@ impl EndpointIndex {
     }
 
     /// Counts these targets less.
-    pub(super) fn uncount(&mut self, service: &Name, targets: &[(Addr, Target)]) {
-        self.room.give_back(&service.0, targets.len());
+    pub(super) fn uncount(&mut self, service: &ObjectName, targets: &[(Addr, Target)]) {
+        self.room.give_back(&service.namespace, targets.len());
         for (ip, target) in targets {
             self.ips.uncount(&(*ip, service.clone()));
             if let Some(uid) = target {
@@ -213,7 +213,7 @@ impl EndpointIndex {
     pub(super) fn replace(
         &mut self,
         now: Duration,
-        name: &Name,
+        name: &ObjectName,
         slice: Option<Slice>,
         touched: &mut Touched,
     ) {

@@ -2,7 +2,7 @@
 
 use super::endpoint::{Endpoints, after, at, targets_at};
 use super::{Endpoint, EndpointIndex, Listing, Target, Targets};
-use crate::facts::{Name, Text};
+use crate::facts::{ObjectName, Text};
 use epguard_common::{Addr, Uid};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ impl EndpointIndex {
     /// The sockets of a Service at an IP, with all targets named behind them.
     pub(crate) fn at(
         &self,
-        service: &Name,
+        service: &ObjectName,
         ip: Addr,
     ) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
         self.endpoints(service)
@@ -20,7 +20,7 @@ impl EndpointIndex {
     /// Every target that a Service names at an IP, on any port.
     pub(crate) fn targets_at(
         &self,
-        service: &Name,
+        service: &ObjectName,
         ip: Addr,
     ) -> impl Iterator<Item = (Target, &Listing)> {
         self.endpoints(service)
@@ -28,7 +28,7 @@ impl EndpointIndex {
     }
 
     /// How many they are: a pod counts once for each port.
-    pub(crate) fn count_at(&self, service: &Name, ip: Addr) -> usize {
+    pub(crate) fn count_at(&self, service: &ObjectName, ip: Addr) -> usize {
         self.ips
             .get(&(ip, service.clone()))
             .map_or(0, |targets| *targets as usize)
@@ -37,7 +37,7 @@ impl EndpointIndex {
     /// All targets named behind a socket of a Service.
     pub(crate) fn targets<'a>(
         &'a self,
-        service: &Name,
+        service: &ObjectName,
         endpoint: &'a Endpoint,
     ) -> Option<Targets<'a>> {
         Some(Targets {
@@ -47,12 +47,15 @@ impl EndpointIndex {
     }
 
     /// All sockets of a Service.
-    pub fn endpoints_of(&self, service: &Name) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
+    pub fn endpoints_of(
+        &self,
+        service: &ObjectName,
+    ) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
         self.endpoints(service)
             .flat_map(|endpoints| after(endpoints, None))
     }
 
-    fn endpoints(&self, service: &Name) -> impl Iterator<Item = &Endpoints> {
+    fn endpoints(&self, service: &ObjectName) -> impl Iterator<Item = &Endpoints> {
         self.services
             .get(service)
             .into_iter()
@@ -60,7 +63,7 @@ impl EndpointIndex {
     }
 
     /// True if a Service has more IPs than this.
-    pub(crate) fn has_more_ips(&self, service: &Name, than: usize) -> bool {
+    pub(crate) fn has_more_ips(&self, service: &ObjectName, than: usize) -> bool {
         let mut last = None;
         let ips = self.endpoints_of(service).map(|(endpoint, _)| endpoint.ip);
         ips.filter(|ip| last.replace(*ip) != Some(*ip))
@@ -69,7 +72,7 @@ impl EndpointIndex {
     }
 
     /// Where a pod is, or was, listed.
-    pub fn of_pod(&self, uid: Uid) -> impl Iterator<Item = (&Name, Addr)> {
+    pub fn of_pod(&self, uid: Uid) -> impl Iterator<Item = (&ObjectName, Addr)> {
         let places = self
             .places
             .ips(uid)
@@ -78,12 +81,16 @@ impl EndpointIndex {
     }
 
     /// Services that list an IP, or listed it recently.
-    pub fn services_at(&self, ip: Addr) -> impl Iterator<Item = &Name> {
-        self.services_from(ip, Name::default())
+    pub fn services_at(&self, ip: Addr) -> impl Iterator<Item = &ObjectName> {
+        self.services_from(ip, ObjectName::default())
     }
 
     /// The same from this name on, ascending.
-    pub(crate) fn services_from(&self, ip: Addr, first: Name) -> impl Iterator<Item = &Name> {
+    pub(crate) fn services_from(
+        &self,
+        ip: Addr,
+        first: ObjectName,
+    ) -> impl Iterator<Item = &ObjectName> {
         let from = self.ips.from((ip, first)).map(|(pair, _)| pair);
         from.take_while(move |(own, _)| *own == ip)
             .map(|(_, service)| service)
@@ -95,27 +102,27 @@ impl EndpointIndex {
     }
 
     /// True if the Service lists the pod at the IP, or listed it recently.
-    pub(crate) fn names(&self, service: &Name, ip: Addr, uid: Uid) -> bool {
+    pub(crate) fn names(&self, service: &ObjectName, ip: Addr, uid: Uid) -> bool {
         self.targets_at(service, ip)
             .any(|(target, _)| target == Some(uid))
     }
 
     /// Namespaces of the pods that slices of a Service name, or named while the Service had
     /// endpoints.
-    pub(crate) fn namespaces_of(&self, service: &Name) -> &[Text] {
+    pub(crate) fn namespaces_of(&self, service: &ObjectName) -> &[Text] {
         self.services
             .get(service)
             .map_or(&[], |known| &known.namespaces)
     }
 
     /// Services whose slices name pods of this namespace, which is not their own.
-    pub(crate) fn guests_in(&self, namespace: &str) -> impl Iterator<Item = &Name> {
+    pub(crate) fn guests_in(&self, namespace: &str) -> impl Iterator<Item = &ObjectName> {
         self.guests.get(namespace).into_iter().flatten()
     }
 
     /// True if another writer than the `EndpointSlice` controller lists pods of the Service, or did
     /// recently.
-    pub(crate) fn has_other_writer(&self, service: &Name) -> bool {
+    pub(crate) fn has_other_writer(&self, service: &ObjectName) -> bool {
         self.services
             .get(service)
             .is_some_and(|known| known.foreign > 0)
@@ -127,7 +134,7 @@ impl EndpointIndex {
     pub(crate) fn ready_after(
         &self,
         now: Duration,
-        service: &Name,
+        service: &ObjectName,
         ip: Option<Addr>,
     ) -> impl Iterator<Item = Addr> {
         let endpoints = self
@@ -142,19 +149,19 @@ impl EndpointIndex {
     }
 
     /// True if an IP of a Service was ready then.
-    pub(crate) fn was_ready(&self, now: Duration, service: &Name, ip: Addr) -> bool {
+    pub(crate) fn was_ready(&self, now: Duration, service: &ObjectName, ip: Addr) -> bool {
         self.targets_at(service, ip)
             .any(|(_, listing)| listing.is_recently_ready(now))
     }
 
     /// Whether a slice of the Service lists a pod at the IP now.
-    pub(crate) fn lists(&self, service: &Name, ip: Addr, uid: Uid) -> bool {
+    pub(crate) fn lists(&self, service: &ObjectName, ip: Addr, uid: Uid) -> bool {
         let mut targets = self.targets_at(service, ip);
         targets.any(|(target, listing)| target == Some(uid) && listing.is_current())
     }
 
     /// True if a slice of the Service was left out, or read in part: it may list any pod.
-    pub(crate) fn leaves_out(&self, service: &Name) -> bool {
+    pub(crate) fn leaves_out(&self, service: &ObjectName) -> bool {
         self.left_out.keys.contains_key(service)
     }
 }

@@ -1,7 +1,7 @@
 //! The memory of endpoints that no slice lists any more: how long it keeps them, and how many.
 
 use super::{Endpoint, EndpointIndex, Target, Touched};
-use crate::facts::Name;
+use crate::facts::ObjectName;
 use crate::state::index::Moment;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -29,7 +29,7 @@ impl EndpointIndex {
             .iter()
             .filter(|(_, all)| is_due(all))
             .take(AT_ONCE);
-        let due: Vec<Name> = due.map(|(service, _)| service.clone()).collect();
+        let due: Vec<ObjectName> = due.map(|(service, _)| service.clone()).collect();
         let (mut touched, mut room) = (Touched::default(), AT_ONCE);
         for service in due {
             let old = self.remembered.get(&service).into_iter().flatten();
@@ -44,13 +44,13 @@ impl EndpointIndex {
     }
 
     /// Removes the oldest endpoints of a Service that no slice lists, beyond [`MAX_REMEMBERED`].
-    pub(crate) fn drop_surplus(&mut self, service: &Name, touched: &mut Touched) {
+    pub(crate) fn drop_surplus(&mut self, service: &ObjectName, touched: &mut Touched) {
         let remembered = self.remembered.get(service).map_or(0, BTreeSet::len);
         self.forget_oldest(service, remembered.saturating_sub(MAX_REMEMBERED), touched);
     }
 
     /// Removes so many endpoints of a Service that no slice lists.
-    fn forget_oldest(&mut self, service: &Name, count: usize, touched: &mut Touched) {
+    fn forget_oldest(&mut self, service: &ObjectName, count: usize, touched: &mut Touched) {
         let Some(known) = self.services.get_mut(service) else {
             return;
         };
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn what_becomes_old_at_once_is_removed_a_part_at_a_time() {
         let mut index = EndpointIndex::default();
-        let name = |service: u8| -> Name { ("flood".into(), service.to_string().into()) };
+        let name = |service: u8| -> ObjectName { ObjectName::new("flood", service.to_string()) };
         for service in 0..4 {
             let ips = (0..1_000_u16).map(|number| {
                 let [high, low] = number.to_be_bytes();

@@ -3,7 +3,7 @@
 use super::slice_part::SlicePart;
 use super::{EndpointIndex, Touched};
 use crate::counts::uncount;
-use crate::facts::{Name, Slice};
+use crate::facts::{ObjectName, Slice};
 use crate::state::index::quota::RETRIED;
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,7 +43,7 @@ impl EndpointIndex {
             let Some(slice) = self.slices.get(&name).filter(|slice| !slice.partial) else {
                 continue;
             };
-            if self.room.admits(&name.0, slice.pairs()) {
+            if self.room.admits(&name.namespace, slice.pairs()) {
                 let slice = Slice::clone(slice);
                 pairs += slice.pairs();
                 self.replace(now, &name, Some(slice), &mut touched);
@@ -55,7 +55,11 @@ impl EndpointIndex {
     /// What is kept of a slice: nothing but its name and Service if all slices of its namespace
     /// would list too much.
     pub(super) fn bounded(&self, slice: Slice) -> Slice {
-        let kept = self.kept.get(&slice.name.0).copied().unwrap_or_default();
+        let kept = self
+            .kept
+            .get(&slice.name.namespace)
+            .copied()
+            .unwrap_or_default();
         if kept + slice.pairs() <= OF_NAMESPACE {
             slice
         } else {
@@ -66,15 +70,19 @@ impl EndpointIndex {
     /// Keeps a slice, listed or left out.
     pub(super) fn keep(&mut self, slice: Slice) {
         if slice.pairs() > 0 {
-            *self.kept.entry(slice.name.0.clone()).or_default() += slice.pairs();
+            *self.kept.entry(slice.name.namespace.clone()).or_default() += slice.pairs();
         }
         self.slices.insert(slice.name.clone(), slice.into());
     }
 
     /// Removes a slice; none if there was none, or it was left out.
-    pub(super) fn take_out(&mut self, name: &Name, touched: &mut Touched) -> Option<Box<Slice>> {
+    pub(super) fn take_out(
+        &mut self,
+        name: &ObjectName,
+        touched: &mut Touched,
+    ) -> Option<Box<Slice>> {
         let slice = self.slices.remove(name)?;
-        uncount(&mut self.kept, &name.0, slice.pairs());
+        uncount(&mut self.kept, &name.namespace, slice.pairs());
         if !self.left_out.remove(name, slice.service.clone(), []) {
             return Some(slice);
         }
@@ -99,7 +107,7 @@ impl EndpointIndex {
                 pods.entry(uid).or_default().insert(endpoint.ip);
             }
         }
-        let namespace = &new.service.0;
+        let namespace = &new.service.namespace;
         let services = self
             .of_namespaces
             .get(namespace)
@@ -134,7 +142,7 @@ impl EndpointIndex {
         let is_own = |ip: &Addr| {
             let mut services = self
                 .services_at(*ip)
-                .filter(|service| service.0 == namespace);
+                .filter(|service| service.namespace == namespace);
             services.any(|service| self.names(service, *ip, uid))
         };
         ips.extend(self.places.ips(uid).filter(is_own));
@@ -150,8 +158,8 @@ mod tests {
 
     const NOW: Duration = Duration::from_secs(1);
 
-    fn named(namespace: &str, name: &str) -> Name {
-        (namespace.into(), name.into())
+    fn named(namespace: &str, name: &str) -> ObjectName {
+        ObjectName::new(namespace, name)
     }
 
     fn ips(count: usize) -> impl Iterator<Item = Addr> {
@@ -216,9 +224,9 @@ mod tests {
         let last = slice(&(2 * most - 1).to_string(), 1_024);
         index.set(NOW, &named("flood", "0"), None);
         index.retry(NOW);
-        assert!(is_left_out(&index, &last.name.1));
+        assert!(is_left_out(&index, &last.name.name));
         index.set(NOW, &last.name.clone(), Some(last.clone()));
-        assert!(!is_left_out(&index, &last.name.1));
+        assert!(!is_left_out(&index, &last.name.name));
         assert_eq!(kept(&index), OF_NAMESPACE);
     }
 

@@ -2,14 +2,14 @@
 //! each of its pods.
 
 use super::Endpoint;
-use crate::facts::{Name, Slice, SliceEndpoint, SlicePort};
+use crate::facts::{ObjectName, Slice, SliceEndpoint, SlicePort};
 use std::collections::HashMap;
 
 /// Endpoints of a slice.
 #[derive(Debug)]
 pub struct SlicePart<'a> {
     pub slice: &'a Slice,
-    pub service: &'a Name,
+    pub service: &'a ObjectName,
     pub endpoints: Vec<&'a SliceEndpoint>,
 }
 

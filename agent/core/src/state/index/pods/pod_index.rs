@@ -3,7 +3,7 @@
 use super::pod_places::PodPlaces;
 use super::possible_holder::is_settled;
 use super::record::{Claim, Kubelet, Record};
-use crate::facts::{Name, Part, Pod, Text};
+use crate::facts::{ObjectName, Part, Pod, Text};
 use crate::state::index::nodes::Incarnation;
 use epguard_common::{Addr, Mode, Uid, UidState};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -28,7 +28,7 @@ pub struct RestoredPod {
     /// Its UID.
     pub uid: Uid,
     /// Its namespace and name, empty if unknown.
-    pub name: Name,
+    pub name: ObjectName,
     /// Its node, if known.
     pub node: Option<Text>,
     /// The mode that was in force; for a pod that is gone, annotations are unknown now.

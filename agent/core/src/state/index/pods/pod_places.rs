@@ -2,7 +2,7 @@
 
 use super::Record;
 use crate::counts::{Counts, Groups, uncount, ungroup};
-use crate::facts::{Name, Selection, Text};
+use crate::facts::{ObjectName, Selection, Text};
 use crate::sorted_map::SortedMap;
 use epguard_common::{Addr, Uid, UidState};
 use std::collections::{BTreeSet, HashSet};
@@ -28,7 +28,7 @@ pub struct PodPlaces {
     /// How many live pods of a namespace show IPs of one family only; true: of IPv4.
     of_one_family: Counts<(Text, bool)>,
     /// Pods that have ended, by name.
-    ended: Groups<Name, Uid>,
+    ended: Groups<ObjectName, Uid>,
 }
 
 impl PodPlaces {
@@ -88,9 +88,9 @@ impl PodPlaces {
 
     /// Pods of a namespace that the API shows, or that have ended; some twice.
     pub fn of_namespace(&self, namespace: &str) -> impl Iterator<Item = &Uid> {
-        let ended = self.ended.range((Text::from(namespace), Text::default())..);
+        let ended = self.ended.range(ObjectName::first_of(namespace)..);
         let ended = ended
-            .take_while(move |((own, _), _)| own == namespace)
+            .take_while(move |(pod, _)| pod.namespace == namespace)
             .flat_map(|(_, pods)| pods);
         self.in_namespaces
             .get(namespace)
@@ -100,7 +100,7 @@ impl PodPlaces {
     }
 
     /// Pods of this name that have ended.
-    pub fn ended(&self, name: &Name) -> impl Iterator<Item = Uid> {
+    pub fn ended(&self, name: &ObjectName) -> impl Iterator<Item = Uid> {
         self.ended.get(name).into_iter().flatten().copied()
     }
 
@@ -108,7 +108,7 @@ impl PodPlaces {
         let (uid, pod) = (record.pod.uid, &record.pod);
         if record.present {
             self.in_namespaces
-                .entry(pod.name.0.clone())
+                .entry(pod.name.namespace.clone())
                 .or_default()
                 .insert(uid);
             if let Some(node) = pod.node.clone() {
@@ -130,14 +130,14 @@ impl PodPlaces {
         }
         if record.is_possible_holder() {
             self.possible_holders
-                .entry(pod.name.0.clone())
+                .entry(pod.name.namespace.clone())
                 .or_default()
                 .insert(uid);
         }
         if let Some(is_v4) = record.only_family() {
             *self
                 .of_one_family
-                .entry((pod.name.0.clone(), is_v4))
+                .entry((pod.name.namespace.clone(), is_v4))
                 .or_default() += 1;
         }
         if record.uid_state != UidState::Live {
@@ -147,7 +147,7 @@ impl PodPlaces {
 
     pub fn remove(&mut self, record: &Record) {
         let (uid, pod) = (record.pod.uid, &record.pod);
-        ungroup(&mut self.in_namespaces, &pod.name.0, &uid);
+        ungroup(&mut self.in_namespaces, &pod.name.namespace, &uid);
         if let Some(node) = &pod.node {
             ungroup(&mut self.on_nodes, node, &uid);
         }
@@ -161,9 +161,13 @@ impl PodPlaces {
             }
         }
         self.leaving.remove(&uid);
-        ungroup(&mut self.possible_holders, &pod.name.0, &uid);
+        ungroup(&mut self.possible_holders, &pod.name.namespace, &uid);
         if let Some(is_v4) = record.only_family() {
-            uncount(&mut self.of_one_family, &(pod.name.0.clone(), is_v4), 1);
+            uncount(
+                &mut self.of_one_family,
+                &(pod.name.namespace.clone(), is_v4),
+                1,
+            );
         }
         ungroup(&mut self.ended, &pod.name, &uid);
     }
@@ -193,7 +197,7 @@ mod tests {
                 uid: Uid {
                     octets: [number; 16],
                 },
-                name: (namespace.into(), number.to_string().into()),
+                name: ObjectName::new(namespace, number.to_string()),
                 node: Some(node.into()),
                 host_network: number == 1,
                 ..Pod::default()
