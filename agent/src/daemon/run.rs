@@ -17,7 +17,7 @@ use crate::daemon::report::ring_buffer::Events;
 use crate::daemon::translators::Translators;
 use crate::daemon::{lease, memory, telemetry};
 use crate::kernel::datapath::{Datapath, Pins, check_kernel, find_cgroup2};
-use crate::kernel::maps::{Writer, interface_number, only_agent};
+use crate::kernel::maps::{Writer, only_agent};
 use crate::kernel::{cilium, conntrack};
 use crate::node::netlink;
 use crate::shared::clock::boot;
@@ -76,12 +76,10 @@ pub async fn run(args: AgentArgs) -> Result<()> {
         .config
         .configure(mode, reasons, source.is_config_map())?;
     let (actions, limits) = (args.actions.actions(), args.actions.limits());
-    let capture = args.actions.capture()?.map_or(Ok(0), interface_number)?;
     let debug = args.debug_datapath.into();
     writer.config.change(|config| Config {
         actions,
         limits,
-        capture,
         debug,
         ..config
     })?;
@@ -229,9 +227,6 @@ fn warn_of_old_flags(args: &AgentArgs) {
         tracing::warn!(
             "--pod-scope has no effect: every agent watches all pods. Remove it; the next release refuses it"
         );
-    }
-    for warning in args.actions.warnings() {
-        tracing::warn!("--action: {warning}");
     }
 }
 
