@@ -8,28 +8,24 @@ table! {
     #[derive(Default)]
     pub enum Action (choosers: Choosers) {
         #[default]
-        Unset = 0, "unset", Choosers { operator: false, service: false, interface: false },
+        Unset = 0, "unset", Choosers { operator: false, service: false },
             "Not set: in a denial the action of CONFIG, in CONFIG drop";
-        Drop = 1, "drop", Choosers { operator: true, service: true, interface: false },
+        Drop = 1, "drop", Choosers { operator: true, service: true },
             "Drop it silently";
-        Reject = 2, "reject", Choosers { operator: true, service: true, interface: false },
+        Reject = 2, "reject", Choosers { operator: true, service: true },
             "Drop it, and send the sender a TCP RST or an ICMP error";
-        Redirect = 3, "redirect", Choosers { operator: false, service: true, interface: false },
+        Redirect = 3, "redirect", Choosers { operator: false, service: true },
             "Send a flow that opens to a live endpoint of the same Service; reject it where there is none";
-        Capture = 4, "capture", Choosers { operator: true, service: false, interface: true },
-            "Send it unchanged out of an interface, for tcpdump";
     }
 }
 
-/// Who may choose an action, and how.
+/// Who may choose an action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Choosers {
     /// The operator may, for all denials or for those of a reason.
     pub operator: bool,
     /// The owner of a Service may, by annotation.
     pub service: bool,
-    /// The choice names an interface: `NAME=IFACE`.
-    pub interface: bool,
 }
 
 impl Action {
@@ -86,7 +82,6 @@ table! {
             "Denied, or of a flow that was: sent to a live endpoint instead";
         RedirectFailed = 17, "redirect-failed", Effect::Beside("redirects_failed"),
             "Packets of redirected flows that were dropped, since they could not be sent to the endpoint";
-        Captured = 18, "captured", Effect::Stopped(Action::Capture), "Denied: sent to the capture interface";
         UnreadableConnection = 19, "unreadable-connection", Effect::Passed,
             "The record of the packet's connection contradicts the packet";
         BeyondShare = 20, "beyond-share", Effect::Beside("redirects_beyond_share"),
@@ -94,7 +89,7 @@ table! {
         RedirectRefused = 21, "redirect-refused", Effect::Beside("redirects_refused"),
             "Packets of flows that were rejected, since redirecting them could have reset another connection";
         RefusedUnseen = 22, "refused-unseen", Effect::Beside("calls_refused_unseen"),
-            "Calls that were refused instead of dropped or captured, since their packets may meet no hook";
+            "Calls that were refused instead of dropped, since their packets may meet no hook";
         NotRecorded = 23, "not-recorded", Effect::Beside("sockets_not_recorded"),
             "Connected sockets that had no room for the Service that they mean, so that later packets pass";
         UnknownSocket = 24, "unknown-socket", Effect::Beside("packets_of_unknown_sockets"),
@@ -149,8 +144,8 @@ pub struct DenialCount {
     pub rejected: Count,
     /// Sent to a live endpoint.
     pub redirected: Count,
-    /// Sent to the capture interface.
-    pub captured: Count,
+    /// Always 0.
+    pub reserved: Count,
     /// When the last one was denied, `CLOCK_BOOTTIME`.
     pub last_ns: u64,
 }
@@ -164,7 +159,6 @@ impl DenialCount {
             Outcome::Dropped => Some(&mut self.dropped),
             Outcome::Rejected => Some(&mut self.rejected),
             Outcome::Redirected => Some(&mut self.redirected),
-            Outcome::Captured => Some(&mut self.captured),
             _ => None,
         }
     }

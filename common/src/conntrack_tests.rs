@@ -118,19 +118,19 @@ fn an_entry_that_contradicts_the_packet_is_unreadable() {
     let table: [(&str, Change); 7] = [
         ("another protocol", |_, packet| packet.protocol = 17),
         ("another protocol of the replies", |entry, _| {
-            entry.reply.protocol = 17
+            entry.reply.protocol = 17;
         }),
         ("another family", |entry, _| {
-            entry.original.family = AF_INET6
+            entry.original.family = AF_INET6;
         }),
         ("another family of the replies", |entry, _| {
-            entry.reply.family = AF_INET6
+            entry.reply.family = AF_INET6;
         }),
         ("replies of another pod", |entry, _| {
-            entry.reply.src = words([10, 244, 1, 11])
+            entry.reply.src = words([10, 244, 1, 11]);
         }),
         ("replies of another port", |entry, _| {
-            entry.reply.src_port = 9090_u16.to_be()
+            entry.reply.src_port = 9090_u16.to_be();
         }),
         ("a packet of IPv6", |_, packet| packet.dst = v6(1)),
     ];

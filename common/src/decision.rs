@@ -23,8 +23,6 @@ pub enum Decision {
     Follow,
     /// Send a reply of a redirected flow back to the client.
     Reply,
-    /// Send the packet to the capture interface.
-    Capture,
 }
 
 impl Decision {
@@ -60,9 +58,6 @@ impl Verdict {
             }
             (Some((reason, Outcome::Dropped)), Decision::Redirect) => {
                 Some((reason, Outcome::Redirected))
-            }
-            (Some((reason, Outcome::Dropped)), Decision::Capture) => {
-                Some((reason, Outcome::Captured))
             }
             (counted, _) => counted,
         }
@@ -111,9 +106,6 @@ pub fn decide<M: ActionModel>(packet: &Packet, verdict: Verdict, model: &M) -> D
         return Decision::Pass;
     };
     let action = model.own_action().or(model.configured_action(reason));
-    if action == Action::Capture {
-        return Decision::Capture;
-    }
     if action == Action::Redirect && can_redirect(packet, model) {
         return Decision::Redirect;
     }

@@ -54,11 +54,9 @@ fn the_denials_own_action_comes_before_that_of_config() {
         (Action::Unset, Action::Drop, Decision::Drop),
         (Action::Unset, Action::Reject, Decision::Reject),
         (Action::Unset, Action::Redirect, Decision::Redirect),
-        (Action::Unset, Action::Capture, Decision::Capture),
         (Action::Drop, Action::Reject, Decision::Drop),
         (Action::Reject, Action::Drop, Decision::Reject),
         (Action::Redirect, Action::Drop, Decision::Redirect),
-        (Action::Capture, Action::Drop, Decision::Capture),
     ] {
         assert_eq!(
             decided(
@@ -212,7 +210,6 @@ fn an_xdp_program_drops_and_rejects_and_leaves_the_rest_to_tc() {
         (Decision::Reject, true, Decision::Reject),
         (Decision::Reject, false, Decision::Pass),
         (Decision::Redirect, true, Decision::Pass),
-        (Decision::Capture, true, Decision::Pass),
     ] {
         assert_eq!(decision.before_tc(|| can_reject), expected, "{decision:?}");
     }

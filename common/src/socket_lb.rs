@@ -209,12 +209,10 @@ pub fn decide_call<M: CallModel>(packet: &Packet, verdict: Verdict, model: &M) -
             CallDecision::Redirect
         }
         Action::Redirect | Action::Reject => CallDecision::Refuse,
-        Action::Unset | Action::Drop | Action::Capture
-            if packet.protocol == TCP && model.packets_are_judged() =>
-        {
+        Action::Unset | Action::Drop if packet.protocol == TCP && model.packets_are_judged() => {
             CallDecision::Wait
         }
-        Action::Unset | Action::Drop | Action::Capture => CallDecision::RefuseUnseen,
+        Action::Unset | Action::Drop => CallDecision::RefuseUnseen,
     }
 }
 

@@ -48,7 +48,7 @@ fn decided(protocol: u8, node: Node) -> CallDecision {
 
 #[test]
 fn a_dropped_call_of_tcp_waits_where_its_packets_are_judged_and_others_are_refused() {
-    for configured in [Action::Unset, Action::Drop, Action::Capture] {
+    for configured in [Action::Unset, Action::Drop] {
         let node = Node {
             own: Action::Unset,
             configured,

@@ -156,10 +156,8 @@ fn leaves_for_orphan(context: *mut __sk_buff) -> bool {
 }
 
 /// Whether this interface judges what leaves by it. Where another hooked interface follows, that
-/// one does; the capture interface gets packets that were judged.
+/// one does.
 #[inline(always)]
 fn is_judged_here(skb: &Skb, view: &View) -> bool {
-    let ifindex = skb.ifindex();
-    let hands_on = view.relays != 0 && maps::role(ifindex).is_some_and(Role::hands_on);
-    !hands_on && maps::capture() != ifindex
+    view.relays == 0 || !maps::role(skb.ifindex()).is_some_and(Role::hands_on)
 }

@@ -20,7 +20,7 @@ pub trait Origin: EbpfContext {
 /// What both kinds of programs know of a frame. Offsets of [`Bytes`] count from the network header.
 pub trait Frame: Bytes + Origin {
     /// True if this is the last program that judges the packet at this interface. The last program
-    /// also reports passes and captures packets.
+    /// also reports passes.
     const IS_LAST: bool;
 
     /// What the network header is, host order.

@@ -13,7 +13,7 @@ pub use counts::{count, count_call, count_denied, count_packet};
 pub use denied::{Denied, choose, denial};
 pub use gate::{Buckets, both_buckets, buckets};
 pub use passed::{has_passed, note_passed};
-pub use settings::{action_of, active, capture, config, is_logged, limits, mode_of, view};
+pub use settings::{action_of, active, config, is_logged, limits, mode_of, view};
 
 use crate::found::Found;
 use crate::frame::Origin;

@@ -120,7 +120,7 @@ fn a_wrong_value_is_refused_in_one_line_with_the_right_form_or_beside_a_list_of_
         ),
         ("--reason-mode", "gone=off", &["dead-backend, reused"]),
         ("--reason-mode", "none=off", &["dead-backend, reused"]),
-        ("--action", "refuse", &["drop, reject or capture=IFACE"]),
+        ("--action", "refuse", &["drop or reject"]),
         ("--action", "stale=drop", &["dead-backend, reused"]),
     ] {
         let error = agent(&["--node-name", "n", flag, value]).unwrap_err();
@@ -197,7 +197,6 @@ fn xdp_is_chosen_by_name_and_required_only_if_its_mode_is_named() {
     for (name, xdp, demanded) in [
         ("auto", Xdp::Auto, false),
         ("driver", Xdp::Driver, true),
-        ("generic", Xdp::Generic, true),
         ("off", Xdp::Off, false),
     ] {
         let chosen = agent(&["--node-name", "n", "--xdp", name]).unwrap().xdp;

@@ -12,7 +12,7 @@ use epguard_common::Reason;
 #[command(after_help = "\
 Examples:
   epguard action reject
-  epguard action --reason reused capture=tap0    for tcpdump -i tap0")]
+  epguard action --reason reused drop")]
 pub struct ActionArgs {
     #[arg(value_name = "ACTION", value_parser = choice, help = choice::help())]
     action: Choice,
@@ -35,16 +35,14 @@ impl ActionArgs {
         }
         Ok(Choice {
             reason: self.reason.or(self.action.reason),
-            ..self.action.clone()
+            ..self.action
         })
     }
 }
 
-/// Switches the running datapath. Errors: no datapath is pinned there, or the interface does not
-/// exist.
+/// Switches the running datapath. Errors: no datapath is pinned there.
 pub fn run(args: &ActionArgs) -> Result<()> {
-    let choice = args.choice()?;
-    maps::set_action(&args.pins.pin_dir, &choice)
+    maps::set_action(&args.pins.pin_dir, args.choice()?)
 }
 
 #[cfg(test)]

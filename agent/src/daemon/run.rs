@@ -55,7 +55,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
         translators,
         mode_policy,
     } = Takeover::new(&args)?;
-    let mut reports = Events::new(&mut datapath.ebpf)?;
+    let mut events = Events::new(&mut datapath.ebpf)?;
     if args.debug_datapath {
         tokio::spawn(ring_buffer::log(&mut datapath.ebpf)?);
     }
@@ -112,7 +112,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
         messages,
         gather: Gather::default(),
         questions,
-        reports: async || reports.next().await,
+        reports: async || events.next().await,
         has_worked: false,
     };
     loop {

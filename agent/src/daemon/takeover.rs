@@ -27,7 +27,7 @@ use crate::daemon::mode_policy::{Modes, NodeModePolicy};
 use crate::daemon::report::Names;
 use crate::daemon::translators::Translators;
 use crate::kernel::datapath::{Datapath, Pins, find_cgroup2};
-use crate::kernel::maps::{Writer, interface_number};
+use crate::kernel::maps::Writer;
 use crate::kernel::{cilium, conntrack};
 use crate::shared::clock::boot;
 use crate::shared::run_dir;
@@ -160,12 +160,10 @@ fn set_modes(args: &AgentArgs, writer: &mut Writer) -> Result<NodeModePolicy> {
 fn set_actions(args: &AgentArgs, writer: &mut Writer) -> Result<()> {
     let actions = args.actions.actions();
     let limits = args.actions.limits();
-    let capture = args.actions.capture()?.map_or(Ok(0), interface_number)?;
     let debug = args.debug_datapath.into();
     writer.config.change(|config| Config {
         actions,
         limits,
-        capture,
         debug,
         ..config
     })

@@ -13,9 +13,7 @@ mod terminated;
 mod view;
 mod write;
 
-pub use config::{
-    ConfigMap, configuration, default_modes, interface_number, set_action, set_mode, show_mode,
-};
+pub use config::{ConfigMap, configuration, default_modes, set_action, set_mode, show_mode};
 pub use counters::{Counters, Denied, Reading, counters, packets};
 pub use keyed::KeyedMap;
 pub use lock::{no_agent, only_agent};

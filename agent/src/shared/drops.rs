@@ -19,7 +19,7 @@ pub struct Kind {
     /// Which proof holds.
     #[schemars(with = "Reason")]
     pub reason: Cow<'static, str>,
-    /// What was done: dropped, rejected, redirected, captured or observed.
+    /// What was done: dropped, rejected, redirected or observed.
     #[schemars(with = "Outcome")]
     pub outcome: Cow<'static, str>,
     /// The pod that was meant.

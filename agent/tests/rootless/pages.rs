@@ -177,9 +177,6 @@ fn the_page_lists_every_action_with_its_outcome() {
             .collect();
     let known: Vec<(String, String)> = Outcome::stopped()
         .map(|outcome| match outcome.effect() {
-            Effect::Stopped(action) if action.choosers().interface => {
-                (format!("{action}=IFACE"), outcome.to_string())
-            }
             Effect::Stopped(action) => (action.to_string(), outcome.to_string()),
             other => panic!("{other:?}"),
         })

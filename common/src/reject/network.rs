@@ -33,7 +33,8 @@ pub fn length<R: Rewrite>(frame: &R, packet: &Packet) -> Option<u32> {
 #[inline(always)]
 pub const fn pseudo_header(meant: &Meant, protocol: u8, length: u32) -> Sum {
     let sum = Sum::new().with([length.to_be(), (protocol as u32).to_be()]);
-    let (called, client) = (meant.vip.addr.words(), meant.client.words());
+    let called = meant.vip.addr.words();
+    let client = meant.client.words();
     if meant.client.is_v4() {
         sum.with([called[3], client[3]])
     } else {
@@ -41,35 +42,54 @@ pub const fn pseudo_header(meant: &Meant, protocol: u8, length: u32) -> Sum {
     }
 }
 
+/// The first word of a TCP, UDP or SCTP header. Ports in host order.
+#[inline(always)]
+pub const fn ports_word(source: u16, destination: u16) -> u32 {
+    ((source as u32) << 16 | destination as u32).to_be()
+}
+
 /// Gives the packet back the addresses and ports that its client wrote, for the quote. Its
 /// transport checksum stays: no receiver of an error compares it.
 #[inline(always)]
 pub fn restore<R: Rewrite>(frame: &mut R, packet: &Packet, meant: &Meant) -> Option<()> {
-    let ports = u32::from(meant.client_port) << 16 | u32::from(meant.vip.port);
-    frame.write(packet.transport_at, [ports.to_be()])?;
-    let (client, called) = (meant.client.words(), meant.vip.addr.words());
-    if !packet.dst.is_v4() {
-        frame.write(packet.network_at + 8, client)?;
-        return frame.write(packet.network_at + 24, called);
+    let ports = ports_word(meant.client_port, meant.vip.port);
+    frame.write(packet.transport_at, [ports])?;
+    let client = meant.client.words();
+    let called = meant.vip.addr.words();
+    if packet.dst.is_v4() {
+        restore_v4(frame, packet, client[3], called[3])
+    } else {
+        frame.write(packet.network_at + V6_SOURCE_AT, client)?;
+        frame.write(packet.network_at + V6_DESTINATION_AT, called)
     }
-    let [behind_offset, src, dst] = frame.words::<3>(packet.network_at + 8)?;
-    let [hops, protocol, low, high] = behind_offset.to_ne_bytes();
-    let checksum = u16::from_ne_bytes([low, high]);
-    // RFC 1624: the complement of the old checksum, less what was there, with what is there now.
-    let changed = Sum::new().with([u32::from(!checksum), !src, !dst, client[3], called[3]]);
-    let [low, high] = changed.checksum().to_ne_bytes();
-    frame.write(
-        packet.network_at + 8,
-        [
-            u32::from_ne_bytes([hops, protocol, low, high]),
-            client[3],
-            called[3],
-        ],
-    )
 }
 
-/// Writes the header of the answer: `length` octets follow it. It is never fragmented, so it needs
-/// no id (RFC 6864).
+/// Gives an IPv4 packet other addresses, with the checksum of its header.
+#[inline(always)]
+fn restore_v4<R: Rewrite>(
+    frame: &mut R,
+    packet: &Packet,
+    source: u32,
+    destination: u32,
+) -> Option<()> {
+    let hops_at = packet.network_at + V4_HOPS_AT;
+    let [behind_offset, old_source, old_destination] = frame.words::<3>(hops_at)?;
+    let [hops, protocol, low, high] = behind_offset.to_ne_bytes();
+    let old_checksum = u16::from_ne_bytes([low, high]);
+    // RFC 1624: the complement of the old checksum, less what was there, with what is there now.
+    let changed = Sum::new().with([
+        u32::from(!old_checksum),
+        !old_source,
+        !old_destination,
+        source,
+        destination,
+    ]);
+    let [low, high] = changed.checksum().to_ne_bytes();
+    let behind_offset = u32::from_ne_bytes([hops, protocol, low, high]);
+    frame.write(hops_at, [behind_offset, source, destination])
+}
+
+/// Writes the header of the answer: `length` octets follow it.
 #[inline(always)]
 pub fn write<R: Rewrite>(
     frame: &mut R,
@@ -78,28 +98,81 @@ pub fn write<R: Rewrite>(
     protocol: u8,
     length: u32,
 ) -> Option<()> {
-    let (src, dst) = (meant.vip.addr.words(), meant.client.words());
     if packet.dst.is_v4() {
-        let mut header = [
-            (0x4500_0000 | (length + 20)).to_be(),
-            DO_NOT_FRAGMENT.to_be(),
-            (HOPS << 24 | u32::from(protocol) << 16).to_be(),
-            src[3],
-            dst[3],
-        ];
-        let [low, high] = Sum::new().with(header).checksum().to_ne_bytes();
-        header[2] |= u32::from_ne_bytes([0, 0, low, high]);
-        frame.write(packet.network_at, header)
+        let header = Ipv4Header {
+            total_length: length + 20,
+            protocol,
+            source: meant.vip.addr.words()[3],
+            destination: meant.client.words()[3],
+        };
+        frame.write(packet.network_at, header.words())
     } else {
-        let (first, second) = (
-            0x6000_0000_u32,
-            length << 16 | u32::from(protocol) << 8 | HOPS,
-        );
-        frame.write(packet.network_at, [first.to_be(), second.to_be()])?;
-        frame.write(packet.network_at + 8, src)?;
-        frame.write(packet.network_at + 24, dst)
+        let start = Ipv6Start {
+            payload_length: length,
+            next_header: protocol,
+        };
+        let source = meant.vip.addr.words();
+        let destination = meant.client.words();
+        frame.write(packet.network_at, start.words())?;
+        frame.write(packet.network_at + V6_SOURCE_AT, source)?;
+        frame.write(packet.network_at + V6_DESTINATION_AT, destination)
     }
 }
 
-const DO_NOT_FRAGMENT: u32 = 0x4000;
+/// An IPv4 header without options. It is never fragmented, so it needs no id (RFC 6864).
+struct Ipv4Header {
+    total_length: u32,
+    protocol: u8,
+    /// As it lies in memory.
+    source: u32,
+    /// As it lies in memory.
+    destination: u32,
+}
+
+impl Ipv4Header {
+    /// Version 4, and five words without options.
+    const VERSION_AND_LENGTH: u32 = 0x45 << 24;
+    const DO_NOT_FRAGMENT: u32 = 0x4000;
+
+    /// The header as it lies in memory, with its checksum.
+    #[inline(always)]
+    fn words(&self) -> [u32; 5] {
+        let mut words = [
+            (Self::VERSION_AND_LENGTH | self.total_length).to_be(),
+            Self::DO_NOT_FRAGMENT.to_be(),
+            (HOPS << 24 | u32::from(self.protocol) << 16).to_be(),
+            self.source,
+            self.destination,
+        ];
+        let [low, high] = Sum::new().with(words).checksum().to_ne_bytes();
+        words[2] |= u32::from_ne_bytes([0, 0, low, high]);
+        words
+    }
+}
+
+/// What lies before the addresses in an IPv6 header.
+struct Ipv6Start {
+    payload_length: u32,
+    next_header: u8,
+}
+
+impl Ipv6Start {
+    const VERSION: u32 = 6 << 28;
+
+    /// The words as they lie in memory. Traffic class and flow label are 0.
+    #[inline(always)]
+    fn words(&self) -> [u32; 2] {
+        let next_header = u32::from(self.next_header) << 8;
+        [
+            Self::VERSION.to_be(),
+            (self.payload_length << 16 | next_header | HOPS).to_be(),
+        ]
+    }
+}
+
+/// Time to live, or hop limit.
 const HOPS: u32 = 64;
+/// Where the time to live, the protocol and the checksum lie, before the addresses.
+const V4_HOPS_AT: u32 = 8;
+const V6_SOURCE_AT: u32 = 8;
+const V6_DESTINATION_AT: u32 = 24;

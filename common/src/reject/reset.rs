@@ -6,6 +6,8 @@ use crate::{Meant, Packet};
 
 /// Octets of a TCP header without options.
 const HEADER: u32 = 20;
+/// Where the checksum lies in it.
+const CHECKSUM_AT: u32 = 16;
 const FIN: u8 = 0x01;
 const SYN: u8 = 0x02;
 pub const RST: u8 = 0x04;
@@ -14,37 +16,71 @@ const ACK: u8 = 0x10;
 /// Makes the packet into a RST to its client.
 #[inline(always)]
 pub fn write<R: Rewrite>(frame: &mut R, packet: &Packet, meant: &Meant) -> Option<()> {
-    let at = packet.transport_at;
-    let [_, sequence, acknowledged, control] = frame.words::<4>(at)?;
-    let segment = Segment {
-        sequence: u32::from_be(sequence),
-        acknowledged: u32::from_be(acknowledged),
-        control: u32::from_be(control),
-        length: network::length(frame, packet)?.saturating_sub(at - packet.network_at),
+    let header_at = packet.transport_at;
+    let numbers = Segment::read(frame, packet)?.numbers()?;
+
+    // The RST has no data, and its header no options.
+    frame.resize(header_at + HEADER)?;
+
+    // The TCP header, with a checksum of 0 until it is known how the device completes it.
+    let mut header = TcpHeader {
+        source_port: meant.vip.port,
+        destination_port: meant.client_port,
+        numbers,
+        checksum: 0,
     };
-    let numbers = segment.numbers()?;
-    frame.resize(at + HEADER)?;
-    let mut header = [
-        (u32::from(meant.vip.port) << 16 | u32::from(meant.client_port)).to_be(),
-        numbers.sequence.to_be(),
-        numbers.acknowledged.to_be(),
-        (0x5000_0000 | u32::from(numbers.flags) << 16).to_be(),
-        0,
-    ];
-    frame.write(at, header)?;
+    frame.write(header_at, header.words())?;
+
+    // The checksum.
     let pseudo = network::pseudo_header(meant, TCP, HEADER);
-    let checksum = if frame.is_partial(at + 16)? {
+    header.checksum = if frame.is_partial(header_at + CHECKSUM_AT)? {
         pseudo.folded()
     } else {
-        pseudo.with(header).checksum()
+        pseudo.with(header.words()).checksum()
     };
-    let [low, high] = checksum.to_ne_bytes();
-    header[4] = u32::from_ne_bytes([low, high, 0, 0]);
-    frame.write(at + 16, [header[4]])?;
+    frame.write(header_at + CHECKSUM_AT, [header.checksum_word()])?;
+
+    // The IP header.
     network::write(frame, packet, meant, TCP, HEADER)
 }
 
-/// What counts of a TCP header; host order.
+/// The TCP header of a RST.
+struct TcpHeader {
+    /// Host order.
+    source_port: u16,
+    /// Host order.
+    destination_port: u16,
+    numbers: Numbers,
+    /// As it lies in memory.
+    checksum: u16,
+}
+
+impl TcpHeader {
+    /// Five words without options.
+    const DATA_OFFSET: u32 = 5 << 28;
+
+    /// The header as it lies in memory. The window and the urgent pointer are 0.
+    #[inline(always)]
+    fn words(&self) -> [u32; 5] {
+        let flags = u32::from(self.numbers.flags) << 16;
+        [
+            network::ports_word(self.source_port, self.destination_port),
+            self.numbers.sequence.to_be(),
+            self.numbers.acknowledged.to_be(),
+            (Self::DATA_OFFSET | flags).to_be(),
+            self.checksum_word(),
+        ]
+    }
+
+    /// The last word of the header: the checksum and the urgent pointer.
+    #[inline(always)]
+    fn checksum_word(&self) -> u32 {
+        let [low, high] = self.checksum.to_ne_bytes();
+        u32::from_ne_bytes([low, high, 0, 0])
+    }
+}
+
+/// What counts of the packet's TCP header; host order.
 struct Segment {
     sequence: u32,
     acknowledged: u32,
@@ -55,7 +91,7 @@ struct Segment {
     length: u32,
 }
 
-/// Sequence and acknowledgement numbers and flags of a RST.
+/// Sequence and acknowledgement numbers and flags of a RST; host order.
 struct Numbers {
     sequence: u32,
     acknowledged: u32,
@@ -63,6 +99,18 @@ struct Numbers {
 }
 
 impl Segment {
+    #[inline(always)]
+    fn read<R: Rewrite>(frame: &R, packet: &Packet) -> Option<Self> {
+        let [_, sequence, acknowledged, control] = frame.words::<4>(packet.transport_at)?;
+        let headers = packet.transport_at - packet.network_at;
+        Some(Self {
+            sequence: u32::from_be(sequence),
+            acknowledged: u32::from_be(acknowledged),
+            control: u32::from_be(control),
+            length: network::length(frame, packet)?.saturating_sub(headers),
+        })
+    }
+
     /// `None` for a segment shorter than its own header.
     #[inline(always)]
     fn numbers(&self) -> Option<Numbers> {

@@ -83,12 +83,3 @@ pub fn limits(config: *const RawConfig) -> AnswerLimits {
     // SAFETY: as in `config`; every bit pattern is an AnswerLimits.
     unsafe { addr_of!((*config).limits).read() }
 }
-
-/// The interface that captured packets go to; 0: none.
-#[inline(always)]
-pub fn capture() -> u32 {
-    // SAFETY: as in `config`.
-    CONFIG.get_ptr(0).map_or(0, |config| unsafe {
-        addr_of!((*config).capture).read_volatile()
-    })
-}

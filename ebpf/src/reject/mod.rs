@@ -19,7 +19,7 @@ use crate::route::names_its_sender;
 use crate::skb::Skb;
 use crate::{maps, redirect, turned};
 use aya_ebpf::bindings::{__sk_buff, BPF_F_INGRESS, TC_ACT_SHOT, TC_ACT_UNSPEC, bpf_redir_neigh};
-use aya_ebpf::helpers::generated::{bpf_clone_redirect, bpf_redirect, bpf_redirect_neigh};
+use aya_ebpf::helpers::generated::{bpf_redirect, bpf_redirect_neigh};
 use aya_ebpf::programs::TcContext;
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
@@ -48,22 +48,7 @@ pub fn carry_out(ctx: &TcContext, decision: Decision, hook: Hook) -> i32 {
         (Decision::Redirect, _) => redirect(ctx.skb.skb),
         (Decision::Follow, _) => follow(ctx.skb.skb),
         (Decision::Reply, _) => turned::back(ctx.skb.skb),
-        (Decision::Capture, _) => capture(ctx.skb.skb),
     }
-}
-
-/// Sends a packet out of the capture interface. Where there is no such interface it is dropped.
-/// Beside a socket load balancer a copy goes there: it has no socket, by which the ingress hook at
-/// the other end of a veth pair would judge it again.
-#[inline(always)]
-fn capture(context: *mut __sk_buff) -> i32 {
-    if maps::view().is_none_or(|view| view.socket_lb == 0) {
-        // SAFETY: takes numbers only.
-        return unsafe { bpf_redirect(maps::capture(), 0) as i32 };
-    }
-    // SAFETY: takes the program's own context and numbers.
-    unsafe { bpf_clone_redirect(context, maps::capture(), 0) };
-    TC_ACT_SHOT
 }
 
 /// Opens a redirected flow. One that may not be redirected is rejected.

@@ -109,7 +109,7 @@ impl Stage {
         match self.now {
             Setup::Nothing => {}
             Setup::Idle | Setup::BothHooks | Setup::Active(_) | Setup::Xdp => {
-                self.epguard.unhook().unwrap()
+                self.epguard.unhook().unwrap();
             }
             Setup::Filter(filter) => filter.remove(&self.bed),
         }

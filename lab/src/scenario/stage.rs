@@ -11,8 +11,8 @@ use super::agent::Agent;
 use super::balancer::Balancer;
 use super::cluster::Cluster;
 use super::format::{
-    Action, CgroupEvent, EventOf, First, Forbidden, NeighbourStep, PodEvent, Scenario,
-    SocketLbStep, Writers,
+    CgroupEvent, EventOf, First, Forbidden, NeighbourStep, PodEvent, Scenario, SocketLbStep,
+    Writers,
 };
 use super::tell::How;
 use super::variant::Variant;
@@ -64,14 +64,6 @@ impl Stage {
             .or(declared.and_then(|declared| declared.first))
             .unwrap_or(First::Neighbour);
         let action = variant.action.or(scenario.agent.action);
-        if action == Some(Action::Capture) {
-            // Packets that are sent there go no further.
-            netns.ip(&[
-                "link add cap0 type veth peer name cap1",
-                "link set cap1 up",
-                "link set cap0 up",
-            ])?;
-        }
         let flags = &scenario.agent;
         let retired = if flags.enforce_retired {
             "enforce"
@@ -85,7 +77,7 @@ impl Stage {
             ("reason-mode", Some(format!("retired-backend={retired}"))),
             ("xdp", flags.xdp.clone()),
             ("hooks", how.hooks.clone()),
-            ("action", action.map(Action::flag)),
+            ("action", action.map(|action| action.to_string())),
             ("mode-policy", flags.mode_policy.clone()),
             // Stories wait for hooks, and no CNI plugin comes after the lab's.
             ("clsact-delay", Some("0".into())),

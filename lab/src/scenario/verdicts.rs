@@ -186,7 +186,7 @@ impl<'a> Series<'a> {
         let is_udp = call.protocol == Wire::Udp;
         let is_refused = match declared {
             _ if !self.variant.caller.is_at_sockets() || is_to_ip || call.on.is_some() => false,
-            Action::Drop | Action::Capture => !self.judges_by_socket || is_udp,
+            Action::Drop => !self.judges_by_socket || is_udp,
             Action::Redirect => is_udp,
             Action::Reject => true,
         };
@@ -370,7 +370,7 @@ impl<'a> Series<'a> {
         };
         if let Some(reason) = denied {
             // Refused instead of what the story expects: counted beside.
-            let unseen = refused && matches!(declared, Action::Drop | Action::Capture);
+            let unseen = refused && declared == Action::Drop;
             if unseen && now.with_outcome(Outcome::RefusedUnseen) < least {
                 return Some(format!("at least {least} refused-unseen"));
             }

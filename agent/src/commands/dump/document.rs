@@ -178,7 +178,7 @@ mod tests {
     fn a_denial_shows_the_action_of_its_service_or_of_the_operator_or_drop() {
         let chosen = ReasonActions {
             reused: Action::Reject,
-            terminated: Action::Capture,
+            terminated: Action::Reject,
             ..ReasonActions::default()
         };
         for (reason, own, shown) in [
@@ -186,7 +186,7 @@ mod tests {
             (Reason::Reused, Action::Drop, "drop"),
             (Reason::Reused, Action::Unset, "reject"),
             (Reason::DeadBackend, Action::Unset, "drop"),
-            (Reason::Terminated, Action::Unset, "capture"),
+            (Reason::Terminated, Action::Unset, "reject"),
         ] {
             assert_eq!(action(own, reason, chosen), shown, "{reason:?}, {own:?}");
         }

@@ -3,7 +3,6 @@
 use crate::kernel::maps;
 use crate::shared::args::reason;
 use crate::shared::choice::{self, Choice, choice};
-use anyhow::{Result, bail};
 use clap::Args;
 use epguard_common::{Action, AnswerLimits, Mode, OneOf, Reason, ReasonActions, ReasonModes};
 use epguard_core::facts::Cidr;
@@ -99,22 +98,6 @@ fn action_help() -> String {
 }
 
 impl ActionArgs {
-    /// The interface that packets are captured to, if any. Errors: several interfaces are named.
-    pub fn capture(&self) -> Result<Option<&str>> {
-        let mut interfaces = self
-            .action
-            .iter()
-            .filter_map(|choice| choice.capture.as_deref());
-        let first = interfaces.next();
-        if let Some(other) = interfaces.find(|other| Some(*other) != first) {
-            bail!(
-                "--action captures to {} and to {other}: name one interface for all reasons",
-                first.unwrap_or_default()
-            );
-        }
-        Ok(first)
-    }
-
     /// The action of each reason. A choice for one reason takes precedence over a choice for all.
     pub fn actions(&self) -> ReasonActions {
         let mut actions = ReasonActions::default();
@@ -198,27 +181,15 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_redirected_to_an_interface_that_is_named() {
-        let one: ActionArgs = parsed(&["--action", "drop,reused=capture=tap0"]).unwrap();
-        assert_eq!(one.capture().unwrap(), Some("tap0"));
-        let drop = ReasonActions::of_each(|_| Action::Drop);
-        let expected = ReasonActions {
-            reused: Action::Capture,
-            ..drop
-        };
-        assert_eq!(one.actions(), expected);
-        for nameless in [
-            "capture",
-            "capture=",
-            "reused=capture",
+    fn an_action_that_the_operator_may_not_choose_is_refused() {
+        for refused in [
             "redirect",
+            "reused=redirect",
             "drop=tap0",
+            "capture",
+            "reused=",
         ] {
-            assert!(actions(&["--action", nameless]).is_err(), "{nameless}");
+            assert!(actions(&["--action", refused]).is_err(), "{refused}");
         }
-        let two: ActionArgs =
-            parsed(&["--action", "reused=capture=tap0,terminated=capture=tap1"]).unwrap();
-        let error = two.capture().unwrap_err().to_string();
-        assert!(error.contains("to tap0 and to tap1"), "{error}");
     }
 }

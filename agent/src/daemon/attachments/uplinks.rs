@@ -2,6 +2,7 @@
 //! load balancer's calls meet a hook.
 
 use super::{Attachments, vanished};
+use crate::kernel::datapath::XdpMode;
 use crate::node::netlink::Role;
 use crate::shared::status::{Attachment, SocketLb};
 use anyhow::{Result, bail};
@@ -20,7 +21,7 @@ impl Attachments {
             // At the start the default routes are not known yet. A link that was taken over must
             // not be missing in between.
             _ if attachment.xdp.is_none() => return,
-            _ => self.datapath.unhook_xdp(ifindex).map(|_| None),
+            _ => self.datapath.unhook_xdp(ifindex).map(|_| false),
         };
         if hooked.as_ref().is_err_and(vanished) {
             return;
@@ -32,7 +33,10 @@ impl Attachments {
         {
             tracing::info!(interface = name, error, "no XDP: TC judges alone");
         }
-        attachment.xdp = hooked.ok().flatten().map(|mode| mode.to_string());
+        attachment.xdp = match hooked {
+            Ok(true) => Some(XdpMode::Driver.to_string()),
+            Ok(false) | Err(_) => None,
+        };
         attachment.xdp_error = error;
     }
 

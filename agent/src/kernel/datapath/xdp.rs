@@ -20,9 +20,6 @@ pub enum Xdp {
     /// In the driver of every uplink, or the agent ends; only for uplinks without VLANs: their tags
     /// may be hidden
     Driver,
-    /// On the skb of every uplink, or the agent ends: costs more than TC alone, for tests; only for
-    /// uplinks without VLANs
-    Generic,
     /// TC alone: some drivers, `virtio_net` among them, lose offloads for all traffic while an XDP
     /// program is attached
     #[default]
@@ -32,15 +29,7 @@ pub enum Xdp {
 impl Xdp {
     /// Whether the agent ends if XDP cannot be attached.
     pub const fn is_demanded(self) -> bool {
-        matches!(self, Self::Driver | Self::Generic)
-    }
-
-    const fn mode(self) -> Option<XdpMode> {
-        match self {
-            Self::Auto | Self::Driver => Some(XdpMode::Driver),
-            Self::Generic => Some(XdpMode::Generic),
-            Self::Off => None,
-        }
+        matches!(self, Self::Driver)
     }
 }
 
@@ -63,17 +52,17 @@ impl Datapath {
     }
 
     /// Attaches the XDP program to an uplink, or puts it into the link of an earlier process;
-    /// returns at once if it is there. None if XDP is off. Errors: this device cannot have the
+    /// returns at once if it is there. False if XDP is off. Errors: this device cannot have the
     /// program, or must not.
-    pub fn hook_xdp(&mut self, ifindex: u32, interface: &str) -> Result<Option<XdpMode>> {
-        let Some(mode) = self.xdp.mode() else {
-            return Ok(None);
-        };
-        let attached = self.attach_xdp(ifindex, interface, mode);
+    pub fn hook_xdp(&mut self, ifindex: u32, interface: &str) -> Result<bool> {
+        if self.xdp == Xdp::Off {
+            return Ok(false);
+        }
+        let attached = self.attach_xdp(ifindex, interface);
         if attached.is_err() {
             self.unhook_xdp(ifindex)?;
         }
-        attached.map(|()| Some(mode))
+        attached.map(|()| true)
     }
 
     /// Detaches the XDP program; false if it was not there.
@@ -84,7 +73,7 @@ impl Datapath {
         Ok(removed)
     }
 
-    fn attach_xdp(&mut self, ifindex: u32, interface: &str, mode: XdpMode) -> Result<()> {
+    fn attach_xdp(&mut self, ifindex: u32, interface: &str) -> Result<()> {
         let device = Device::look(ifindex).context("cannot read the interface (rtnetlink)")?;
         let mac = device
             .mac
@@ -99,7 +88,7 @@ impl Datapath {
         );
         let mac = Mac {
             octets: mac,
-            sends: sends(&device, mode).into(),
+            sends: sends(&device).into(),
             reserved: 0,
         };
         self.macs()?
@@ -116,29 +105,29 @@ impl Datapath {
             bail!("{refusal}");
         }
         let pin = self.pins.xdp_link(ifindex);
-        if device.program(mode) == Some(id) && pin.exists() {
+        if device.program(XdpMode::Driver) == Some(id) && pin.exists() {
             return Ok(());
         }
         for link in self.pins.foreign_xdp_links(ifindex)? {
             links::remove(&link)?;
         }
         let program = program.fd()?.try_clone()?;
-        // A link may have moved away with its interface, or be of the other mode.
-        let sound = |_: &_| Ok(Device::look(ifindex)?.program(mode) == Some(id));
+        // A link may have moved away with its interface.
+        let sound = |_: &_| Ok(Device::look(ifindex)?.program(XdpMode::Driver) == Some(id));
         let attached = links::attach(
             &pin,
             program.as_fd(),
-            (bpf::Target::Interface(ifindex), mode.flag()),
+            (bpf::Target::Interface(ifindex), DRIVER_MODE),
             bpf_attach_type::BPF_XDP,
             sound,
         );
         attached
             .map(drop)
-            .map_err(|error| self.refusal(error, ifindex, mode))
+            .map_err(|error| self.refusal(error, ifindex))
     }
 
-    /// Adds the cause to the kernel's error number: a program that is there already, or the mode.
-    fn refusal(&mut self, error: anyhow::Error, ifindex: u32, mode: XdpMode) -> anyhow::Error {
+    /// Adds the cause to the kernel's error number: a program that is there already, or the driver.
+    fn refusal(&mut self, error: anyhow::Error, ifindex: u32) -> anyhow::Error {
         let there = Device::look(ifindex).map(|device| device.programs.first().copied());
         match there {
             Ok(Some((where_, id))) => {
@@ -149,8 +138,7 @@ impl Datapath {
                 ))
             }
             Ok(None) => {
-                let error =
-                    error.context(format!("XDP: the device takes no program in {mode} mode"));
+                let error = error.context("XDP: the device takes no program in driver mode");
                 self.xdp_refused.insert(ifindex, format!("{error:#}"));
                 error
             }
@@ -166,6 +154,9 @@ impl Datapath {
         Ok(map.try_into()?)
     }
 }
+
+/// `XDP_FLAGS_DRV_MODE` of `linux/if_link.h`.
+const DRIVER_MODE: u32 = 1 << 2;
 
 /// Severs the XDP link of an interface, which may be gone; false if there was none.
 pub fn detach(pins: &Pins, ifindex: u32) -> Result<bool> {
@@ -189,10 +180,10 @@ fn check_auto(device: &Device, interface: &str) -> Result<()> {
 
 /// Whether a packet that an XDP program sends leaves the device. Most drivers with native XDP send
 /// it. A veth pair loses it unless its other end runs XDP itself. From a bond's port it could make
-/// the switch assume that the bond is there. On an skb the checksum may be in any state.
-fn sends(device: &Device, mode: XdpMode) -> bool {
+/// the switch assume that the bond is there.
+fn sends(device: &Device) -> bool {
     let is_port = device.interface.master.is_some_and(|master| master != 0);
-    mode == XdpMode::Driver && device.interface.kind != "veth" && !is_port
+    device.interface.kind != "veth" && !is_port
 }
 
 #[cfg(test)]
@@ -220,10 +211,8 @@ mod tests {
 
     #[test]
     fn xdp_leaves_answers_to_tc_on_devices_that_may_lose_them() {
-        assert!(sends(&of_kind(""), XdpMode::Driver) && sends(&of_kind("tun"), XdpMode::Driver));
-        assert!(
-            !sends(&of_kind("veth"), XdpMode::Driver) && !sends(&of_kind(""), XdpMode::Generic)
-        );
+        assert!(sends(&of_kind("")) && sends(&of_kind("tun")));
+        assert!(!sends(&of_kind("veth")));
         let port = Interface {
             master: Some(3),
             ..Interface::default()
@@ -232,6 +221,6 @@ mod tests {
             interface: port,
             ..Device::default()
         };
-        assert!(!sends(&port, XdpMode::Driver));
+        assert!(!sends(&port));
     }
 }

@@ -16,20 +16,10 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum XdpMode {
-    /// In the driver, on the receive ring.
+    /// In the driver, on the receive ring, as epguard's own.
     Driver,
     /// In the network stack, on an skb that is made already.
     Generic,
-}
-
-impl XdpMode {
-    /// The flag of the mode: `XDP_FLAGS_DRV_MODE` or `XDP_FLAGS_SKB_MODE` of `linux/if_link.h`.
-    pub(super) const fn flag(self) -> u32 {
-        match self {
-            Self::Driver => 1 << 2,
-            Self::Generic => 1 << 1,
-        }
-    }
 }
 
 /// An interface in its present state.

@@ -119,17 +119,10 @@ pub fn configuration(pin_dir: &Path) -> Result<Config> {
 
 /// Switches the action of the running datapath.
 ///
-/// Errors: none is pinned there, another process holds the lock of CONFIG, or no interface has the
-/// name.
-pub fn set_action(pin_dir: &Path, choice: &Choice) -> Result<()> {
-    let capture = choice
-        .capture
-        .as_deref()
-        .map(interface_number)
-        .transpose()?;
+/// Errors: none is pinned there, or another process holds the lock of CONFIG.
+pub fn set_action(pin_dir: &Path, choice: Choice) -> Result<()> {
     reconfigure(pin_dir, |config| Config {
         actions: choice.applied_to(config.actions),
-        capture: capture.unwrap_or(config.capture),
         ..config
     })
 }
@@ -154,12 +147,6 @@ fn reconfigure(pin_dir: &Path, change: impl FnOnce(Config) -> Config) -> Result<
     let mut map = ConfigMap::pinned(pin_dir)?;
     let _held = hold_config(pin_dir)?;
     map.write(change)
-}
-
-/// The kernel's number of the interface that packets are captured to.
-pub fn interface_number(name: &str) -> Result<u32> {
-    nix::net::if_::if_nametoindex(name)
-        .with_context(|| format!("cannot redirect packets to interface {name}: see `ip link`"))
 }
 
 /// The modes in force: of a reason the lower of its own and the node's.

@@ -87,7 +87,7 @@ pub struct Attachment {
     pub position: usize,
     /// Programs that run before ours, and could let a packet bypass ours.
     pub before: Vec<String>,
-    /// `driver` or `generic` where XDP judges `terminated` before TC does.
+    /// `driver` where XDP judges `terminated` before TC does.
     pub xdp: Option<String>,
     /// Why XDP does not judge, where it was wanted: TC judges alone.
     pub xdp_error: Option<String>,

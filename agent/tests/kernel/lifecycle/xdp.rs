@@ -3,29 +3,21 @@
 use super::detach::detach;
 use super::orphan_ip::{denied_of, vacate};
 use super::*;
-use aya::programs::{Xdp as Program, XdpMode as AyaMode};
+use aya::programs::{Xdp as Program, XdpMode};
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
 fn a_packet_to_an_orphan_ip_is_dropped_by_xdp_and_counted_once() {
     let node = Node::new();
-    for (xdp, mode) in [
-        (Xdp::Driver, XdpMode::Driver),
-        (Xdp::Generic, XdpMode::Generic),
-    ] {
-        let mut datapath = node.load(Hooks::Auto).with_xdp(xdp).unwrap();
-        let _writer = (xdp == Xdp::Driver).then(|| vacate(&node, &mut datapath));
-        assert_eq!(
-            datapath.hook_xdp(ifindex("pod"), "pod").unwrap(),
-            Some(mode)
-        );
-        assert_eq!(denied_of(&node, 100), 100, "without TC: {mode:?}");
-        datapath.hook(ifindex("pod"), "pod").unwrap();
-        assert_eq!(denied_of(&node, 100), 100, "with TC behind it: {mode:?}");
-        datapath.unhook(ifindex("pod"));
-        datapath.detach_leaving().unwrap();
-        assert_eq!(denied_of(&node, 100), 0, "detached: {mode:?}");
-    }
+    let mut datapath = node.load(Hooks::Auto).with_xdp(Xdp::Driver).unwrap();
+    let _writer = vacate(&node, &mut datapath);
+    assert!(datapath.hook_xdp(ifindex("pod"), "pod").unwrap());
+    assert_eq!(denied_of(&node, 100), 100, "without TC");
+    datapath.hook(ifindex("pod"), "pod").unwrap();
+    assert_eq!(denied_of(&node, 100), 100, "with TC behind it");
+    datapath.unhook(ifindex("pod"));
+    datapath.detach_leaving().unwrap();
+    assert_eq!(denied_of(&node, 100), 0, "detached");
 }
 
 #[test]
@@ -49,10 +41,6 @@ fn the_xdp_link_outlives_its_process_and_the_next_one_puts_its_program_into_it()
             .all(|((_, program), shown)| shown.contains(&format!("prog/xdp id {program} "))),
         "{ids:?}"
     );
-    // Another mode is another link; without XDP there is none.
-    attach(&node, Xdp::Generic);
-    assert_ne!(link(&node.xdp_pin()).0, ids[0].0.0);
-    assert!(shown().contains("xdpgeneric"), "{}", shown());
     let mut datapath = attach(&node, Xdp::Off);
     datapath.hook(ifindex("pod"), "pod").unwrap();
     assert!(!node.xdp_pin().exists() && !shown().contains("xdp"));
@@ -62,28 +50,23 @@ fn the_xdp_link_outlives_its_process_and_the_next_one_puts_its_program_into_it()
 #[ignore = "needs root: BPF and network namespaces"]
 fn a_foreign_xdp_program_stays_attached_and_is_named_until_it_goes() {
     let node = Node::new();
-    for (theirs, wanted) in [
-        (AyaMode::Driver, Xdp::Driver),
-        (AyaMode::Driver, Xdp::Generic),
-        (AyaMode::Skb, Xdp::Driver),
-        (AyaMode::Skb, Xdp::Generic),
-    ] {
+    for theirs in [XdpMode::Driver, XdpMode::Skb] {
         let mut other = node.load(Hooks::Auto);
         let program = foreign(&mut other);
         let id = program.attach("pod", theirs).unwrap();
         let before = shown();
-        let mut datapath = node.load(Hooks::Auto).with_xdp(wanted).unwrap();
+        let mut datapath = node.load(Hooks::Auto).with_xdp(Xdp::Driver).unwrap();
         let error = format!(
             "{:#}",
             datapath.hook_xdp(ifindex("pod"), "pod").unwrap_err()
         );
         assert!(
             error.contains("XDP: epguard_xdp (id "),
-            "{theirs:?} {wanted:?}: {error}"
+            "{theirs:?}: {error}"
         );
         assert!(
             error.contains("of another owner is attached and stays"),
-            "{theirs:?} {wanted:?}: {error}"
+            "{theirs:?}: {error}"
         );
         assert!(!node.xdp_pin().exists());
         assert_eq!(shown(), before);
@@ -91,20 +74,24 @@ fn a_foreign_xdp_program_stays_attached_and_is_named_until_it_goes() {
         detach(&node);
         assert_eq!(shown(), before);
         foreign(&mut other).detach(id).unwrap();
-        assert!(attach(&node, wanted).unhook_xdp(ifindex("pod")).unwrap());
+        assert!(
+            attach(&node, Xdp::Driver)
+                .unhook_xdp(ifindex("pod"))
+                .unwrap()
+        );
     }
 }
 
 #[test]
 #[ignore = "needs root: BPF and network namespaces"]
-fn an_interface_where_xdp_gains_nothing_or_cannot_be_is_refused_and_a_bridge_takes_generic_mode() {
+fn an_interface_where_xdp_gains_nothing_or_cannot_be_is_refused() {
     const NOT_BY_DRIVER: &str =
         "takes no program in driver mode: bpf_link_create: Operation not supported";
     let node = Node::new();
     ip("link add cni0 type bridge");
     for (wanted, name, expected) in [
         (Xdp::Auto, "pod", "gains little on a veth"),
-        (Xdp::Generic, "lo", "no Ethernet device"),
+        (Xdp::Driver, "lo", "no Ethernet device"),
         (Xdp::Driver, "cni0", NOT_BY_DRIVER),
     ] {
         let mut datapath = node.load(Hooks::Auto).with_xdp(wanted).unwrap();
@@ -114,9 +101,6 @@ fn an_interface_where_xdp_gains_nothing_or_cannot_be_is_refused_and_a_bridge_tak
         }
         assert!(!node.xdp_pin().exists());
     }
-    let mut datapath = node.load(Hooks::Auto).with_xdp(Xdp::Generic).unwrap();
-    let mode = datapath.hook_xdp(ifindex("cni0"), "cni0").unwrap();
-    assert_eq!(mode, Some(XdpMode::Generic));
 }
 
 #[test]

@@ -102,15 +102,3 @@ fn the_hook_that_a_packet_leaves_the_node_by_judges_it() {
         assert_eq!(action, if judged { DROP } else { PASS }, "{role:?}");
     }
 }
-
-#[test]
-#[ignore = "needs root: loads eBPF programs"]
-fn the_interface_that_captured_packets_go_to_judges_none() {
-    let (mut rig, [port, other]) = two(Role::Pod);
-    rig.configure(Config {
-        capture: port,
-        ..ENFORCE
-    });
-    assert_eq!(run_at(&mut rig, port, &syn(REUSED)), PASS);
-    assert_eq!(run_at(&mut rig, other, &syn(REUSED)), DROP);
-}

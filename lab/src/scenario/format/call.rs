@@ -48,28 +48,19 @@ pub struct Call {
 
 words! {
     /// The action for a denied packet. Only an annotation can ask for `redirect`.
-    Action { Drop, Reject, Redirect, Capture }
+    Action { Drop, Reject, Redirect }
 
     /// Modes in which the neighbour's policy forbids a call.
     ForbiddenIn { EveryMode, Enforce }
 }
 
 impl Action {
-    /// As `--action` takes it.
-    pub fn flag(self) -> String {
-        match self {
-            Self::Capture => "capture=cap0".into(),
-            other => other.to_string(),
-        }
-    }
-
     /// The outcome that counts it.
     pub fn outcome(self) -> Outcome {
         match self {
             Self::Drop => Outcome::Dropped,
             Self::Reject => Outcome::Rejected,
             Self::Redirect => Outcome::Redirected,
-            Self::Capture => Outcome::Captured,
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Flows that are redirected to a live endpoint, in bulk: none is lost, mixed up or left behind.
 
 mod bulk;
-mod capture;
 mod flows;
 mod forged;
 mod masqueraded;
