@@ -44,9 +44,6 @@ impl ActionArgs {
 /// exist.
 pub fn run(args: &ActionArgs) -> Result<()> {
     let choice = args.choice()?;
-    if let Some(warning) = choice.warning() {
-        eprintln!("epguard: {warning}");
-    }
     maps::set_action(&args.pins.pin_dir, &choice)
 }
 

@@ -11,7 +11,7 @@ use crate::daemon::args::AgentArgs;
 use crate::daemon::confirmation::Confirmation;
 use crate::daemon::demotion::Demotions;
 use crate::daemon::lease::Lease;
-use crate::daemon::mode_policy::NodeModes;
+use crate::daemon::mode_policy::NodeModePolicy;
 use crate::daemon::node_thread::{NodeEvent, NodeThread};
 use crate::daemon::report::denial_log::Report;
 use crate::daemon::report::metrics::Timings;
@@ -24,7 +24,7 @@ use crate::shared::pace::Pace;
 use crate::shared::status::{Status, Watch};
 use crate::watch::Watches;
 use anyhow::Result;
-use epguard_common::{Addr, Event, Outcome};
+use epguard_common::{Addr, Event, Mode, Outcome};
 use epguard_core::facts::{Cidr, Fact, Presence, Protocol, Watched};
 use epguard_core::freshness::Freshness;
 use epguard_core::history::History;
@@ -38,6 +38,26 @@ use tokio::sync;
 /// New owners that are written at once: two milliseconds' worth.
 const OWNERS: usize = 512;
 
+/// What an agent is made of.
+pub struct Parts {
+    /// The facts, and what follows from them; at first what was restored.
+    pub state: State,
+    /// The maps.
+    pub writer: Writer,
+    /// What is reported of denied packets.
+    pub report: Report,
+    /// The Services that are only observed because a denial was wrong.
+    pub demotions: Demotions,
+    /// The thread that hooks interfaces.
+    pub node: NodeThread,
+    /// Where lists are requested.
+    pub api: Watches,
+    /// The limit of requests to the API.
+    pub pace: Pace,
+    /// The modes in force.
+    pub mode_policy: NodeModePolicy,
+}
+
 /// The state of the agent's one loop.
 pub struct Agent {
     state: State,
@@ -50,7 +70,7 @@ pub struct Agent {
     pace: Pace,
     confirmation: Confirmation,
     demotions: Demotions,
-    node_modes: NodeModes,
+    mode_policy: NodeModePolicy,
     watches: BTreeMap<Watched, Watch>,
     timings: Timings,
     /// The ranges of which netlink has to report the parts that the node has routes to.
@@ -65,29 +85,21 @@ pub struct Agent {
 
 impl Agent {
     /// An agent without any facts, so it denies nothing.
-    pub fn new(
-        state: State,
-        writer: Writer,
-        (report, demotions): (Report, Demotions),
-        node: NodeThread,
-        (api, pace): (Watches, Pace),
-        node_modes: NodeModes,
-        args: &AgentArgs,
-    ) -> Self {
-        let inherited = Duration::from_nanos(writer.view.written().lease_deadline_ns);
+    pub fn new(parts: Parts, args: &AgentArgs) -> Self {
+        let inherited = Duration::from_nanos(parts.writer.view.written().lease_deadline_ns);
         let view = Freshness::new(&Watched::ALWAYS, args.max_view_age, fastrand::f64);
         Self {
-            state,
-            writer,
-            node,
+            state: parts.state,
+            writer: parts.writer,
+            node: parts.node,
             interfaces: Interfaces::new(args.selection()),
-            report,
+            report: parts.report,
             lease: Lease::new(view, args.lease, Clocks::now()).inheriting(inherited),
-            api,
-            pace,
+            api: parts.api,
+            pace: parts.pace,
             confirmation: Confirmation::default(),
-            demotions,
-            node_modes,
+            demotions: parts.demotions,
+            mode_policy: parts.mode_policy,
             watches: Watched::ALWAYS
                 .into_iter()
                 .map(|id| (id, Watch::default()))
@@ -100,6 +112,11 @@ impl Agent {
             waiting: Waiting::default(),
             slow_steps: SlowSteps::default(),
         }
+    }
+
+    /// The node's mode, unless `epguard mode` has set another one since.
+    pub const fn mode(&self) -> Mode {
+        self.mode_policy.in_force().mode
     }
 
     /// Does the periodic work.

@@ -1,4 +1,4 @@
-//! The modes in force on this node: those of its own flags, or those of the mode policy's
+//! The modes in force on this node: those of its own flags, or those of the mode policy, which is a
 //! `ConfigMap`. Pure.
 //!
 //! An agent that starts keeps what an earlier one took from the `ConfigMap`, or each restart would
@@ -7,11 +7,11 @@
 
 use crate::shared::status::ModeSource;
 use epguard_common::{Config, Mode, Reason, ReasonModes};
-use epguard_core::facts::{self, Change, ObjectName, Part};
+use epguard_core::facts::{Change, ModePolicy, ObjectName, Part, WantedModes};
 
-/// The mode policy of this node.
+/// The mode policy, as it is applied on this node.
 #[derive(Debug)]
-pub struct NodeModes {
+pub struct NodeModePolicy {
     flags: Modes,
     /// Namespace and name of the `ConfigMap`, if the flags name one.
     config_map: Option<ObjectName>,
@@ -29,7 +29,7 @@ enum Answer {
     /// This agent may not read it.
     Refused,
     /// Its content; none if there is no `ConfigMap`.
-    Content(Option<facts::ModePolicy>),
+    Content(Option<ModePolicy>),
 }
 
 /// The modes of a node, and their source.
@@ -43,29 +43,22 @@ pub struct Modes {
     pub source: ModeSource,
 }
 
-impl NodeModes {
+impl NodeModePolicy {
     /// The modes before the `ConfigMap` is read. `pinned` is CONFIG as an earlier agent left it,
     /// all-zero if there was none, and shows whether it took its modes from the `ConfigMap`; if
     /// not, the lower ones count, for an operator may have lowered either.
-    pub fn new(
-        config_map: Option<ObjectName>,
-        flags: (Mode, ReasonModes),
-        pinned: &Config,
-    ) -> Self {
-        let flags = Modes {
-            mode: flags.0,
-            reasons: flags.1,
-            source: ModeSource::Flags,
-        };
+    pub fn new(config_map: Option<ObjectName>, flags: Modes, pinned: &Config) -> Self {
         let earlier = Modes {
             mode: pinned.mode,
             reasons: pinned.configured,
             source: ModeSource::Pinned,
         };
-        let in_force = match config_map {
-            Some(_) if pinned.from_config_map != 0 => earlier,
-            Some(_) if *pinned != Config::default() => flags.lower(earlier),
-            _ => flags,
+        let in_force = if config_map.is_none() || *pinned == Config::default() {
+            flags
+        } else if pinned.from_config_map != 0 {
+            earlier
+        } else {
+            flags.lower(earlier)
         };
         Self {
             flags,
@@ -76,7 +69,7 @@ impl NodeModes {
     }
 
     /// Takes in the content of the `ConfigMap`, or its deletion.
-    pub fn apply(&mut self, change: Change<facts::ModePolicy>) {
+    pub fn apply(&mut self, change: Change<ModePolicy>) {
         let content = match change {
             Change::Reset(all) | Change::Part(Part { objects: all, .. }) => all.into_iter().next(),
             Change::Applied(policy) => Some(policy),
@@ -110,86 +103,107 @@ impl NodeModes {
     /// Why the `ConfigMap` is not in force, or only in part; in one line. `set` is CONFIG, if it
     /// can be read: `epguard mode` may have changed it.
     pub fn problem(&self, set: Option<&Config>) -> Option<String> {
-        let name = self.config_map.as_ref()?.to_string();
+        let name = self.config_map.as_ref()?;
+        let source = self.in_force.source;
         match &self.answer {
             Answer::None | Answer::Doubt => Some(format!(
-                "ConfigMap {name} was not read yet; modes until then: {}",
-                self.in_force.source
+                "ConfigMap {name} was not read yet; modes until then: {source}"
             )),
             Answer::Refused => Some(format!(
-                "the API server refuses ConfigMap {name}; modes until it can be read: {}",
-                self.in_force.source
+                "the API server refuses ConfigMap {name}; modes until it can be read: {source}"
             )),
             Answer::Content(None) => None,
-            Answer::Content(Some(read)) => {
-                let applied = (self.in_force.mode, self.in_force.reasons);
-                let is_by_hand = set.is_some_and(|set| (set.mode, set.configured) != applied);
-                let error = read.errors.first().map(|error| {
-                    format!(
+            Answer::Content(Some(policy)) => {
+                if let Some(error) = policy.errors.first() {
+                    return Some(format!(
                         "ConfigMap {name}: {error}; only its keys that lower a mode are applied"
-                    )
-                });
-                let by_hand = || format!("a mode was set by hand, until ConfigMap {name} changes");
-                error.or_else(|| is_by_hand.then(by_hand))
+                    ));
+                }
+                let Modes { mode, reasons, .. } = self.in_force;
+                if set.is_some_and(|set| set.mode != mode || set.configured != reasons) {
+                    return Some(format!(
+                        "a mode was set by hand, until ConfigMap {name} changes"
+                    ));
+                }
+                None
             }
         }
     }
 
-    fn wanted(&self, canary: bool) -> Modes {
-        let lowest = match self.in_force.source {
-            ModeSource::Pinned => Modes {
-                source: ModeSource::Lower,
-                ..self.in_force.lower(self.flags)
-            },
-            _ => self.in_force,
-        };
-        let read = match &self.answer {
-            Answer::None | Answer::Doubt => return self.in_force,
-            Answer::Refused => return lowest,
-            Answer::Content(None) => return self.flags,
-            Answer::Content(Some(read)) => read,
-        };
-        let wanted = &read.wanted;
-        let asked = |flags: Modes| {
-            let (mode, source) = match wanted.canary_mode.filter(|_| canary) {
-                Some(mode) => (mode, ModeSource::Canary),
-                None => (wanted.mode.unwrap_or(flags.mode), ModeSource::ConfigMap),
-            };
-            let mut reasons = flags.reasons;
-            for (reason, mode) in &wanted.reasons {
-                if let Some(own) = reasons.get_mut(*reason) {
-                    *own = *mode;
-                }
+    /// The modes that should be in force now.
+    fn wanted(&self, is_canary: bool) -> Modes {
+        match &self.answer {
+            Answer::None | Answer::Doubt => self.in_force,
+            Answer::Refused => self.lowest(),
+            Answer::Content(None) => self.flags,
+            Answer::Content(Some(policy)) if policy.errors.is_empty() => {
+                self.flags.with_policy(&policy.wanted, is_canary)
             }
-            Modes {
-                mode,
-                reasons,
-                source,
+            Answer::Content(Some(policy)) => {
+                self.lowest().lowered_by_policy(&policy.wanted, is_canary)
             }
-        };
-        if read.errors.is_empty() {
-            return asked(self.flags);
         }
-        let asked = asked(lowest);
-        let lowered = lowest.lower(asked);
-        let source = if lowered == lowest {
-            lowest.source
-        } else {
-            asked.source
-        };
-        Modes { source, ..lowered }
+    }
+
+    /// The modes if the policy cannot be read: those that an earlier agent took from it may not be
+    /// above the flags.
+    fn lowest(&self) -> Modes {
+        if self.in_force.source != ModeSource::Pinned {
+            return self.in_force;
+        }
+        let mut lowest = self.in_force.lower(self.flags);
+        lowest.source = ModeSource::Lower;
+        lowest
     }
 }
 
 impl Modes {
-    /// The lower of the two modes, for the node and for each reason.
+    /// The modes of the command line.
+    pub const fn of_flags(mode: Mode, reasons: ReasonModes) -> Self {
+        Self {
+            mode,
+            reasons,
+            source: ModeSource::Flags,
+        }
+    }
+
+    /// These modes, but for what the policy sets.
+    fn with_policy(self, policy: &WantedModes, is_canary: bool) -> Self {
+        let mut modes = self;
+        modes.source = ModeSource::ModePolicy;
+        if let Some(mode) = policy.mode {
+            modes.mode = mode;
+        }
+        if is_canary && let Some(mode) = policy.canary_mode {
+            modes.mode = mode;
+            modes.source = ModeSource::Canary;
+        }
+        for (reason, mode) in &policy.reasons {
+            if let Some(highest) = modes.reasons.get_mut(*reason) {
+                *highest = *mode;
+            }
+        }
+        modes
+    }
+
+    /// These modes, but for those that the policy lowers.
+    fn lowered_by_policy(self, policy: &WantedModes, is_canary: bool) -> Self {
+        let with_policy = self.with_policy(policy, is_canary);
+        let mut lowered = self.lower(with_policy);
+        if lowered != self {
+            lowered.source = with_policy.source;
+        }
+        lowered
+    }
+
+    /// The lower of the two modes, for the node and for each reason. The source stays.
     fn lower(mut self, mut other: Self) -> Self {
         self.mode = self.mode.lower(other.mode);
         for reason in Reason::TO_DENY {
-            if let (Some(own), Some(other)) =
-                (self.reasons.get_mut(reason), other.reasons.get_mut(reason))
+            if let Some(mode) = self.reasons.get_mut(reason)
+                && let Some(other) = other.reasons.get_mut(reason)
             {
-                *own = own.lower(*other);
+                *mode = mode.lower(*other);
             }
         }
         self

@@ -39,8 +39,8 @@ pub struct Agent {
     pub obstacle: Option<String>,
     /// Image, arguments and environment of the agent.
     pub flags: Vec<String>,
-    /// The `ConfigMap` of modes that the agent watches, `namespace/name`.
-    pub config_map: Option<String>,
+    /// The mode policy that the agent watches, `namespace/name`.
+    pub mode_policy: Option<String>,
 }
 
 /// A cluster, and its agents in the order in which they are asked.
@@ -213,7 +213,7 @@ fn agent(pod: &Pod) -> Option<Agent> {
         ready: conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True"),
         obstacle: obstacle(pod, &container.name),
         flags: flags(container),
-        config_map: config_map(container),
+        mode_policy: mode_policy(container),
     })
 }
 
@@ -249,9 +249,9 @@ fn flags(container: &Container) -> Vec<String> {
     flags.chain(variables).collect()
 }
 
-fn config_map(container: &Container) -> Option<String> {
+fn mode_policy(container: &Container) -> Option<String> {
     let mut arguments = container.args.iter().flatten();
-    let flag = arguments.find_map(|argument| argument.strip_prefix("--fleet-config"))?;
+    let flag = arguments.find_map(|argument| argument.strip_prefix("--mode-policy"))?;
     let value = flag
         .strip_prefix('=')
         .or(arguments.next().map(String::as_str))?;

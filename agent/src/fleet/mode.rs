@@ -26,7 +26,7 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("change").args(["mode", "unset"])), after_help = "\
 Without --node and --selector the mode is that of the cluster: a key of the ConfigMap that all agents watch
-(--fleet-config). Each agent follows within milliseconds, and a new agent has it, too. With --node or --selector the agents
+(--mode-policy). Each agent follows within milliseconds, and a new agent has it, too. With --node or --selector the agents
 there are switched until they restart, or until the ConfigMap changes.
 
 Examples:
@@ -158,16 +158,16 @@ fn key(args: &ModeArgs) -> &'static str {
     }
 }
 
-/// `2 in enforce (by configmap): a, b`, a line for each mode and source, and the nodes that did not
+/// `2 in enforce (by mode policy): a, b`, a line for each mode and source, and the nodes that did not
 /// answer. Nodes where this `ConfigMap` is not in force have lines of their own.
 fn counts(asked: &Asked<Condition>, policy: Option<&Policy>) -> String {
     let modes = grouped(asked.answers.iter().map(|answer| {
         let status = &answer.known.status;
-        let own = answer.agent.config_map.as_deref().unwrap_or("none");
+        let own = answer.agent.mode_policy.as_deref().unwrap_or("none");
         let other = policy.filter(|policy| policy.name != own).map(|_| own);
         let (other, problem) = (
             after(", ConfigMap ", other),
-            after("; ", status.config_map.as_deref().map(plain)),
+            after("; ", status.mode_policy.as_deref().map(plain)),
         );
         (
             format!(
@@ -227,17 +227,17 @@ impl Policy {
         let named = fleet
             .agents
             .iter()
-            .filter_map(|agent| Some((agent.config_map.clone()?, &*agent.node)));
+            .filter_map(|agent| Some((agent.mode_policy.clone()?, &*agent.node)));
         let most = grouped(named)
             .into_iter()
             .rev()
             .max_by_key(|(_, nodes)| nodes.len());
         let name = most.map(|(name, _)| name).context(
-            "the agents watch no ConfigMap: add --fleet-config=NAMESPACE/NAME to their arguments, as deploy/epguard.yaml does, or pass --node",
+            "the agents watch no ConfigMap: add --mode-policy=NAMESPACE/NAME to their arguments, as deploy/epguard.yaml does, or pass --node",
         )?;
         let parts = name.split_once('/');
         let (namespace, own_name) =
-            parts.with_context(|| format!("{name} is no NAMESPACE/NAME (--fleet-config)"))?;
+            parts.with_context(|| format!("{name} is no NAMESPACE/NAME (--mode-policy)"))?;
         let api = Api::namespaced(fleet.client.clone(), namespace);
         let right = format!("the verb get on configmaps in namespace {namespace}");
         let map = answer(

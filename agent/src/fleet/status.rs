@@ -169,8 +169,8 @@ fn differences(answers: &[Of]) -> Differences {
         ("mode", &|of| of.known.status.mode_name().to_owned()),
         ("version", &|of| of.known.status.version.clone()),
         ("flags", &flags),
-        ("ConfigMap of modes", &|of| {
-            of.agent.config_map.clone().unwrap_or_default()
+        ("mode policy", &|of| {
+            of.agent.mode_policy.clone().unwrap_or_default()
         }),
         ("kernel", &|of| of.known.status.kernel.clone()),
     ];

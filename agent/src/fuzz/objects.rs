@@ -1,7 +1,7 @@
 //! Objects of the API, from their JSON to the state that they lead to.
 
 use super::harness::{corpus, run, words};
-use crate::daemon::mode_policy::NodeModes;
+use crate::daemon::mode_policy::{Modes, NodeModePolicy};
 use epguard_common::{Config, Mode, Reason, ReasonModes};
 use epguard_core::facts::{
     self, Change, Fact, Ignored, Namespace, Node, Object, Pod, Presence, Routes, Service, Slice,
@@ -83,22 +83,22 @@ fn objects_and_their_annotations() {
 fn the_config_map_of_the_modes() {
     let flags = (Mode::Observe, ReasonModes::default());
     run(
-        "configmap",
-        corpus("configmap"),
+        "mode-policy",
+        corpus("mode-policy"),
         &words(WORDS),
         move |json| {
             let Ok(map) = facts::ModePolicy::parse(json) else {
                 return;
             };
-            let mut node_modes = NodeModes::new(
+            let mut mode_policy = NodeModePolicy::new(
                 Some(epguard_core::facts::ObjectName::new("epguard", "epguard")),
-                flags,
+                Modes::of_flags(flags.0, flags.1),
                 &Config::default(),
             );
             let has_errors = !map.errors.is_empty();
-            node_modes.apply(Change::Applied(map));
-            let changed = node_modes.take_change(true);
-            assert_eq!(has_errors, node_modes.problem(None).is_some());
+            mode_policy.apply(Change::Applied(map));
+            let changed = mode_policy.take_change(true);
+            assert_eq!(has_errors, mode_policy.problem(None).is_some());
             if let Some(mut modes) = changed.filter(|_| has_errors) {
                 assert!(modes.mode <= flags.0, "a map with an error raised the mode");
                 for reason in Reason::ALL {

@@ -8,7 +8,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 use epguard_common::Event;
 
 const FLAGS: &str = "\n -- --mode --reason-mode --lease --max-view-age --protect-cidr --exclude-cidr --pod-interfaces \
-    --api-rate --api-burst --metrics-listen --fleet-config --answers-per-suspect --xdp --clsact-delay \
+    --api-rate --api-burst --metrics-listen --mode-policy --answers-per-suspect --xdp --clsact-delay \
     --hooks enforce reused=off 0 18446744073709551616 -1 10.0.0.0/33 ::/0 [::]:0 a/b * [ {";
 
 #[test]

@@ -12,8 +12,6 @@ pub struct Choice {
     pub reason: Option<Reason>,
     /// The interface of [`Action::Capture`].
     pub capture: Option<String>,
-    /// Spelled `redirect=IFACE`, as before there was `capture=IFACE`.
-    pub is_old: bool,
 }
 
 impl Choice {
@@ -27,15 +25,6 @@ impl Choice {
             }
         }
         actions
-    }
-
-    /// Names the new spelling, if the choice has an old one.
-    pub fn warning(&self) -> Option<String> {
-        let interface = self.capture.as_ref().filter(|_| self.is_old)?;
-        let (old, new) = (Action::Redirect, self.action);
-        Some(format!(
-            "{old}={interface} is the old spelling of {new}={interface}: change it, the next release refuses it"
-        ))
     }
 }
 
@@ -74,18 +63,12 @@ fn of_action(text: &str) -> Option<Choice> {
         Some((name, interface)) => (name, Some(interface).filter(|name| !name.is_empty())),
         None => (text, None),
     };
-    let is_old = interface.is_some() && name == Action::Redirect.as_str();
-    let action = if is_old {
-        Action::Capture
-    } else {
-        Action::named(name)?
-    };
+    let action = Action::named(name)?;
     let choosers = action.choosers();
     (choosers.operator && choosers.interface == interface.is_some()).then(|| Choice {
         action,
         reason: None,
         capture: interface.map(ToOwned::to_owned),
-        is_old,
     })
 }
 
@@ -102,18 +85,4 @@ fn written(action: Action) -> String {
         ""
     };
     format!("{action}{interface}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_old_spelling_of_capture_works_with_a_warning() {
-        let old = choice("reused=redirect=tap0").unwrap();
-        let new = choice("reused=capture=tap0").unwrap();
-        assert_eq!((old.action, &old.capture), (new.action, &new.capture));
-        assert!(old.warning().unwrap().contains("spelling of capture=tap0"));
-        assert_eq!(new.warning(), None);
-    }
 }

@@ -73,9 +73,9 @@ pub struct Status {
     /// Source of the mode.
     #[serde(deserialize_with = "lenient::value")]
     pub mode_source: ModeSource,
-    /// Why the `ConfigMap` with the modes is not in force, or only in part; none if it is, or if
+    /// Why the mode policy is not in force, or only in part; none if it is, or if
     /// none is named.
-    pub config_map: Option<String>,
+    pub mode_policy: Option<String>,
     /// The mode in force for each reason: the lower of its own mode and the node's.
     #[serde(deserialize_with = "lenient::entries")]
     pub reasons: BTreeMap<Reason, Mode>,

@@ -111,29 +111,6 @@ fn epguard(arguments: &[&str]) -> Command {
 }
 
 #[test]
-fn a_removed_flag_is_only_a_warning() {
-    let scratch = Scratch::new();
-    let mut command = epguard(&[
-        "agent",
-        "--node-name",
-        "n",
-        "--pod-scope",
-        "node",
-        "--run-dir",
-    ]);
-    command.arg(scratch.path());
-    let said = command
-        .args(["--kubeconfig", "/no/such/config"])
-        .output()
-        .unwrap();
-    let said = String::from_utf8(said.stderr).unwrap();
-    assert_says(
-        &said,
-        &["WARN", "--pod-scope has no effect", "/no/such/config"],
-    );
-}
-
-#[test]
 fn an_address_for_metrics_that_is_taken_is_named_before_anything_is_attached() {
     let scratch = Scratch::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

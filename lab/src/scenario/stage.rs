@@ -86,7 +86,7 @@ impl Stage {
             ("xdp", flags.xdp.clone()),
             ("hooks", how.hooks.clone()),
             ("action", action.map(Action::flag)),
-            ("fleet-config", flags.fleet_config.clone()),
+            ("mode-policy", flags.mode_policy.clone()),
             // Stories wait for hooks, and no CNI plugin comes after the lab's.
             ("clsact-delay", Some("0".into())),
             ("lease", flags.lease.map(seconds)),
@@ -166,11 +166,11 @@ impl Stage {
 
     /// Lets two writers of CONFIG, the command line and the agent that follows its `ConfigMap`,
     /// write at once, each in its order, in all rounds. `map` is the `ConfigMap` of the agent's
-    /// `--fleet-config`.
+    /// `--mode-policy`.
     pub fn write_at_once(&self, writers: &Writers, map: Option<&str>) -> Result<()> {
         let map = map.and_then(|map| map.split_once('/'));
         let (namespace, name) =
-            map.context("`writers` needs `agent: {fleet-config: NAMESPACE/NAME}`")?;
+            map.context("`writers` needs `agent: {mode-policy: NAMESPACE/NAME}`")?;
         for _ in 0..writers.rounds {
             thread::scope(|scope| -> Result<()> {
                 let commands = scope.spawn(|| {
@@ -179,7 +179,7 @@ impl Stage {
                         .iter()
                         .try_for_each(|words| self.agent.run(words))
                 });
-                for data in &writers.config_map {
+                for data in &writers.mode_policy {
                     let metadata = json!({"name": name, "namespace": namespace});
                     let object = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": data});
                     self.cluster.apply(&[object])?;

@@ -176,7 +176,7 @@ impl<'a> Run<'a> {
             Step::Lease(step) => self.stage.agent.await_lease(*step == LeaseStep::Held),
             Step::Writers(writers) => self
                 .stage
-                .write_at_once(writers, self.scenario.agent.fleet_config.as_deref()),
+                .write_at_once(writers, self.scenario.agent.mode_policy.as_deref()),
             Step::Heading(_) | Step::Say(_) | Step::Note(_) | Step::Show(_) => Ok(()),
             Step::Check(_)
             | Step::Interleave(_)

@@ -33,8 +33,8 @@ async fn the_mode_policy_raises_canaries_first_and_lowers_all_with_one_change_ea
         .store
         .apply(wish(&json!({"mode": "observe"})))
         .unwrap();
-    world.start(&["--fleet-config", "epguard/epguard"]);
-    until(&mut world, Mode::Observe, "configmap");
+    world.start(&["--mode-policy", "epguard/epguard"]);
+    until(&mut world, Mode::Observe, "mode policy");
 
     let canaries = json!({"mode": "observe", "canary-mode": "enforce", "terminated": "off"});
     world.store.apply(wish(&canaries)).unwrap();
@@ -51,7 +51,7 @@ async fn the_mode_policy_raises_canaries_first_and_lowers_all_with_one_change_ea
         .store
         .apply(node(&json!({"epguard.io/canary": "true"})))
         .unwrap();
-    until(&mut world, Mode::Enforce, "configmap, canary");
+    until(&mut world, Mode::Enforce, "mode policy, canary");
     println!(
         "a label puts a node into enforce within {:?}",
         begun.elapsed()
@@ -62,7 +62,7 @@ async fn the_mode_policy_raises_canaries_first_and_lowers_all_with_one_change_ea
     let mistaken =
         json!({"mode": "of", "canary-mode": null, "terminated": "enforce", "reused": "off"});
     world.store.apply(wish(&mistaken)).unwrap();
-    let status = world.until("told of the mistake", |status| status.config_map.is_some());
+    let status = world.until("told of the mistake", |status| status.mode_policy.is_some());
     let reasons = [Reason::Terminated, Reason::Reused].map(|reason| status.reasons[&reason]);
     assert_eq!(
         (status.mode, reasons),
@@ -96,9 +96,9 @@ async fn an_unreadable_config_map_never_raises_the_mode_over_the_flags() {
         .store
         .apply(wish(&json!({"mode": "enforce"})))
         .unwrap();
-    let options = ["--fleet-config", "epguard/epguard", "--mode", "observe"];
+    let options = ["--mode-policy", "epguard/epguard", "--mode", "observe"];
     world.start(&options);
-    until(&mut world, Mode::Enforce, "configmap");
+    until(&mut world, Mode::Enforce, "mode policy");
 
     world.stop();
     world
@@ -122,9 +122,9 @@ async fn an_unreadable_config_map_never_raises_the_mode_over_the_flags() {
         (status.mode, status.mode_source.as_str()),
         (Some(Mode::Observe), "the lower of flags and maps")
     );
-    assert!(status.config_map.unwrap().contains("refuses ConfigMap"));
+    assert!(status.mode_policy.unwrap().contains("refuses ConfigMap"));
     world.server.faults(|faults| faults.forbidden.clear());
-    until(&mut world, Mode::Enforce, "configmap");
+    until(&mut world, Mode::Enforce, "mode policy");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -146,9 +146,9 @@ async fn an_agent_without_a_hook_ends_when_the_config_map_enforces() {
                 .success()
         );
     }
-    let config_map = ["--fleet-config", "epguard/epguard", "--mode", "observe"];
+    let mode_policy = ["--mode-policy", "epguard/epguard", "--mode", "observe"];
     let hooks = ["--hooks", "clsact", "--pod-interfaces", "v*"];
-    world.start(&[config_map, hooks].concat());
+    world.start(&[mode_policy, hooks].concat());
     world.until("without hooks", |status| {
         status.synced
             && !status.interfaces.is_empty()

@@ -12,7 +12,7 @@ fn roles() -> [Value; 2] {
 }
 
 /// The arguments of the `DaemonSet`.
-const FLEET: [&str; 2] = ["--fleet-config", "epguard/epguard"];
+const MODE_POLICY: [&str; 2] = ["--mode-policy", "epguard/epguard"];
 
 /// Three dead pods that a Service lists: more than the breaker lets one list deny.
 fn mass(name: &str) -> World {
@@ -32,7 +32,7 @@ fn mass(name: &str) -> World {
 async fn the_role_grants_every_right_that_the_agent_needs() {
     let mut world = mass("rbac");
     bind_without(&world, &[]);
-    world.start(&FLEET);
+    world.start(&MODE_POLICY);
     world.until("synced", |status| status.synced);
     // Delays the second list, so that the breaker raises its alarm, which is an Event.
     world
@@ -89,7 +89,7 @@ async fn the_role_grants_only_rights_that_the_agent_needs() {
         // A list is requested by itself only where it cannot be streamed.
         let alone = missing.starts_with("list");
         world.server.faults(|faults| faults.pages_only = alone);
-        world.start(&FLEET);
+        world.start(&MODE_POLICY);
         let resource = match missing.rsplit('/').next().unwrap() {
             "configmaps" => Watched::ModePolicy,
             resource => *Watched::ALWAYS

@@ -1,4 +1,4 @@
-//! The modes that the operator sets for all nodes, in a `ConfigMap`.
+//! The mode policy: the modes that the operator sets for all nodes, in a `ConfigMap`.
 //!
 //! ```yaml
 //! data:

@@ -92,7 +92,7 @@ watched! {
         Namespaces = Namespace(Namespace), "namespaces", false;
         /// The one `ConfigMap` with the modes of all nodes. No denial rests on it, so its age does
         /// not matter.
-        ModePolicy = ModePolicy(ModePolicy), "configmaps(fleet)", false;
+        ModePolicy = ModePolicy(ModePolicy), "configmaps(mode-policy)", false;
     }
     other {
         /// All addresses of this node's own interfaces, from netlink.

@@ -46,7 +46,7 @@ fn view(status: &Status, table: &mut Table) {
         "check that this node reaches the API server, and what its account may do (kubectl auth can-i --list)",
     );
     table.row(
-        status.config_map.clone(),
+        status.mode_policy.clone(),
         "check the keys of the ConfigMap, and that the agent may list and watch it (Role epguard); `epguard mode` changes a mode \
          that was set by hand",
     );

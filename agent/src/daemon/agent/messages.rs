@@ -2,8 +2,7 @@
 
 use super::slow_steps::{SlowSteps, describe};
 use super::{Agent, now};
-use crate::daemon::memory;
-use crate::daemon::mode_policy::NodeModes;
+use crate::daemon::mode_policy::NodeModePolicy;
 use crate::daemon::report::metrics::Timings;
 use crate::daemon::turn::{Observer, PART, Turn};
 use crate::shared::status::Watch;
@@ -19,7 +18,7 @@ use tokio::time::Instant;
 /// Logs and figures of a turn.
 struct Log<'a> {
     timings: &'a mut Timings,
-    node_modes: &'a mut NodeModes,
+    mode_policy: &'a mut NodeModePolicy,
     watches: &'a mut BTreeMap<Watched, Watch>,
     slow_steps: &'a mut SlowSteps,
     began: Instant,
@@ -57,7 +56,7 @@ impl Agent {
         let began = Instant::now();
         let mut log = Log {
             timings: &mut self.timings,
-            node_modes: &mut self.node_modes,
+            mode_policy: &mut self.mode_policy,
             watches: &mut self.watches,
             slow_steps: &mut self.slow_steps,
             began,
@@ -76,10 +75,9 @@ impl Agent {
         self.write()?;
         if self.state.is_synced() && !was_synced {
             self.timings.synced();
-            memory::return_pages();
             tracing::info!("synced");
         }
-        self.follow_fleet()?;
+        self.apply_mode_policy()?;
         self.keep_view_fresh()?;
         self.record_history();
         Ok(())
@@ -87,36 +85,35 @@ impl Agent {
 
     /// Applies the mode policy if it changed. Does nothing before the sync: only the first list
     /// shows if the node is a canary.
-    fn follow_fleet(&mut self) -> Result<()> {
+    fn apply_mode_policy(&mut self) -> Result<()> {
         if !self.state.is_synced() {
             return Ok(());
         }
-        let own = self.state.cluster().nodes.get(self.state.node());
-        if let Some(modes) = self
-            .node_modes
-            .take_change(own.is_some_and(|node| node.canary))
-        {
-            self.writer.config.configure(
-                modes.mode,
-                modes.reasons,
-                modes.source.is_config_map(),
-            )?;
-            let source = modes.source.as_str();
-            let reasons = self.writer.config.reasons().into_iter();
-            let reasons: Vec<String> = reasons
-                .map(|(reason, mode)| format!("{reason}={mode}"))
-                .collect();
-            let reasons = reasons.join(",");
-            tracing::info!(mode = modes.mode.as_str(), reasons, source, "mode set");
-            self.insist_on_hooks()?;
-        }
-        Ok(())
+        let node = self.state.cluster().nodes.get(self.state.node());
+        let is_canary = node.is_some_and(|node| node.canary);
+        let Some(modes) = self.mode_policy.take_change(is_canary) else {
+            return Ok(());
+        };
+        let config = &mut self.writer.config;
+        config.configure(modes.mode, modes.reasons, modes.source.is_mode_policy())?;
+        let reasons: Vec<String> = config
+            .reasons()
+            .iter()
+            .map(|(reason, mode)| format!("{reason}={mode}"))
+            .collect();
+        tracing::info!(
+            mode = modes.mode.as_str(),
+            reasons = reasons.join(","),
+            source = modes.source.as_str(),
+            "mode set"
+        );
+        self.insist_on_hooks()
     }
 
     /// Errors: the mode in force is `enforce`, and nothing could be enforced.
     pub(super) fn insist_on_hooks(&self) -> Result<()> {
         let seen = &self.node.seen;
-        if !seen.settled || self.node_modes.in_force().mode != Mode::Enforce {
+        if !seen.settled || self.mode() != Mode::Enforce {
             return Ok(());
         }
         seen.require_hook()?;
@@ -155,7 +152,11 @@ impl Observer for Log<'_> {
                 status.rv = *rv;
             }
             WatchEvent::Progress(rv) => status.rv = *rv,
-            WatchEvent::Proven { .. } => status.error = status.error.take().filter(|_| !status.up),
+            WatchEvent::Proven { .. } => {
+                if status.up {
+                    status.error = None;
+                }
+            }
             WatchEvent::NodeSeen(_) => {}
             WatchEvent::Behind => tracing::warn!(
                 %watch,
@@ -170,15 +171,17 @@ impl Observer for Log<'_> {
             }
             WatchEvent::Up => {
                 tracing::info!(%watch, "watching");
-                (status.up, status.error) = (true, None);
+                status.up = true;
+                status.error = None;
             }
             WatchEvent::Down { refused, error } => {
                 if *refused && *watch == Watched::ModePolicy {
-                    self.node_modes.refuse();
+                    self.mode_policy.refuse();
                 }
                 tracing::warn!(%watch, error, "watch lost; denials end when the view is too old");
                 status.restarts += u64::from(status.up);
-                (status.up, status.error) = (false, Some(error.clone()));
+                status.up = false;
+                status.error = Some(error.clone());
             }
             WatchEvent::Skipped(what) => {
                 tracing::warn!(%watch, %what, "object skipped");
@@ -210,6 +213,6 @@ impl Observer for Log<'_> {
     }
 
     fn takes_policy(&mut self, change: Change<ModePolicy>) {
-        self.node_modes.apply(change);
+        self.mode_policy.apply(change);
     }
 }

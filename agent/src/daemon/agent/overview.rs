@@ -82,8 +82,8 @@ impl Agent {
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         Status {
             kernel: kernel.trim_end().to_owned(),
-            mode_source: self.node_modes.in_force().source,
-            config_map: self.node_modes.problem(config.as_ref()),
+            mode_source: self.mode_policy.in_force().source,
+            mode_policy: self.mode_policy.problem(config.as_ref()),
             reasons: self.writer.config.reasons(),
             mode: config.map(|config| config.mode),
             ranges: (&self.state.cluster().settings.ranges).into(),

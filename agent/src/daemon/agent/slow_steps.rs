@@ -50,7 +50,7 @@ pub fn describe(fact: &Fact) -> String {
         Fact::Namespace(change) => {
             change_of("Namespace", change, |namespace| namespace.name.to_string())
         }
-        Fact::ModePolicy(_) => "ConfigMap of the modes".to_owned(),
+        Fact::ModePolicy(_) => "mode policy".to_owned(),
         Fact::NodeSeen(seen) => format!("Node {}", seen.name),
         Fact::LocalAddresses(_) | Fact::Presence(_) | Fact::SocketLb(_) => {
             "report of this node".to_owned()

@@ -99,11 +99,6 @@ fn action_help() -> String {
 }
 
 impl ActionArgs {
-    /// One line for each choice in an old spelling, with the new one.
-    pub fn warnings(&self) -> impl Iterator<Item = String> {
-        self.action.iter().filter_map(Choice::warning)
-    }
-
     /// The interface that packets are captured to, if any. Errors: several interfaces are named.
     pub fn capture(&self) -> Result<Option<&str>> {
         let mut interfaces = self
@@ -222,7 +217,7 @@ mod tests {
             assert!(actions(&["--action", nameless]).is_err(), "{nameless}");
         }
         let two: ActionArgs =
-            parsed(&["--action", "reused=capture=tap0,terminated=redirect=tap1"]).unwrap();
+            parsed(&["--action", "reused=capture=tap0,terminated=capture=tap1"]).unwrap();
         let error = two.capture().unwrap_err().to_string();
         assert!(error.contains("to tap0 and to tap1"), "{error}");
     }

@@ -36,16 +36,13 @@ pub struct AgentArgs {
     /// Which reasons are carried out.
     #[command(flatten)]
     pub reasons: ReasonArgs,
-    /// Config map that sets mode and reasons for all nodes, and may set another mode for canary
-    /// nodes; it overrides the flags [default: none]
+    /// `ConfigMap` with the mode policy: it sets mode and reasons for all nodes, and may set another
+    /// mode for canary nodes; it overrides the flags [default: none]
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = namespaced)]
-    pub fleet_config: Option<ObjectName>,
+    pub mode_policy: Option<ObjectName>,
     /// How denied packets are stopped.
     #[command(flatten)]
     pub actions: ActionArgs,
-    /// Has no effect: every agent watches all pods
-    #[arg(long, hide = true, value_name = "SCOPE")]
-    pub pod_scope: Option<String>,
     /// How pod IPs are assigned: whether only a node's own pods can have the IPs of its podCIDRs
     #[arg(long, default_value = "auto", value_parser = one_of(
         [Ipam::Auto, Ipam::Node, Ipam::Cluster], Into::into, |ipam: Ipam| ipam.get_message().unwrap_or_default()))]

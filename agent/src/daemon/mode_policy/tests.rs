@@ -1,26 +1,25 @@
 use super::*;
 use crate::kernel::maps::default_modes;
-use epguard_core::facts::WantedModes;
 
 fn map<const N: usize>(
     mode: Option<Mode>,
     canary_mode: Option<Mode>,
     reasons: [(Reason, Mode); N],
-) -> facts::ModePolicy {
+) -> ModePolicy {
     let wanted = WantedModes {
         mode,
         canary_mode,
         reasons: reasons.into(),
     };
-    facts::ModePolicy {
+    ModePolicy {
         wanted,
         errors: vec![],
     }
 }
 
-fn with_error(map: facts::ModePolicy) -> facts::ModePolicy {
+fn with_error(map: ModePolicy) -> ModePolicy {
     let errors = vec!["canary is no key".into()];
-    facts::ModePolicy { errors, ..map }
+    ModePolicy { errors, ..map }
 }
 
 /// CONFIG of an earlier agent.
@@ -34,36 +33,36 @@ fn earlier(mode: Mode, from_config_map: bool) -> Config {
 }
 
 /// After an earlier agent that took `pinned` from the `ConfigMap`.
-fn node_modes(mode: Mode, pinned: Option<Mode>) -> NodeModes {
+fn mode_policy(mode: Mode, pinned: Option<Mode>) -> NodeModePolicy {
     let name = ObjectName::new("epguard", "modes");
     let pinned = pinned.map(|mode| earlier(mode, true)).unwrap_or_default();
-    NodeModes::new(Some(name), (mode, default_modes()), &pinned)
+    NodeModePolicy::new(Some(name), Modes::of_flags(mode, default_modes()), &pinned)
 }
 
-fn change(node_modes: &mut NodeModes, canary: bool) -> Option<(Mode, &'static str)> {
-    let modes = node_modes.take_change(canary)?;
+fn change(mode_policy: &mut NodeModePolicy, canary: bool) -> Option<(Mode, &'static str)> {
+    let modes = mode_policy.take_change(canary)?;
     Some((modes.mode, modes.source.as_str()))
 }
 
 #[test]
 fn an_agent_keeps_what_an_earlier_one_took_from_the_config_map_until_it_has_read_it() {
-    let earlier = "configmap, read by an earlier agent";
+    let earlier = "mode policy, read by an earlier agent";
     for (flags, pinned, expected, source) in [
         (Mode::Observe, Some(Mode::Enforce), Mode::Enforce, earlier),
         (Mode::Enforce, Some(Mode::Observe), Mode::Observe, earlier),
         (Mode::Enforce, None, Mode::Enforce, "flags"),
     ] {
-        let mut node_modes = node_modes(flags, pinned);
-        let modes = node_modes.in_force();
+        let mut mode_policy = mode_policy(flags, pinned);
+        let modes = mode_policy.in_force();
         assert_eq!((modes.mode, modes.source.as_str()), (expected, source));
-        assert_eq!(change(&mut node_modes, true), None);
+        assert_eq!(change(&mut mode_policy, true), None);
         let problem =
             format!("ConfigMap epguard/modes was not read yet; modes until then: {source}");
-        assert_eq!(node_modes.problem(None), Some(problem));
-        node_modes.apply(Change::Reset(vec![]));
-        assert_eq!(change(&mut node_modes, true).is_some(), pinned.is_some());
+        assert_eq!(mode_policy.problem(None), Some(problem));
+        mode_policy.apply(Change::Reset(vec![]));
+        assert_eq!(change(&mut mode_policy, true).is_some(), pinned.is_some());
         assert_eq!(
-            node_modes.in_force().mode,
+            mode_policy.in_force().mode,
             flags,
             "there is no ConfigMap any more"
         );
@@ -73,7 +72,7 @@ fn an_agent_keeps_what_an_earlier_one_took_from_the_config_map_until_it_has_read
 #[test]
 fn a_config_map_that_is_refused_or_has_errors_at_the_start_leaves_the_lower_mode() {
     let lower = "the lower of flags and maps";
-    let refused: fn(&mut NodeModes) = |modes| {
+    let refused: fn(&mut NodeModePolicy) = |modes| {
         modes.refuse();
         assert_eq!(
             change(modes, false),
@@ -82,18 +81,18 @@ fn a_config_map_that_is_refused_or_has_errors_at_the_start_leaves_the_lower_mode
         );
         modes.refuse();
     };
-    let broken: fn(&mut NodeModes) = |modes| {
+    let broken: fn(&mut NodeModePolicy) = |modes| {
         let map = with_error(map(Some(Mode::Enforce), None, []));
         modes.apply(Change::Reset(vec![map]));
     };
     for refuse in [refused, broken] {
-        let mut raised = node_modes(Mode::Observe, Some(Mode::Enforce));
+        let mut raised = mode_policy(Mode::Observe, Some(Mode::Enforce));
         refuse(&mut raised);
         assert_eq!(change(&mut raised, false), Some((Mode::Observe, lower)));
-        let mut lowered = node_modes(Mode::Enforce, Some(Mode::Off));
+        let mut lowered = mode_policy(Mode::Enforce, Some(Mode::Off));
         refuse(&mut lowered);
         assert_eq!(change(&mut lowered, false), Some((Mode::Off, lower)));
-        let mut flags = node_modes(Mode::Enforce, None);
+        let mut flags = mode_policy(Mode::Enforce, None);
         refuse(&mut flags);
         assert_eq!(
             change(&mut flags, false),
@@ -111,14 +110,14 @@ fn a_node_that_is_no_canary_any_more_has_the_lower_mode_if_the_config_map_cannot
         (false, Mode::Observe),
         (false, Mode::Enforce),
     ] {
-        let mut node_modes = node_modes(flags, Some(Mode::Enforce));
+        let mut mode_policy = mode_policy(flags, Some(Mode::Enforce));
         if is_refused {
-            (0..2).for_each(|_| node_modes.refuse());
+            (0..2).for_each(|_| mode_policy.refuse());
         } else {
             let broken = with_error(map(Some(Mode::Observe), Some(Mode::Enforce), []));
-            node_modes.apply(Change::Reset(vec![broken]));
+            mode_policy.apply(Change::Reset(vec![broken]));
         }
-        let modes = node_modes.take_change(false).map(|modes| modes.mode);
+        let modes = mode_policy.take_change(false).map(|modes| modes.mode);
         assert_eq!(modes, Some(Mode::Observe));
     }
 }
@@ -130,12 +129,16 @@ fn modes_that_were_set_by_hand_or_by_flags_count_only_as_far_as_the_new_flags_go
         (Mode::Enforce, Mode::Observe),
     ] {
         let name = Some(ObjectName::new("epguard", "modes"));
-        let node_modes = NodeModes::new(name, (flags, default_modes()), &earlier(pinned, false));
-        assert_eq!(node_modes.in_force().mode, Mode::Observe);
+        let mode_policy = NodeModePolicy::new(
+            name,
+            Modes::of_flags(flags, default_modes()),
+            &earlier(pinned, false),
+        );
+        assert_eq!(mode_policy.in_force().mode, Mode::Observe);
     }
-    let without = NodeModes::new(
+    let without = NodeModePolicy::new(
         None,
-        (Mode::Enforce, default_modes()),
+        Modes::of_flags(Mode::Enforce, default_modes()),
         &earlier(Mode::Off, true),
     );
     assert_eq!(
@@ -147,9 +150,9 @@ fn modes_that_were_set_by_hand_or_by_flags_count_only_as_far_as_the_new_flags_go
 
 #[test]
 fn a_mode_that_is_set_by_hand_is_named_until_it_is_the_config_maps_again() {
-    let mut node_modes = node_modes(Mode::Observe, None);
-    node_modes.apply(Change::Reset(vec![map(Some(Mode::Enforce), None, [])]));
-    assert!(node_modes.take_change(false).is_some());
+    let mut mode_policy = mode_policy(Mode::Observe, None);
+    mode_policy.apply(Change::Reset(vec![map(Some(Mode::Enforce), None, [])]));
+    assert!(mode_policy.take_change(false).is_some());
     let as_wanted = earlier(Mode::Enforce, true);
     let lowered = ReasonModes {
         terminated: Mode::Off,
@@ -163,53 +166,53 @@ fn a_mode_that_is_set_by_hand_is_named_until_it_is_the_config_maps_again() {
         },
     ] {
         let problem = "a mode was set by hand, until ConfigMap epguard/modes changes";
-        assert_eq!(node_modes.problem(Some(&set)).as_deref(), Some(problem));
+        assert_eq!(mode_policy.problem(Some(&set)).as_deref(), Some(problem));
     }
-    assert_eq!(node_modes.problem(Some(&as_wanted)), None);
+    assert_eq!(mode_policy.problem(Some(&as_wanted)), None);
 }
 
 #[test]
 fn a_config_map_with_an_error_can_only_lower_modes() {
-    let mut node_modes = node_modes(Mode::Observe, None);
-    node_modes.apply(Change::Applied(map(Some(Mode::Enforce), None, [])));
+    let mut mode_policy = mode_policy(Mode::Observe, None);
+    mode_policy.apply(Change::Applied(map(Some(Mode::Enforce), None, [])));
     assert_eq!(
-        change(&mut node_modes, false),
-        Some((Mode::Enforce, "configmap"))
+        change(&mut mode_policy, false),
+        Some((Mode::Enforce, "mode policy"))
     );
     let reasons = [
         (Reason::Terminated, Mode::Off),
         (Reason::RetiredBackend, Mode::Enforce),
     ];
-    node_modes.apply(Change::Applied(with_error(map(None, None, reasons))));
-    let modes = node_modes.take_change(false).unwrap();
+    mode_policy.apply(Change::Applied(with_error(map(None, None, reasons))));
+    let modes = mode_policy.take_change(false).unwrap();
     let lowered = ReasonModes {
         terminated: Mode::Off,
         ..default_modes()
     };
     assert_eq!((modes.mode, modes.reasons), (Mode::Enforce, lowered));
-    node_modes.apply(Change::Applied(with_error(map(
+    mode_policy.apply(Change::Applied(with_error(map(
         Some(Mode::Observe),
         None,
         [],
     ))));
     assert_eq!(
-        change(&mut node_modes, false),
-        Some((Mode::Observe, "configmap"))
+        change(&mut mode_policy, false),
+        Some((Mode::Observe, "mode policy"))
     );
-    node_modes.apply(Change::Applied(with_error(map(
+    mode_policy.apply(Change::Applied(with_error(map(
         Some(Mode::Enforce),
         None,
         [],
     ))));
     assert_eq!(
-        change(&mut node_modes, false),
+        change(&mut mode_policy, false),
         None,
         "it would raise the mode"
     );
     let problem =
         "ConfigMap epguard/modes: canary is no key; only its keys that lower a mode are applied";
-    assert_eq!(node_modes.problem(None).as_deref(), Some(problem));
-    let mut lowered = self::node_modes(Mode::Enforce, Some(Mode::Enforce));
+    assert_eq!(mode_policy.problem(None).as_deref(), Some(problem));
+    let mut lowered = self::mode_policy(Mode::Enforce, Some(Mode::Enforce));
     lowered.apply(Change::Reset(vec![with_error(map(
         Some(Mode::Observe),
         None,
@@ -217,53 +220,53 @@ fn a_config_map_with_an_error_can_only_lower_modes() {
     ))]));
     assert_eq!(
         change(&mut lowered, false),
-        Some((Mode::Observe, "configmap")),
+        Some((Mode::Observe, "mode policy")),
         "of an earlier agent"
     );
 }
 
 #[test]
 fn a_mode_policy_is_applied_once_until_it_changes_and_canaries_have_their_own_mode() {
-    let mut node_modes = node_modes(Mode::Off, None);
+    let mut mode_policy = mode_policy(Mode::Off, None);
     let both = map(Some(Mode::Observe), Some(Mode::Enforce), []);
-    node_modes.apply(Change::Applied(both));
+    mode_policy.apply(Change::Applied(both));
     assert_eq!(
-        change(&mut node_modes, true),
-        Some((Mode::Enforce, "configmap, canary"))
+        change(&mut mode_policy, true),
+        Some((Mode::Enforce, "mode policy, canary"))
     );
     assert_eq!(
-        change(&mut node_modes, false),
-        Some((Mode::Observe, "configmap"))
+        change(&mut mode_policy, false),
+        Some((Mode::Observe, "mode policy"))
     );
     assert_eq!(
-        (change(&mut node_modes, false), node_modes.problem(None)),
+        (change(&mut mode_policy, false), mode_policy.problem(None)),
         (None, None),
         "once"
     );
-    node_modes.apply(Change::Applied(map(Some(Mode::Observe), None, [])));
-    assert_eq!(change(&mut node_modes, true), None, "the same for all");
-    node_modes.refuse();
+    mode_policy.apply(Change::Applied(map(Some(Mode::Observe), None, [])));
+    assert_eq!(change(&mut mode_policy, true), None, "the same for all");
+    mode_policy.refuse();
     assert_eq!(
-        (change(&mut node_modes, false), node_modes.problem(None)),
+        (change(&mut mode_policy, false), mode_policy.problem(None)),
         (None, None),
         "a late refusal"
     );
-    node_modes.apply(Change::Applied(map(
+    mode_policy.apply(Change::Applied(map(
         None,
         None,
         [(Reason::Terminated, Mode::Observe)],
     )));
-    let modes = node_modes.take_change(false).unwrap();
+    let modes = mode_policy.take_change(false).unwrap();
     let one_reason = ReasonModes {
         terminated: Mode::Observe,
         ..default_modes()
     };
     assert_eq!((modes.mode, modes.reasons), (Mode::Off, one_reason));
-    node_modes.apply(Change::Applied(map(Some(Mode::Enforce), None, [])));
+    mode_policy.apply(Change::Applied(map(Some(Mode::Enforce), None, [])));
     assert_eq!(
-        change(&mut node_modes, false),
-        Some((Mode::Enforce, "configmap"))
+        change(&mut mode_policy, false),
+        Some((Mode::Enforce, "mode policy"))
     );
-    node_modes.apply(Change::Deleted(facts::ModePolicy::default()));
-    assert_eq!(change(&mut node_modes, false), Some((Mode::Off, "flags")));
+    mode_policy.apply(Change::Deleted(ModePolicy::default()));
+    assert_eq!(change(&mut mode_policy, false), Some((Mode::Off, "flags")));
 }

@@ -248,31 +248,33 @@ pub enum ModeSource {
     Unknown,
     /// The agent's own command line.
     Flags,
-    /// The `ConfigMap` as an earlier agent read it: this one has not read it yet.
-    #[serde(rename = "configmap, read by an earlier agent")]
-    #[strum(serialize = "configmap, read by an earlier agent")]
+    /// The mode policy as an earlier agent read it: this one has not read it yet.
+    #[serde(rename = "mode policy, read by an earlier agent")]
+    #[strum(serialize = "mode policy, read by an earlier agent")]
     Pinned,
     /// The lower of the command line and of the modes that an earlier agent left in the maps: the
-    /// API server refuses the `ConfigMap`, or it has errors. What cannot be read must not raise a
+    /// API server refuses the mode policy, or it has errors. What cannot be read must not raise a
     /// mode.
     #[serde(rename = "the lower of flags and maps")]
     #[strum(serialize = "the lower of flags and maps")]
     Lower,
-    /// The `ConfigMap`.
-    ConfigMap,
-    /// The `ConfigMap`, because the node is a canary.
-    #[serde(rename = "configmap, canary")]
-    #[strum(serialize = "configmap, canary")]
+    /// The mode policy.
+    #[serde(rename = "mode policy")]
+    #[strum(serialize = "mode policy")]
+    ModePolicy,
+    /// The mode policy, because the node is a canary.
+    #[serde(rename = "mode policy, canary")]
+    #[strum(serialize = "mode policy, canary")]
     Canary,
 }
 
 impl ModeSource {
-    /// Whether a `ConfigMap` has set the modes, even one that can't be read any more: the next
+    /// Whether a mode policy has set the modes, even one that can't be read any more: the next
     /// agent starts from them.
-    pub const fn is_config_map(self) -> bool {
+    pub const fn is_mode_policy(self) -> bool {
         matches!(
             self,
-            Self::Pinned | Self::Lower | Self::ConfigMap | Self::Canary
+            Self::Pinned | Self::Lower | Self::ModePolicy | Self::Canary
         )
     }
 

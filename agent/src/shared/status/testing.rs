@@ -40,7 +40,7 @@ pub(crate) fn ailing() -> Status {
         pods: 7,
     };
     let mut status = Status {
-        config_map: Some("ConfigMap epguard/epguard was not read yet".into()),
+        mode_policy: Some("ConfigMap epguard/epguard was not read yet".into()),
         watches: [(Watched::Pods, watch)].into(),
         interfaces: vec![bare("veth1"), behind],
         refused: 3,

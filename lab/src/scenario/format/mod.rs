@@ -75,7 +75,7 @@ pub struct Agent {
     pub lease: Option<u32>,
     pub max_view_age: Option<u32>,
     pub action: Option<Action>,
-    pub fleet_config: Option<String>,
+    pub mode_policy: Option<String>,
     pub later: bool,
 }
 

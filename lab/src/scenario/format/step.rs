@@ -61,7 +61,7 @@ pub enum Step {
 pub struct Writers {
     pub rounds: u32,
     pub commands: Vec<String>,
-    pub config_map: Vec<BTreeMap<String, String>>,
+    pub mode_policy: Vec<BTreeMap<String, String>>,
 }
 
 impl Step {

@@ -12,9 +12,9 @@ use anyhow::Result;
 use aya::maps::{HashMap, MapData};
 use clap::Parser as _;
 use epguard::cli::{Cli, Command};
-use epguard::daemon::agent::Agent;
+use epguard::daemon::agent::{Agent, Parts};
 use epguard::daemon::demotion::Demotions;
-use epguard::daemon::mode_policy::NodeModes;
+use epguard::daemon::mode_policy::{Modes, NodeModePolicy};
 use epguard::daemon::node_thread::{NodeEvent, NodeThread, Order, Snapshot, Work};
 use epguard::daemon::report::Names;
 use epguard::daemon::report::denial_log::Report;
@@ -106,12 +106,7 @@ impl RealLoop {
         let (unused, _) = channel(1);
         let own = watch::start(&client, boot, NODE, None, &unused);
         let announcer = Announcer::start(client, NODE.into(), Announce::None);
-        let demotions = Demotions::load(&workdir.path, args.on_wrong_deny).unwrap();
-        let report = (
-            Report::new(Names::load(&workdir.path).unwrap(), announcer),
-            demotions,
-        );
-        let modes = NodeModes::new(None, (args.mode, args.reasons.modes()), &Config::default());
+        let flags = Modes::of_flags(args.mode, args.reasons.modes());
         let (node_thread, _) = NodeThread::start(Idle).unwrap();
         let snapshots = node_thread.snapshots();
         let state = State::new(Settings {
@@ -119,15 +114,17 @@ impl RealLoop {
             ipam: args.ipam,
             ranges: args.ranges.ranges(),
         });
-        let agent = Agent::new(
+        let parts = Parts {
             state,
             writer,
-            report,
-            node_thread,
-            (own, pace),
-            modes,
-            &args,
-        );
+            report: Report::new(Names::load(&workdir.path).unwrap(), announcer),
+            demotions: Demotions::load(&workdir.path, args.on_wrong_deny).unwrap(),
+            node: node_thread,
+            api: own,
+            pace,
+            mode_policy: NodeModePolicy::new(None, flags, &Config::default()),
+        };
+        let agent = Agent::new(parts, &args);
         let (watches, messages) = channel(BACKLOG);
         let (node, events) = channel(BACKLOG);
         let mut tick = interval(Duration::from_secs(1));

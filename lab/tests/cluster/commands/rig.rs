@@ -113,7 +113,7 @@ impl Rig {
         self.must("kubectl -n epguard delete configmap epguard --ignore-not-found");
         self.await_output(STATUS, "(by flags)");
         self.must("kubectl epguard mode observe --yes");
-        self.await_output(STATUS, "observe (by configmap)");
+        self.await_output(STATUS, "observe (by mode policy)");
         self.must("kubectl -n epguard delete configmap epguard");
         self.await_output(STATUS, "observe (by flags)");
     }

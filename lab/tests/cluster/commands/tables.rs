@@ -155,10 +155,10 @@ pub(crate) const SHOWN: [(&str, &str); 15] = [
 
 /// What the mode of the node becomes soon.
 pub(crate) const BECOMES: [(&str, &str); 2] = [
-    ("kubectl epguard mode observe", "observe (by configmap)"),
+    ("kubectl epguard mode observe", "observe (by mode policy)"),
     (
         "kubectl label node worker-1 epguard.io/canary=true",
-        "enforce (by configmap, canary)",
+        "enforce (by mode policy, canary)",
     ),
 ];
 

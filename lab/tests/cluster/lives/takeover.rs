@@ -86,7 +86,7 @@ fn no_restart_is_a_gap_where_the_config_map_enforces() {
             stage.agent.status().unwrap().mode == Some(Mode::Enforce)
         });
     };
-    let flags = "{mode: observe, lease: 20, fleet-config: epguard/modes}";
+    let flags = "{mode: observe, lease: 20, mode-policy: epguard/modes}";
     let mut stage = stage(flags, enforce);
     let traffic = Traffic::start(&stage, &LIVING, PAUSE);
     for (ends, is_api_away) in [

@@ -136,7 +136,7 @@ async fn nodes_switched_by_hand_and_nodes_that_follow_another_config_map_are_nam
     let world = World::new();
     world.node("worker-4");
     for (node, map) in [
-        ("worker-3", "--fleet-config=$(MAPS)/other"),
+        ("worker-3", "--mode-policy=$(MAPS)/other"),
         ("worker-4", "--verbose"),
     ] {
         let mut pod = super::world::pod(node);
@@ -153,7 +153,7 @@ async fn nodes_switched_by_hand_and_nodes_that_follow_another_config_map_are_nam
             status.mode = Some(Mode::Off);
         }
         let by_hand = "a mode was set by hand, until ConfigMap epguard/epguard changes";
-        status.config_map = (node_of(exec) == "worker-2").then(|| by_hand.to_owned());
+        status.mode_policy = (node_of(exec) == "worker-2").then(|| by_hand.to_owned());
         condition(status)
     });
     let shown = world.run("status").await;
@@ -167,7 +167,7 @@ async fn nodes_switched_by_hand_and_nodes_that_follow_another_config_map_are_nam
 async fn the_config_map_of_most_agents_is_changed_while_a_rollout_names_another() {
     let world = World::new();
     let mut pod = super::world::pod("worker-1");
-    pod["spec"]["containers"][0]["args"][3] = "--fleet-config=team/other".into();
+    pod["spec"]["containers"][0]["args"][3] = "--mode-policy=team/other".into();
     world.store.apply(pod).unwrap();
     world.store.apply(map(&json!({"mode": "enforce"}))).unwrap();
     let output = world.run("mode off --yes").await;

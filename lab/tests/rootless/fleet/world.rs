@@ -132,7 +132,7 @@ pub fn pod(node: &str) -> Value {
     json!({"kind": "Pod", "apiVersion": "v1",
         "metadata": {"name": format!("epguard-{node}"), "namespace": "epguard", "labels": {"app.kubernetes.io/name": "epguard"}},
         "spec": {"nodeName": node, "containers": [{"name": "agent", "image": "epguard:0.1.0",
-            "args": ["agent", "--node-name=$(NODE_NAME)", "--mode=$(MODE)", "--fleet-config=epguard/epguard"],
+            "args": ["agent", "--node-name=$(NODE_NAME)", "--mode=$(MODE)", "--mode-policy=epguard/epguard"],
             "env": [{"name": "MODE", "value": "observe"}]}]},
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}],
             "containerStatuses": [{"name": "agent", "image": "", "imageID": "", "ready": true, "restartCount": 0,
@@ -193,7 +193,7 @@ pub fn status(node: &str) -> Status {
         kernel: "6.12.0".into(),
         synced: true,
         mode: Some(Mode::Observe),
-        mode_source: ModeSource::ConfigMap,
+        mode_source: ModeSource::ModePolicy,
         reasons: [
             (Reason::DeadBackend, Mode::Observe),
             (Reason::Reused, Mode::Observe),

@@ -98,7 +98,7 @@ fn the_agent_may_read_the_mode_policy_in_its_own_namespace() {
     assert_eq!(Some(binding.role_ref.name), role.metadata.name);
     let arguments = pod().containers[0].args.clone().unwrap();
     let namespace = role.metadata.namespace.unwrap();
-    let wanted = format!("--fleet-config={namespace}/epguard");
+    let wanted = format!("--mode-policy={namespace}/epguard");
     assert!(arguments.contains(&wanted), "{arguments:?}");
 }
 

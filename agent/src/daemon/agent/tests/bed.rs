@@ -3,6 +3,7 @@
 use super::super::*;
 use crate::cli::Cli;
 use crate::cli::Command as Verb;
+use crate::daemon::mode_policy::Modes;
 use crate::daemon::node_thread::{Order, Snapshot, Work};
 use crate::daemon::report::Names;
 use crate::daemon::report::kube_events::{Announce, Announcer};
@@ -147,19 +148,19 @@ pub fn agent_beside(folder: &Path, work: impl Work) -> Agent {
     let (sender, _) = mpsc::channel(1);
     let watches = watch::start(&client, boot, "n1", None, &sender);
     let announcer = Announcer::start(client, args.node_name.clone(), Announce::None);
-    let node_modes = NodeModes::new(None, (args.mode, args.reasons.modes()), &Config::default());
+    let flags = Modes::of_flags(args.mode, args.reasons.modes());
     let names = Names::load(folder);
-    let demotions = Demotions::load(folder, args.on_wrong_deny).unwrap();
-    let report = (Report::new(names.unwrap(), announcer), demotions);
-    Agent::new(
+    let parts = Parts {
         state,
         writer,
-        report,
+        report: Report::new(names.unwrap(), announcer),
+        demotions: Demotions::load(folder, args.on_wrong_deny).unwrap(),
         node,
-        (watches, pace),
-        node_modes,
-        &args,
-    )
+        api: watches,
+        pace,
+        mode_policy: NodeModePolicy::new(None, flags, &Config::default()),
+    };
+    Agent::new(parts, &args)
 }
 
 pub fn message(fact: Fact) -> Message {

@@ -2,7 +2,7 @@
 //! the dashboard with it.
 
 use crate::kernel::maps::Counters;
-use crate::shared::status::{Cause, Distribution, Status};
+use crate::shared::status::{Cause, Distribution, Fill, Status, Watch};
 use epguard_common::{Count, Effect, Mode, Outcome, Reason};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
@@ -107,38 +107,18 @@ impl EncodeMetric for Histogram<'_> {
 
 impl Collector for Moment {
     fn encode(&self, mut to: DescriptorEncoder) -> fmt::Result {
-        let Status {
-            figures,
-            mode,
-            breaker,
-            wrong_denies,
-            demoted,
-            ..
-        } = &self.status;
-        let reasons = || {
-            Reason::TO_DENY
-                .into_iter()
-                .map(|reason| ([reason.as_str()], reason))
-        };
-        let watches = || {
-            self.status
-                .watches
-                .iter()
-                .map(|(name, watch)| ([name.into()], watch))
-        };
-        let maps = || {
-            figures
-                .maps
-                .iter()
-                .map(|(name, fill)| ([name.as_str()], fill))
-        };
-        let selected = self
-            .status
-            .interfaces
-            .iter()
-            .filter(|interface| !interface.waiting);
-        let (hooked, bare): (Vec<_>, Vec<_>) = selected.partition(|interface| interface.attached);
-        metrics! { &mut to;
+        self.encode_packets(&mut to)?;
+        self.encode_denials(&mut to)?;
+        self.encode_view(&mut to)?;
+        self.encode_watches(&mut to)?;
+        self.encode_node(&mut to)?;
+        self.encode_durations(&mut to)
+    }
+}
+
+impl Moment {
+    fn encode_packets(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        metrics! { to;
             Counter denied_packets(reason, action, mode) "Packets denied, and in observe packets that would have been"
                 => self.denied(|count| count.packets);
             Counter denied_bytes(reason, action, mode) "Bytes of these packets, with link-layer headers"
@@ -154,18 +134,25 @@ impl Collector for Moment {
             if let Effect::Beside(name) = outcome.effect() {
                 let packets = Reason::ALL.map(|reason| self.count(reason, outcome).packets);
                 let sum = Counter::new(packets.iter().sum::<u64>());
-                family(&mut to, (name, outcome.help()), [], [([], sum)])?;
+                family(to, (name, outcome.help()), [], [([], sum)])?;
             }
         }
-        metrics! { &mut to;
+        Ok(())
+    }
+
+    fn encode_denials(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let Status {
+            figures, breaker, ..
+        } = &self.status;
+        metrics! { to;
             Counter events_skipped() "Reports of denials beyond the rate of a node, which the agent skipped"
                 => [([], figures.events_skipped)];
             Gauge uncounted_denials() "Denials without a count of their own; their packets are counted by reason only"
                 => [([], figures.uncounted)];
             Counter wrong_denies(reason) "Denials that later evidence showed to be wrong"
-                => reasons().map(|(name, reason)| (name, wrong_denies.get(&reason).copied().unwrap_or(0)));
+                => Reason::TO_DENY.map(|reason| ([reason.as_str()], self.wrong_denies(reason)));
             Gauge reason_demoted(reason) "1 for a reason that is only observed because it was wrong"
-                => reasons().map(|(name, reason)| (name, u64::from(demoted.contains(&reason))));
+                => Reason::TO_DENY.map(|reason| ([reason.as_str()], u64::from(self.is_demoted(reason))));
             Gauge services_demoted() "Services that are only observed because a denial was wrong"
                 => [([], self.status.demoted_services.len())];
             Gauge possibly_held_services() "Services with IPs at which nothing is denied, because one of their own pods may hold them without showing it"
@@ -177,17 +164,20 @@ impl Collector for Moment {
             Gauge breaker_held_endpoints() "Endpoints whose denial waits for a second list"
                 => [([], breaker.iter().map(|service| service.held).sum::<usize>())];
             Gauge intent_gaps(cause) "1 while packets show no Service for this cause, so that they pass"
-                => Cause::VARIANTS.iter().map(|cause| {
-                    let is_there = self.status.translators.gaps.iter().any(|gap| gap.cause == *cause);
-                    ([(*cause).into()], u64::from(is_there))
-                });
+                => Cause::VARIANTS.iter().map(|cause| ([(*cause).into()], u64::from(self.has_gap(*cause))));
             Gauge refused_denials() "Denials that no map has room for; these packets pass"
                 => [([], self.status.refused)];
             Counter records_evicted(table) "Records of denials that others evicted"
                 => [(["drops"], figures.evicted.drops), (["review"], figures.evicted.review)];
+        }
+        Ok(())
+    }
 
+    fn encode_view(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let figures = &self.status.figures;
+        metrics! { to;
             Gauge mode(mode) "1 for the node's mode, 0 for the others"
-                => Mode::ALL.map(|each| ([each.as_str()], u64::from(*mode == Some(each))));
+                => Mode::ALL.map(|each| ([each.as_str()], u64::from(self.status.mode == Some(each))));
             Gauge synced() "1 once every watch has shown a whole list"
                 => [([], u64::from(self.status.synced))];
             Gauge sync_duration_seconds() "From the agent's start until it was synced"
@@ -198,15 +188,28 @@ impl Collector for Moment {
                 => [([], seconds(u64::try_from(self.status.lease_ms).unwrap_or(0)))];
             Counter lease_lost() "How often the lease ended while there were denials"
                 => [([], figures.leases_lost)];
-            Gauge watch_up(watch) "1 while the watch is connected and, if anything is denied, proven fresh"
-                => watches().map(|(name, watch)| (name, u64::from(watch.up)));
-            Gauge watch_age_seconds(watch) "Since the watch was proven to show everything"
-                => watches().filter_map(|(name, watch)| Some((name, seconds(watch.age_ms?))));
-            Counter watch_restarts(watch) "How often the watch was lost"
-                => watches().map(|(name, watch)| (name, watch.restarts));
-            Counter watch_skipped(watch) "Objects and annotations that could not be read"
-                => watches().map(|(name, watch)| (name, watch.skipped));
+        }
+        Ok(())
+    }
 
+    fn encode_watches(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        metrics! { to;
+            Gauge watch_up(watch) "1 while the watch is connected and, if anything is denied, proven fresh"
+                => self.watches().map(|(name, watch)| (name, u64::from(watch.up)));
+            Gauge watch_age_seconds(watch) "Since the watch was proven to show everything"
+                => self.watches().filter_map(|(name, watch)| Some((name, seconds(watch.age_ms?))));
+            Counter watch_restarts(watch) "How often the watch was lost"
+                => self.watches().map(|(name, watch)| (name, watch.restarts));
+            Counter watch_skipped(watch) "Objects and annotations that could not be read"
+                => self.watches().map(|(name, watch)| (name, watch.skipped));
+        }
+        Ok(())
+    }
+
+    fn encode_node(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let figures = &self.status.figures;
+        let (hooked, bare) = self.interfaces();
+        metrics! { to;
             Counter api_requests() "Requests to the API server; a watch is one"
                 => [([], figures.api.requests)];
             Counter api_throttled_seconds() "Time that requests waited for their turn"
@@ -217,12 +220,18 @@ impl Collector for Moment {
             Gauge ips(state) "IPs that pods own, and of these draining and in conflict; IPs with denials"
                 => figures.ips.iter().map(|(state, n)| ([state.into()], *n));
             Gauge map_entries(map) "Entries of a map that the agent fills"
-                => maps().map(|(name, fill)| (name, fill.entries));
+                => self.maps().map(|(name, fill)| (name, fill.entries));
             Gauge map_capacity(map) "Entries that the map has room for"
-                => maps().map(|(name, fill)| (name, fill.capacity));
+                => self.maps().map(|(name, fill)| (name, fill.capacity));
             Gauge interfaces(attached) "Interfaces with the hooks, and interfaces that lack them"
-                => [(["yes"], hooked.len()), (["no"], bare.len())];
+                => [(["yes"], hooked), (["no"], bare)];
+        }
+        Ok(())
+    }
 
+    fn encode_durations(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let figures = &self.status.figures;
+        metrics! { to;
             Histogram propagation_seconds() "From the receipt of an API event to the map write"
                 => [([], &figures.propagation)];
             Histogram slice_propagation_seconds() "From the change behind an EndpointSlice's event to the map write"
@@ -240,6 +249,44 @@ impl Moment {
             .get(&(reason, outcome))
             .copied()
             .unwrap_or_default()
+    }
+
+    fn wrong_denies(&self, reason: Reason) -> u64 {
+        let count = self.status.wrong_denies.get(&reason);
+        count.copied().unwrap_or(0)
+    }
+
+    fn is_demoted(&self, reason: Reason) -> bool {
+        self.status.demoted.contains(&reason)
+    }
+
+    fn has_gap(&self, cause: Cause) -> bool {
+        let gaps = &self.status.translators.gaps;
+        gaps.iter().any(|gap| gap.cause == cause)
+    }
+
+    fn watches(&self) -> impl Iterator<Item = ([&'static str; 1], &Watch)> {
+        let watches = self.status.watches.iter();
+        watches.map(|(name, watch)| ([name.into()], watch))
+    }
+
+    fn maps(&self) -> impl Iterator<Item = ([&str; 1], &Fill)> {
+        let maps = self.status.figures.maps.iter();
+        maps.map(|(name, fill)| ([name.as_str()], fill))
+    }
+
+    /// How many interfaces have the hooks, and how many lack them.
+    fn interfaces(&self) -> (usize, usize) {
+        let mut hooked = 0;
+        let mut bare = 0;
+        for interface in &self.status.interfaces {
+            match (interface.waiting, interface.attached) {
+                (true, _) => {}
+                (false, true) => hooked += 1,
+                (false, false) => bare += 1,
+            }
+        }
+        (hooked, bare)
     }
 
     /// Every reason with every denial, even if there was none.
