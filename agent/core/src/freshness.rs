@@ -1,18 +1,18 @@
 //! Age of the view: per watch, the moment as of which it is proven complete. Pure: callers bring
 //! the clock.
 //!
-//! A proof is a list of everything, or a confirmation: a consistent LIST of at most one object with
-//! the proof that the watch has shown everything up to it (agent: `watch::confirm`); fresh as of
-//! the time when the list was sent. An event or a bookmark alone is none: a stream that lags by
-//! minutes goes on showing both.
+//! A proof is a list of everything, or a freshness check: a consistent LIST of few objects with the
+//! proof that the watch has shown everything up to it (agent: `watch::freshness_check`). The watch
+//! is then fresh as of the time when the list was sent. An event or a bookmark alone is no proof: a
+//! stream that lags by minutes goes on showing both.
 //!
 //! # What it costs the API server
 //!
-//! Nothing while nothing is denied: open watches only, and one confirmation of each watch whose
-//! stream ended early. While something is denied, each watch is confirmed every 23 to 24 s
-//! (`--max-view-age` 30 s): 2.6 requests a minute. A collection of over ten objects that shows no
-//! change for a second needs a watch of up to 3 s besides: 5.1. A failed confirmation is repeated
-//! after 3 s, then after twice as long each time.
+//! While nothing is denied: open watches only, and one freshness check of each watch whose stream
+//! ended early. While something is denied, each watch is checked every 23 to 24 s (`--max-view-age`
+//! 30 s): 2.6 requests a minute. A collection of over ten objects that shows no change for a second
+//! needs a watch of up to 3 s besides: 5.1. A failed check is repeated after 3 s, then after twice
+//! as long each time.
 
 use crate::facts::Watched;
 use schemars::JsonSchema;
@@ -20,34 +20,34 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Longest time that a confirmation takes in a healthy cluster: a second for an event, then a short
-/// watch.
-const CONFIRMED_WITHIN: Duration = Duration::from_secs(6);
+/// Longest time that a freshness check takes in a healthy cluster: a second for an event, then a
+/// short watch.
+const CHECKED_WITHIN: Duration = Duration::from_secs(6);
 
-/// Shortest wait before a confirmation is repeated.
+/// Shortest wait before a freshness check is repeated.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Confirmations that may be sent within the allowed age, with those that are repeated.
-const CONFIRMATIONS: u32 = 3;
+/// Freshness checks that may be sent within the allowed age, with those that are repeated.
+const CHECKS: u32 = 3;
 
-/// Requests a second that keep so many watches fresh: each confirmation may take two, and a quarter
+/// Requests a second that keep so many watches fresh: each check may take two, and a quarter
 /// is to spare.
 pub fn requests_per_second(watches: usize, max_age: Duration) -> u32 {
     let each = u32::try_from(watches)
         .unwrap_or(u32::MAX)
-        .saturating_mul(2 * CONFIRMATIONS);
+        .saturating_mul(2 * CHECKS);
     let seconds = u32::try_from(max_age.as_secs()).unwrap_or(u32::MAX).max(1);
     each.saturating_mul(5).div_ceil(seconds.saturating_mul(4))
 }
 
 /// What showed that a watch is fresh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Proof {
     /// Everything was listed.
     List,
     /// A consistent LIST of few objects, and the watch has shown everything up to it.
-    Confirmation,
+    FreshnessCheck,
 }
 
 /// The age of the view. Times are `CLOCK_BOOTTIME`.
@@ -70,7 +70,7 @@ struct Watch {
     again: Option<(Duration, u32)>,
 }
 
-/// A watch to confirm.
+/// A watch whose freshness is to be checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Due {
     /// Which watch.
@@ -80,22 +80,18 @@ pub struct Due {
 }
 
 impl Freshness {
-    /// Starts without any proof. `random` returns a number from 0 to 1, by which confirmations are
-    /// early.
+    /// Starts without any proof. `random` returns a number from 0 to 1, by which freshness checks
+    /// are early.
     pub fn new(ids: &[Watched], max_age: Duration, random: fn() -> f64) -> Self {
-        let watch = |id: &Watched| {
-            (
-                *id,
-                Watch {
-                    max_age,
-                    ..Watch::default()
-                },
-            )
-        };
-        Self {
-            watches: ids.iter().map(watch).collect(),
-            random,
+        let mut watches = BTreeMap::new();
+        for id in ids {
+            let watch = Watch {
+                max_age,
+                ..Watch::default()
+            };
+            watches.insert(*id, watch);
         }
+        Self { watches, random }
     }
 
     /// Stores a proof: what the watch has shown up to now is everything that existed at `as_of`.
@@ -104,15 +100,19 @@ impl Freshness {
             && watch.after.is_none_or(|after| after < as_of)
         {
             watch.patience = watch.patience(as_of, by, (self.random)());
-            (watch.after, watch.proven, watch.again) = (Some(as_of), Some((as_of, by)), None);
+            watch.after = Some(as_of);
+            watch.proven = Some((as_of, by));
+            watch.again = None;
         }
     }
 
-    /// Stores whether a watch is connected. A watch that comes back is confirmed as soon as it
+    /// Stores whether a watch is connected. A watch that comes back is checked as soon as it
     /// matters.
     pub fn connected(&mut self, id: Watched, up: bool) {
         if let Some(watch) = self.watches.get_mut(&id) {
-            watch.again = watch.again.filter(|_| watch.up);
+            if !watch.up {
+                watch.again = None;
+            }
             watch.up = up;
         }
     }
@@ -120,12 +120,12 @@ impl Freshness {
     /// Voids the proofs from before now: of one watch, since the API server has shown elsewhere
     /// what it lacks; or of all, since clocks jumped, or the API went back in time.
     pub fn void(&mut self, only: Option<Watched>, now: Duration) {
-        for (_, watch) in self
-            .watches
-            .iter_mut()
-            .filter(|(id, _)| only.is_none_or(|only| only == **id))
-        {
-            (watch.after, watch.proven, watch.again) = (Some(now), None, None);
+        for (id, watch) in &mut self.watches {
+            if only.is_none_or(|only| only == *id) {
+                watch.after = Some(now);
+                watch.proven = None;
+                watch.again = None;
+            }
         }
     }
 
@@ -164,20 +164,20 @@ impl Freshness {
         first.filter(|deadline| *deadline > now)
     }
 
-    /// The watches to confirm now, which counts as asked. Only to be called while something is
+    /// The watches to check now, which counts as asked. Only to be called while something is
     /// denied.
     pub fn due(&mut self, now: Duration) -> Vec<Due> {
-        let random = self.random;
-        let up = self.watches.iter_mut().filter(|(_, watch)| watch.up);
-        let due = up.filter_map(|(id, watch)| {
-            let within = watch
-                .deadline()
-                .map_or(Duration::ZERO, |deadline| deadline.saturating_sub(now));
-            watch
-                .asks(now, random())
-                .then_some(Due { watch: *id, within })
-        });
-        due.collect()
+        let mut due = Vec::new();
+        for (id, watch) in &mut self.watches {
+            if watch.up && watch.asks(now, (self.random)()) {
+                let deadline = watch.deadline().unwrap_or(Duration::ZERO);
+                due.push(Due {
+                    watch: *id,
+                    within: deadline.saturating_sub(now),
+                });
+            }
+        }
+        due
     }
 }
 
@@ -208,12 +208,12 @@ impl Watch {
     /// comes to all agents of a cluster at once, as its cause does; the ones after it are spread by
     /// their random part.
     fn patience(&self, as_of: Duration, by: Proof, random: f64) -> Duration {
-        let with_time_to_answer = self.max_age.saturating_sub(CONFIRMED_WITHIN);
+        let with_time_to_answer = self.max_age.saturating_sub(CHECKED_WITHIN);
         let longest = (self.max_age * 4 / 5)
             .min(with_time_to_answer)
             .max(self.max_age / 3);
-        let is_renewal =
-            by == Proof::Confirmation && self.deadline().is_some_and(|deadline| as_of <= deadline);
+        let is_renewal = by == Proof::FreshnessCheck
+            && self.deadline().is_some_and(|deadline| as_of <= deadline);
         let spread = if is_renewal { 0.05 } else { 0.5 };
         longest.mul_f64(1.0 - spread * random)
     }

@@ -4,7 +4,7 @@ use crate::shared::clock::Clocks;
 use epguard_core::freshness::Freshness;
 use std::time::Duration;
 
-/// Consecutive checks that find the lease over before the agent logs it: the first confirmations
+/// Consecutive checks that find the lease over before the agent logs it: the first freshness checks
 /// need a moment.
 const PATIENCE: u32 = 2;
 
@@ -151,7 +151,7 @@ pub fn period(lease: Duration, max_age: Duration) -> Duration {
 mod tests {
     use super::*;
     use epguard_core::facts::Watched::{Nodes, Pods};
-    use epguard_core::freshness::Proof::{Confirmation, List};
+    use epguard_core::freshness::Proof::{FreshnessCheck, List};
 
     fn s(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
@@ -194,7 +194,7 @@ mod tests {
             (142, false, None, None),
         ] {
             if let Some(watch) = proven {
-                lease.view.proven(watch, s(at_second), Confirmation);
+                lease.view.proven(watch, s(at_second), FreshnessCheck);
             }
             assert_eq!(
                 lease.renew(at(at_second), synced, false),
@@ -217,9 +217,9 @@ mod tests {
             real: s(1_000_099 + seconds),
             ..at(seconds)
         };
-        lease.view.proven(Pods, s(102), Confirmation);
+        lease.view.proven(Pods, s(102), FreshnessCheck);
         assert_eq!(lease.renew(later(102), true, false), None);
-        lease.view.proven(Nodes, s(102), Confirmation);
+        lease.view.proven(Nodes, s(102), FreshnessCheck);
         assert_eq!(lease.renew(later(102), true, false), Some(s(117)));
     }
 
@@ -230,7 +230,7 @@ mod tests {
         lease.view.void(Some(Pods), s(101));
         assert_eq!(lease.renew(at(101), true, false), Some(s(0)));
         assert_eq!(lease.renew(at(102), true, false), None);
-        lease.view.proven(Pods, s(102), Confirmation);
+        lease.view.proven(Pods, s(102), FreshnessCheck);
         assert_eq!(lease.renew(at(102), true, false), Some(s(117)));
     }
 
@@ -272,7 +272,7 @@ mod tests {
         let mut lease = lease();
         let mut at_second = |at_second: u64, denies: bool, sound: bool| {
             for id in [Pods, Nodes] {
-                lease.view.proven(id, s(at_second), Confirmation);
+                lease.view.proven(id, s(at_second), FreshnessCheck);
             }
             lease.check(s(at_second), denies);
             lease.renew(at(at_second), sound, false);
@@ -293,9 +293,9 @@ mod tests {
         assert_eq!(at_second(200, false, true), 2, "nothing is denied any more");
     }
 
-    /// What docs/upgrade.md promises: a confirmation takes 4 s at most.
+    /// What docs/upgrade.md promises: a freshness check takes 4 s at most.
     #[test]
-    fn a_second_of_the_lease_is_left_at_any_moment_while_confirmations_take_their_longest() {
+    fn a_second_of_the_lease_is_left_at_any_moment_while_freshness_checks_take_their_longest() {
         let mut view = Freshness::new(&[Pods], s(30), || 0.0);
         view.connected(Pods, true);
         view.proven(Pods, s(100), List);
@@ -309,7 +309,7 @@ mod tests {
                 // It was sent a moment later, so that the next one is asked for at the tick after
                 // it is due.
                 let sent = s(asked) + Duration::from_millis(1);
-                lease.view.proven(Pods, sent, Confirmation);
+                lease.view.proven(Pods, sent, FreshnessCheck);
             }
             lease.renew(at(second), true, false);
             if !lease.view.due(s(second)).is_empty() {

@@ -229,8 +229,8 @@ fn use_api(
     sender: &Sender<Message>,
 ) -> (Watches, Announcer) {
     let _on_its_thread = api.enter();
-    let own = (args.node_name.as_str(), args.mode_policy.as_ref());
-    let watches = watch::start((&client, boot), own, sender);
+    let mode_policy = args.mode_policy.as_ref();
+    let watches = watch::start(&client, boot, &args.node_name, mode_policy, sender);
     (
         watches,
         Announcer::start(client, args.node_name.clone(), args.api.events),

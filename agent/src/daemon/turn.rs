@@ -8,7 +8,7 @@ pub mod waiting;
 
 use crate::daemon::lease::Lease;
 use crate::shared::clock::Clocks;
-use crate::watch::{Clock, Event, Message, Watches};
+use crate::watch::{Clock, Message, WatchEvent, Watches};
 use epguard_core::facts::{Change, Fact, ModePolicy, ObjectName, Watched};
 use epguard_core::freshness::Due;
 use epguard_core::state::State;
@@ -89,7 +89,7 @@ impl Turn<'_> {
 
     /// Renews the lease if the view is fresh enough, and returns the deadline to write. Requires
     /// that what was applied so far is in the maps; a fact that has waited for long ends the lease.
-    /// While there are denials, asks for confirmations of the watches that are due.
+    /// While there are denials, asks for freshness checks of the watches that are due.
     pub fn renew(&mut self, clocks: Clocks, denies: bool) -> Option<Duration> {
         let half_applied = self
             .state
@@ -100,7 +100,7 @@ impl Turn<'_> {
         let renewed = self.lease.renew(clocks, self.state.is_synced(), is_unread);
         if denies {
             for Due { watch, within } in self.lease.view.due(clocks.boot) {
-                self.watches.confirm(watch, within);
+                self.watches.check_freshness(watch, within);
             }
         }
         while let Some((node, within)) = self.state.take_node_check(clocks.boot) {
@@ -111,7 +111,7 @@ impl Turn<'_> {
 
     fn apply(&mut self, Message { watch, event }: Message, observer: &mut impl Observer) {
         match event {
-            Event::Fact {
+            WatchEvent::Fact {
                 received,
                 sent,
                 fact,
@@ -125,17 +125,19 @@ impl Turn<'_> {
                     self.relist_if_revived(observer);
                 }
             },
-            Event::Proven { as_of, by } => {
+            WatchEvent::Proven { as_of, by } => {
                 self.lease.view.proven(watch, as_of, by);
             }
-            Event::NodeSeen(seen) => self.state.begin_fact((self.clock)(), Fact::NodeSeen(seen)),
+            WatchEvent::NodeSeen(seen) => {
+                self.state.begin_fact((self.clock)(), Fact::NodeSeen(seen));
+            }
             // It lacks changes that the API server has shown elsewhere, such as a new owner of a
             // denied IP.
-            Event::Behind => self.lease.view.void(Some(watch), (self.clock)()),
-            Event::Rewound(_) => self.start_over(watch),
-            Event::Up => self.lease.view.connected(watch, true),
-            Event::Down { .. } => self.lease.view.connected(watch, false),
-            Event::Progress(_) | Event::Unconfirmed(_) | Event::Skipped(_) => {}
+            WatchEvent::Behind => self.lease.view.void(Some(watch), (self.clock)()),
+            WatchEvent::Rewound(_) => self.start_over(watch),
+            WatchEvent::Up => self.lease.view.connected(watch, true),
+            WatchEvent::Down { .. } => self.lease.view.connected(watch, false),
+            WatchEvent::Progress(_) | WatchEvent::CheckFailed(_) | WatchEvent::Skipped(_) => {}
         }
     }
 

@@ -2,9 +2,10 @@
 
 use epguard_core::facts::{Object, ObjectName, Selection};
 
-/// Namespace and name of no object: a list of it costs the server next to nothing, however large
+/// Namespace and name of no object. A list of it costs the server next to nothing, however large
 /// the collection is.
-const NOTHING: (&str, &str) = ("default", "epguard-confirmation");
+const NO_NAMESPACE: &str = "default";
+const NO_OBJECT: &str = "epguard-freshness-check";
 
 /// The objects of a path that selectors match.
 #[derive(Debug, Clone, Default)]
@@ -28,34 +29,33 @@ impl Collection {
 
     /// Those in one namespace; all of them, if the kind has no namespaces.
     pub(super) fn in_namespace<O: Object>(namespace: &str) -> Self {
-        match O::PATH.rsplit_once('/').filter(|_| O::NAMESPACED) {
-            Some((root, plural)) => Self {
+        match O::PATH.rsplit_once('/') {
+            Some((root, plural)) if O::NAMESPACED => Self {
                 path: format!("{root}/namespaces/{namespace}/{plural}"),
                 ..Self::default()
             },
-            None => Self::all::<O>(),
+            _ => Self::all::<O>(),
         }
     }
 
     /// Of these, the object of this name.
-    pub(super) fn named(self, name: &str) -> Self {
+    pub(super) fn with_name(self, name: &str) -> Self {
         let fields = Some(format!("metadata.name={name}"));
         Self { fields, ..self }
     }
 
     /// The one object of this name. The requests need no rights in other namespaces.
     pub(super) fn one<O: Object>(object: &ObjectName) -> Self {
-        Self::in_namespace::<O>(&object.namespace).named(&object.name)
+        Self::in_namespace::<O>(&object.namespace).with_name(&object.name)
     }
 
     /// A name that no object has.
     pub(super) fn nothing<O: Object>() -> Self {
-        Self::in_namespace::<O>(NOTHING.0).named(NOTHING.1)
+        Self::in_namespace::<O>(NO_NAMESPACE).with_name(NO_OBJECT)
     }
 
     /// The objects of a narrow list.
     pub(super) fn selected<O: Object>(selection: &Selection) -> Self {
-        let on_node = |node: &str| format!("spec.nodeName={node}");
         match selection {
             Selection::Labelled {
                 namespace,
@@ -85,6 +85,11 @@ impl Collection {
     }
 }
 
+/// The field selector of a node's pods.
+fn on_node(node: &str) -> String {
+    format!("spec.nodeName={node}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_collection_is_requested_by_path_and_selectors() {
-        let name: ObjectName = ObjectName::new("shop", "web");
+        let name = ObjectName::new("shop", "web");
         let labelled = Selection::Labelled {
             namespace: "shop".into(),
             selector: [("app", "web"), ("tier", "front")].into_iter().collect(),
@@ -105,10 +110,8 @@ mod tests {
         };
         let mut both = Selection::slices_of(&name);
         assert!(both.join(&Selection::slices_of(&ObjectName::new("shop", "api"))));
-        let (pods, nothing) = (
-            "/api/v1/namespaces/shop/pods",
-            "metadata.name=epguard-confirmation",
-        );
+        let pods = "/api/v1/namespaces/shop/pods";
+        let nothing = "metadata.name=epguard-freshness-check";
         for (collection, path, fields, labels) in [
             (
                 Collection::one::<ModePolicy>(&ObjectName::new("epguard", "fleet")),

@@ -1,6 +1,7 @@
 //! Why a request failed: how the protocol continues, and one line with the remedy for the log.
 
-use super::protocol::{End, Step};
+use super::request_error::RequestError;
+use super::step::{End, Step};
 use kube::core::Status;
 use std::error::Error;
 
@@ -13,30 +14,56 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Of a request for a collection's path, `/api/v1/pods`. An error with an [`End`] as its
-    /// context has that end. Any other that is no refusal by the server means that there is no
-    /// connection, a broken one, or an answer that is not the API's.
-    pub(super) fn of(step: Step, path: &str, error: &anyhow::Error) -> Self {
-        let (verb, next) = match step {
-            Step::Once => (
-                "list",
-                "see whether the kubeconfig's server is right and reachable",
-            ),
-            Step::Pages | Step::List => ("list", "retrying"),
-            Step::Stream | Step::Watch(_) => ("watch", "retrying"),
+    /// The failure of a request for a collection's path, `/api/v1/pods`.
+    pub(super) fn of(step: Step, path: &str, error: &RequestError) -> Self {
+        let (end, cause) = match error {
+            RequestError::Refused(status) => {
+                let refusal = Refusal::of(step, path, status);
+                (refusal.end, refusal.cause)
+            }
+            RequestError::Unanswered(cause) => {
+                let cause: &(dyn Error + 'static) = &**cause;
+                (End::Unanswered, unusable_answer(step, &causes(cause)))
+            }
+            RequestError::TooLarge(octets) => {
+                let cause = format!("an answer of more than {octets} octets");
+                (End::Unanswered, unusable_answer(step, &cause))
+            }
+            RequestError::NotWhole(count) => {
+                let cause = format!(
+                    "{count} objects are not all: the denials that wait for this list stay stopped"
+                );
+                (End::Unanswered, unusable_answer(step, &cause))
+            }
+            RequestError::Unreadable(object) => {
+                let cause = format!("{object} cannot be read, so the list proves nothing");
+                (End::Unanswered, unusable_answer(step, &cause))
+            }
+            RequestError::Silent(time) => {
+                let seconds = time.as_secs();
+                let cause = format!("neither event nor bookmark for {seconds} s; connecting again");
+                (End::Silent, cause)
+            }
+            RequestError::StoppedBehind { stream, elsewhere } => {
+                let cause = format!(
+                    "a list shows resourceVersion {elsewhere}, and the watch has stopped at {stream}; \
+                     connecting again"
+                );
+                (End::Failed, cause)
+            }
+            RequestError::NoBookmark(version) => {
+                let cause = format!(
+                    "no bookmark reaches resourceVersion {version} of a list, so nothing proves the watch \
+                     complete; a quiet collection needs Kubernetes 1.31 or later, or etcd with \
+                     --watch-progress-notify-interval=5s"
+                );
+                (End::Failed, cause)
+            }
+            RequestError::WentBack(went_back) => (End::Expired, went_back.to_string()),
         };
-        let unanswered = |error| {
-            let cause = format!(
-                "no usable answer from the API server ({}); {next}",
-                causes(error)
-            );
-            (End::Unanswered, cause)
-        };
-        let (end, cause) = match (error.downcast_ref(), error.downcast_ref()) {
-            (Some(end), _) => (*end, error.root_cause().to_string()),
-            (_, Some(kube::Error::Api(status))) => refused(step, path, status, next),
-            (_, Some(kube::Error::Service(error))) => unanswered(&**error),
-            _ => unanswered(error.as_ref()),
+        let verb = match step {
+            Step::Once | Step::Pages | Step::List => "list",
+            Step::Stream | Step::Watch(_) => "watch",
         };
         let error = format!("cannot {verb} {}: {cause}", resource(path));
         Self { end, error }
@@ -48,51 +75,72 @@ impl Failure {
     }
 }
 
-/// A refusal by the server, by an HTTP status or in the middle of a stream.
-fn refused(step: Step, path: &str, status: &Status, next: &str) -> (End, String) {
-    let (code, message) = (
-        status.code,
-        status.message.lines().next().unwrap_or_default(),
-    );
-    let (end, what, remedy) = match (code, step) {
-        (410, Step::Once) => (End::Expired, "the list expired", "run it again".to_owned()),
-        (410, _) => (
-            End::Expired,
-            "the server's history is gone",
-            "listing again".to_owned(),
-        ),
-        (400 | 422, Step::Stream) => (
-            End::Unsupported,
-            "the server streams no lists",
-            "listing in pages".to_owned(),
-        ),
-        (401, _) => {
-            let whose =
-                "renew the token or certificate of a user or service account that is bound to";
-            (
+/// A cause for no connection, a broken one, or an answer of no use, with what happens next.
+fn unusable_answer(step: Step, cause: &str) -> String {
+    let next = after_failure(step);
+    format!("no usable answer from the API server ({cause}); {next}")
+}
+
+/// What happens after a failed request, or what the reader can do.
+const fn after_failure(step: Step) -> &'static str {
+    match step {
+        Step::Once => "see whether the kubeconfig's server is right and reachable",
+        Step::Pages | Step::List | Step::Stream | Step::Watch(_) => "retrying",
+    }
+}
+
+/// A refusal by the server.
+struct Refusal {
+    end: End,
+    cause: String,
+}
+
+impl Refusal {
+    fn of(step: Step, path: &str, status: &Status) -> Self {
+        let message = status.message.lines().next().unwrap_or_default();
+        let (end, what, remedy) = match (status.code, step) {
+            (410, Step::Once) => (End::Expired, "the list expired", "run it again".to_owned()),
+            (410, _) => (
+                End::Expired,
+                "the server's history is gone",
+                "listing again".to_owned(),
+            ),
+            (400 | 422, Step::Stream) => (
+                End::Unsupported,
+                "the server streams no lists",
+                "listing in pages".to_owned(),
+            ),
+            (401, _) => (
                 End::Failed,
                 "the API server does not accept the credentials",
-                format!("{whose} {}", role(path)),
-            )
+                format!(
+                    "renew the token or certificate of a user or service account that is bound to {}",
+                    role(path)
+                ),
+            ),
+            (403, Step::Once) => (
+                End::Refused,
+                "forbidden",
+                format!("grant the account the verb list on {}", resource(path)),
+            ),
+            (403, _) => (
+                End::Refused,
+                "forbidden",
+                format!("bind the agent's account to {}", role(path)),
+            ),
+            (code, _) => {
+                let next = after_failure(step);
+                return Self {
+                    end: End::Failed,
+                    cause: format!("the API server answers {code} ({message}); {next}"),
+                };
+            }
+        };
+        Self {
+            end,
+            cause: format!("{what} ({message}); {remedy}"),
         }
-        (403, Step::Once) => (
-            End::Refused,
-            "forbidden",
-            format!("grant the account the verb list on {}", resource(path)),
-        ),
-        (403, _) => (
-            End::Refused,
-            "forbidden",
-            format!("bind the agent's account to {}", role(path)),
-        ),
-        _ => {
-            return (
-                End::Failed,
-                format!("the API server answers {code} ({message}); {next}"),
-            );
-        }
-    };
-    (end, format!("{what} ({message}); {remedy}"))
+    }
 }
 
 fn resource(path: &str) -> &str {
@@ -111,14 +159,6 @@ fn role(path: &str) -> String {
     let resource = resource(path);
     format!(
         "{role} with apiGroups [\"{group}\"], resources [\"{resource}\"], verbs [\"list\", \"watch\"]"
-    )
-}
-
-/// The error message when the API's resourceVersions go back.
-pub(super) fn rewound(before: u64, version: u64) -> String {
-    format!(
-        "the API went back in time, from resourceVersion {before} to {version}: was etcd restored? \
-         Everything is listed again"
     )
 }
 
@@ -142,7 +182,7 @@ mod tests {
 
     fn refusal(path: &str, step: Step, code: u16) -> Failure {
         let status = Status::failure("because", "Reason").with_code(code);
-        Failure::of(step, path, &kube::Error::Api(status.boxed()).into())
+        Failure::of(step, path, &RequestError::Refused(status.boxed()))
     }
 
     #[test]

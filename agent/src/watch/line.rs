@@ -22,7 +22,7 @@ pub(super) struct Entry<O> {
 #[derive(Debug)]
 pub(super) enum Line<O> {
     /// ADDED, MODIFIED or DELETED.
-    Object(Kind, Entry<O>),
+    Object(LineType, Entry<O>),
     /// Everything up to `version` has been sent.
     Bookmark {
         version: u64,
@@ -36,7 +36,7 @@ pub(super) enum Line<O> {
 /// The type of a line.
 #[derive(Debug, Deserialize, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "UPPERCASE")]
-pub(super) enum Kind {
+pub(super) enum LineType {
     Added,
     Modified,
     Deleted,
@@ -45,9 +45,9 @@ pub(super) enum Kind {
 }
 
 #[derive(Deserialize)]
-struct Event<T> {
+struct RawLine<T> {
     #[serde(rename = "type")]
-    kind: Kind,
+    line_type: LineType,
     object: T,
 }
 
@@ -73,7 +73,7 @@ pub(super) struct Head {
 
 impl Head {
     pub(super) fn version(&self) -> anyhow::Result<u64> {
-        version(&self.resource_version)
+        parse_version(&self.resource_version)
     }
 
     /// The object that has this metadata and nothing else; none if it would have no UID.
@@ -107,7 +107,7 @@ impl<O: Object> Entry<O> {
     }
 
     /// Reads an object of a list, even one without metadata.
-    pub(super) fn listed(json: &[u8]) -> Self {
+    pub(super) fn parse_listed(json: &[u8]) -> Self {
         Self::parse(json).unwrap_or_else(|error| Self {
             name: ObjectName::default(),
             version: 0,
@@ -138,7 +138,8 @@ impl<O: Object> Entry<O> {
     }
 
     fn from_raw(raw: O::Raw<'_>) -> anyhow::Result<Self> {
-        let (name, version) = (raw.as_ref().name(), version(raw.as_ref().version())?);
+        let name = raw.as_ref().name();
+        let version = parse_version(raw.as_ref().version())?;
         let mut ignored = Ignored::new();
         let object = O::from_raw(raw, &mut ignored);
         Ok(Self {
@@ -155,30 +156,31 @@ impl<O: Object> Line<O> {
     /// Reads a line without its end. One that shows an object is parsed once, unless the object
     /// can't be read.
     pub(super) fn parse(line: &[u8]) -> anyhow::Result<Self> {
-        if let Ok(Event { kind, object }) = serde_json::from_slice::<Event<O::Raw<'_>>>(line)
-            && !matches!(kind, Kind::Bookmark | Kind::Error)
+        let whole: Result<RawLine<O::Raw<'_>>, _> = serde_json::from_slice(line);
+        if let Ok(RawLine { line_type, object }) = whole
+            && !matches!(line_type, LineType::Bookmark | LineType::Error)
         {
-            return Ok(Self::Object(kind, Entry::from_raw(object)?));
+            return Ok(Self::Object(line_type, Entry::from_raw(object)?));
         }
-        let event: Event<&RawValue> = serde_json::from_slice(line).context("not a watch event")?;
-        let json = event.object.get();
-        Ok(match event.kind {
-            Kind::Bookmark => {
+        let raw: RawLine<&RawValue> = serde_json::from_slice(line).context("not a watch event")?;
+        let json = raw.object.get();
+        Ok(match raw.line_type {
+            LineType::Bookmark => {
                 let Headed { metadata } = serde_json::from_str(json)?;
                 Self::Bookmark {
                     version: metadata.version()?,
                     complete: metadata.annotations["k8s.io/initial-events-end"] == "true",
                 }
             }
-            Kind::Error => Self::Error(serde_json::from_str(json)?),
-            kind => Self::Object(kind, Entry::parse(json.as_bytes())?),
+            LineType::Error => Self::Error(serde_json::from_str(json)?),
+            line_type => Self::Object(line_type, Entry::parse(json.as_bytes())?),
         })
     }
 }
 
 /// Parses a resourceVersion: a decimal number that grows within a resource (KEP-5504; so in every
 /// server with etcd behind it).
-fn version(text: &str) -> anyhow::Result<u64> {
+fn parse_version(text: &str) -> anyhow::Result<u64> {
     text.parse()
         .with_context(|| format!("resourceVersion {text:?}"))
 }
@@ -205,7 +207,7 @@ mod tests {
                 format!(r#"{{ "type" : "ADDED", "object" : {object} }}"#),
                 format!(r#"{{"object":{object},"type":"ADDED"}}"#),
             ] {
-                let Ok(Line::Object(Kind::Added, entry)) = parse(&line) else {
+                let Ok(Line::Object(LineType::Added, entry)) = parse(&line) else {
                     panic!("{line}")
                 };
                 assert_eq!(
@@ -235,7 +237,7 @@ mod tests {
     #[test]
     fn an_object_that_cannot_be_read_keeps_its_name_but_a_broken_line_has_none() {
         let line = r#"{"type":"MODIFIED","object":{"metadata":{"name":"a","resourceVersion":"7","labels":1}}}"#;
-        let Ok(Line::Object(Kind::Modified, entry)) = parse(line) else {
+        let Ok(Line::Object(LineType::Modified, entry)) = parse(line) else {
             panic!("{line}")
         };
         assert_eq!(

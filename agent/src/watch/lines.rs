@@ -44,7 +44,7 @@ impl Lines {
         }
         for _ in 0..TURNS {
             if let Some(read) = read_line(stream, line).now_or_never() {
-                self.note();
+                self.count_line();
                 return read;
             }
             yield_now().await;
@@ -54,11 +54,12 @@ impl Lines {
         }
         self.was_empty = true;
         let read = read_line(stream, line).await;
-        self.note();
+        self.count_line();
         read
     }
 
-    fn note(&mut self) {
+    /// Stores that a line was read now.
+    fn count_line(&mut self) {
         self.last.rotate_left(1);
         self.last[CROWD - 1] = Some(Instant::now());
     }

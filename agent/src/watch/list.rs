@@ -4,14 +4,15 @@
 use super::collection::Collection;
 use super::failure::Failure;
 use super::line::{Entry, Head, Headed};
-use super::protocol::Step;
+use super::request_error::RequestError;
+use super::step::Step;
 use crate::shared::clock::boot;
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::Context as _;
 use epguard_core::facts::{Ignored, Object};
 use futures::io::{AsyncBufRead, AsyncBufReadExt};
 use kube::api::ListParams;
 use kube::{Client, core};
-use std::{mem::replace, pin::pin, time::Duration};
+use std::{pin::pin, time::Duration};
 use tokio::time::timeout;
 
 /// Longest silence of a stream: longer than a bookmark's minute. A connection as silent as that is
@@ -68,17 +69,13 @@ pub(super) struct Listed<O> {
 
 impl<O: Object> Listed<O> {
     /// Fails unless it shows all objects, and each can be read.
-    pub(super) fn complete(self) -> Result<Self> {
-        let count = self.entries.len();
-        ensure!(
-            self.whole,
-            "{count} objects are not all: the denials that wait for this list stay pending"
-        );
-        if let Some(entry) = self.entries.iter().find(|entry| entry.object.is_err()) {
-            bail!(
-                "{} cannot be read, so the list proves nothing",
-                entry.describe()
-            );
+    pub(super) fn require_complete(self) -> Result<Self, RequestError> {
+        if !self.whole {
+            return Err(RequestError::NotWhole(self.entries.len()));
+        }
+        let unreadable = self.entries.iter().find(|entry| entry.object.is_err());
+        if let Some(entry) = unreadable {
+            return Err(RequestError::Unreadable(entry.describe()));
         }
         Ok(self)
     }
@@ -90,8 +87,9 @@ pub(super) async fn list<O: Object>(
     collection: &Collection,
     limits: &Limits,
     sent: Duration,
-) -> Result<Listed<O>> {
-    let (mut entries, mut pages) = (Vec::new(), 0);
+) -> Result<Listed<O>, RequestError> {
+    let mut entries = Vec::new();
+    let mut pages = 0;
     let mut params = ListParams {
         limit: limits.page,
         field_selector: collection.fields.clone(),
@@ -101,8 +99,10 @@ pub(super) async fn list<O: Object>(
     loop {
         let http = core::Request::new(&*collection.path).list(&params)?;
         let body = timeout(limits.patience, client.request_stream(http)).await??;
-        let head = page(body, limits, |json| entries.push(Entry::listed(json))).await?;
-        let (version, whole) = (head.version()?, head.next.is_empty());
+        let add = |json: &[u8]| entries.push(Entry::parse_listed(json));
+        let head = read_page(body, limits, add).await?;
+        let version = head.version().map_err(RequestError::unreadable_answer)?;
+        let whole = head.next.is_empty();
         pages += 1;
         if whole || pages == limits.pages {
             return Ok(Listed {
@@ -123,8 +123,9 @@ pub async fn list_once<O: Object>(
     namespace: Option<&str>,
 ) -> Result<(Vec<O>, Ignored), Failure> {
     let collection = namespace.map_or_else(Collection::all::<O>, Collection::in_namespace::<O>);
-    let listed = list(client, &collection, &WHOLE, boot()).await;
-    let listed = listed.map_err(|error| Failure::of(Step::Once, O::PATH, &error))?;
+    let listed = list(client, &collection, &WHOLE, boot())
+        .await
+        .map_err(|error| Failure::of(Step::Once, O::PATH, &error))?;
     let mut skipped = Ignored::new();
     let objects = listed
         .entries
@@ -135,12 +136,14 @@ pub async fn list_once<O: Object>(
 }
 
 /// Reads the answer to a list, and hands over each of its objects.
-async fn page(
+async fn read_page(
     body: impl AsyncBufRead,
     limits: &Limits,
     mut each: impl FnMut(&[u8]),
-) -> Result<Head> {
-    let (mut body, mut items, mut octets) = (pin!(body), Items::default(), 0);
+) -> Result<Head, RequestError> {
+    let mut body = pin!(body);
+    let mut items = Items::default();
+    let mut octets = 0;
     loop {
         let chunk = timeout(limits.patience, body.fill_buf()).await??;
         if chunk.is_empty() {
@@ -155,13 +158,13 @@ async fn page(
         let read = chunk.len();
         octets += read as u64;
         body.consume_unpin(read);
-        ensure!(
-            octets <= limits.octets,
-            "an answer of more than {} octets",
-            limits.octets
-        );
+        if octets > limits.octets {
+            return Err(RequestError::TooLarge(limits.octets));
+        }
     }
-    let list: Headed = serde_json::from_slice(&items.rest).context("not a list")?;
+    let list: Headed = serde_json::from_slice(&items.rest)
+        .context("not a list")
+        .map_err(RequestError::unreadable_answer)?;
     Ok(list.metadata)
 }
 
@@ -184,19 +187,18 @@ impl Items {
         let inside = self.array && self.depth >= 2;
         let ends = inside && self.depth == 2 && !self.quoted && matches!(octet, b',' | b']');
         let escapes = self.quoted && !self.escaped && octet == b'\\';
-        match (octet, replace(&mut self.escaped, escapes)) {
-            (b'"', false) => self.quoted = !self.quoted,
-            (b'{' | b'[', _) if !self.quoted => {
-                self.array = if self.depth == 1 {
-                    octet == b'['
-                } else {
-                    self.array
-                };
+        match octet {
+            b'"' if !self.escaped => self.quoted = !self.quoted,
+            b'{' | b'[' if !self.quoted => {
+                if self.depth == 1 {
+                    self.array = octet == b'[';
+                }
                 self.depth += 1;
             }
-            (b'}' | b']', _) if !self.quoted => self.depth = self.depth.saturating_sub(1),
+            b'}' | b']' if !self.quoted => self.depth = self.depth.saturating_sub(1),
             _ => {}
         }
+        self.escaped = escapes;
         if inside && !ends {
             self.item.push(octet);
         } else if !inside || octet == b']' {
@@ -223,13 +225,17 @@ mod tests {
             let full = list(&format!("[{space}{}{space}]", items.join(&separator)));
             for (text, expected) in [(full.as_str(), &items[..]), (&list(empty), &[])] {
                 let mut shown = Vec::new();
-                let head = page(text.as_bytes(), &WHOLE, |item| {
+                let head = read_page(text.as_bytes(), &WHOLE, |item| {
                     shown.push(String::from_utf8_lossy(item).trim().to_owned());
                 });
                 assert_eq!(head.await.unwrap().next, "c");
                 assert_eq!(shown, expected);
                 for end in 0..text.len() {
-                    assert!(page(&text.as_bytes()[..end], &WHOLE, |_| {}).await.is_err());
+                    assert!(
+                        read_page(&text.as_bytes()[..end], &WHOLE, |_| {})
+                            .await
+                            .is_err()
+                    );
                 }
             }
         }

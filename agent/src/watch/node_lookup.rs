@@ -2,9 +2,9 @@
 //! sent.
 
 use super::failure::Failure;
-use super::protocol::Step;
-use super::{Clock, Event, Message};
-use anyhow::Result;
+use super::message::{Clock, Message, WatchEvent};
+use super::request_error::RequestError;
+use super::step::Step;
 use epguard_common::Uid;
 use epguard_core::facts::{NodeSeen, Text, Watched};
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -22,24 +22,30 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// too, and any namespace can make it ask for Nodes.
 const AT_ONCE: usize = 2;
 
-/// A Node to ask for, and the time over which all agents spread that.
-pub(super) type Order = (Text, Duration);
+/// A Node to ask for.
+#[derive(Debug)]
+pub(super) struct NodeOrder {
+    pub(super) name: Text,
+    /// The time over which all agents spread their requests.
+    pub(super) within: Duration,
+}
 
-/// Sends an answer to each order, [`Event::NodeSeen`] or [`Event::Unconfirmed`], until the receiver
-/// is gone. Orders of one Node are one until it is answered.
-pub(super) async fn answer(
+/// Sends an answer to each order, [`WatchEvent::NodeSeen`] or [`WatchEvent::CheckFailed`], until
+/// the receiver is gone. Orders of one Node are one until it is answered.
+pub(super) async fn answer_node_orders(
     client: kube::Client,
     clock: Clock,
-    mut orders: mpsc::UnboundedReceiver<Order>,
+    mut orders: mpsc::UnboundedReceiver<NodeOrder>,
     messages: mpsc::Sender<Message>,
 ) {
     let turns = Semaphore::new(AT_ONCE);
-    let (mut asked, mut names) = (FuturesUnordered::new(), BTreeSet::new());
+    let mut asked = FuturesUnordered::new();
+    let mut names = BTreeSet::new();
     loop {
         let (name, event) = tokio::select! {
-            Some((name, within)) = orders.recv() => {
-                if names.insert(name.clone()) {
-                    asked.push(ask(&client, clock, &turns, name, within));
+            Some(order) = orders.recv() => {
+                if names.insert(order.name.clone()) {
+                    asked.push(look_at_node(&client, clock, &turns, order));
                 }
                 continue;
             }
@@ -47,38 +53,41 @@ pub(super) async fn answer(
             else => return,
         };
         names.remove(&name);
-        if messages
-            .send(Message {
-                watch: Watched::Nodes,
-                event,
-            })
-            .await
-            .is_err()
-        {
+        let message = Message {
+            watch: Watched::Nodes,
+            event,
+        };
+        if messages.send(message).await.is_err() {
             return;
         }
     }
 }
 
-async fn ask(
+async fn look_at_node(
     client: &kube::Client,
     clock: Clock,
     turns: &Semaphore,
-    name: Text,
-    within: Duration,
-) -> (Text, Event) {
+    NodeOrder { name, within }: NodeOrder,
+) -> (Text, WatchEvent) {
     sleep(within.mul_f64(fastrand::f64())).await;
     let _turn = turns.acquire().await.ok();
-    let event = match seen(client, clock(), &name).await {
-        Ok(seen) => Event::NodeSeen(seen),
-        Err(error) => Event::Unconfirmed(Failure::of(Step::Once, "/api/v1/nodes", &error).error),
+    let event = match request_node(client, clock(), &name).await {
+        Ok(seen) => WatchEvent::NodeSeen(seen),
+        Err(error) => {
+            let failure = Failure::of(Step::Once, "/api/v1/nodes", &error);
+            WatchEvent::CheckFailed(failure.error)
+        }
     };
     (name, event)
 }
 
 /// Of a Node only the metadata is asked for: a tenth of it. The account may list Nodes, and not get
 /// one.
-async fn seen(client: &kube::Client, at: Duration, name: &Text) -> Result<NodeSeen> {
+async fn request_node(
+    client: &kube::Client,
+    at: Duration,
+    name: &Text,
+) -> Result<NodeSeen, RequestError> {
     let params = ListParams::default()
         .fields(&format!("metadata.name={name}"))
         .limit(1);
@@ -112,26 +121,33 @@ mod tests {
         format!(r#"{{"metadata":{{"name":"m","uid":"{uid}","resourceVersion":"3"}}}}"#)
     }
 
+    fn order(name: &str, within: Duration) -> NodeOrder {
+        NodeOrder {
+            name: name.into(),
+            within,
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn each_order_is_answered_with_the_uid_that_the_api_server_shows_or_with_the_error() {
         let (client, mut server) = Server::new();
         let (orders, ordered) = mpsc::unbounded_channel();
         let (tx, mut messages) = mpsc::channel(4);
-        let task = tokio::spawn(answer(client, boot, ordered, tx));
+        let task = tokio::spawn(answer_node_orders(client, boot, ordered, tx));
         let uid = "6f1f9f3e-0000-4000-8000-000000000001";
         for (object, expected) in [
             (vec![node(uid)], uid),
             (vec![], "00000000-0000-0000-0000-000000000000"),
         ] {
             let before = boot();
-            assert!(orders.send(("m".into(), Duration::from_secs(9))).is_ok());
+            assert!(orders.send(order("m", Duration::from_secs(9))).is_ok());
             let call = server.call().await;
             assert_eq!(call.path(), "/api/v1/nodes");
             assert_eq!(call.param("fieldSelector"), Some("metadata.name%3Dm"));
             assert_eq!(call.param("resourceVersion"), None, "a consistent answer");
             call.page(7, "", &object).await;
             let Some(Message {
-                event: Event::NodeSeen(seen),
+                event: WatchEvent::NodeSeen(seen),
                 ..
             }) = messages.recv().await
             else {
@@ -143,14 +159,14 @@ mod tests {
             );
             assert!(seen.at >= before);
         }
-        assert!(orders.send(("m".into(), Duration::ZERO)).is_ok());
+        assert!(orders.send(order("m", Duration::ZERO)).is_ok());
         server.call().await.refuse(403, "nodes is forbidden").await;
         let message = messages.recv().await;
         assert!(
             matches!(
                 message,
                 Some(Message {
-                    event: Event::Unconfirmed(_),
+                    event: WatchEvent::CheckFailed(_),
                     ..
                 })
             ),
@@ -174,15 +190,15 @@ mod tests {
                 Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(list))))
             }
         });
-        let (order, orders) = mpsc::unbounded_channel();
+        let (sender, orders) = mpsc::unbounded_channel();
         let (messages, mut answers) = mpsc::channel(100);
         for number in 0..20 {
-            order
-                .send((format!("node-{}", number % 10).into(), Duration::ZERO))
+            sender
+                .send(order(&format!("node-{}", number % 10), Duration::ZERO))
                 .unwrap();
         }
-        drop(order);
-        answer(
+        drop(sender);
+        answer_node_orders(
             kube::Client::new(server, "default"),
             || Duration::ZERO,
             orders,
@@ -191,7 +207,7 @@ mod tests {
         .await;
         let mut asked = Vec::new();
         while let Some(Message {
-            event: Event::NodeSeen(seen),
+            event: WatchEvent::NodeSeen(seen),
             ..
         }) = answers.recv().await
         {

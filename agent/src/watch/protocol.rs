@@ -1,52 +1,13 @@
 //! Decides what to ask the API server next. Pure: no client, no clock, no randomness.
 
-use super::confirm::Shown;
+use super::freshness_check::Shown;
 use super::recovery::{Backoff, RELIST};
+use super::step::{End, Step};
 use std::time::Duration;
 
 /// A stream that closes sooner counts as a failed attempt. Otherwise a server that closes at once
 /// would be asked in a loop.
 const SETTLED: Duration = Duration::from_secs(1);
-
-/// One request to the API server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Step {
-    /// The complete list as events, then changes (KEP-3157 `WatchList`, the server's default since
-    /// 1.34).
-    #[default]
-    Stream,
-    /// The complete list in pages.
-    Pages,
-    /// The complete list in one answer, or a part of it.
-    List,
-    /// The complete list for a command, in pages.
-    Once,
-    /// Changes after a resourceVersion.
-    Watch(u64),
-}
-
-/// How a request ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
-pub(super) enum End {
-    /// All pages were read.
-    Listed,
-    /// The server closed the stream in order, as it does after every timeout.
-    Closed,
-    /// Another list was ordered.
-    Relist,
-    /// 410: the history before a resourceVersion, or the snapshot under a continue token, is gone.
-    Expired,
-    /// The server doesn't stream lists.
-    Unsupported,
-    /// Neither event nor bookmark for so long that the connection must be dead.
-    Silent,
-    /// No connection, or a broken one.
-    Unanswered,
-    /// The server does not let the account read this.
-    Refused,
-    /// Anything else.
-    Failed,
-}
 
 /// The state of a watch between its requests.
 #[derive(Debug, Default)]
@@ -67,7 +28,8 @@ pub(super) struct Protocol {
 impl Protocol {
     /// The next request.
     pub(super) fn begin(&mut self) -> Step {
-        (self.answered, self.followed) = (false, false);
+        self.answered = false;
+        self.followed = false;
         match self.version {
             Some(version) => Step::Watch(version),
             None => self.lists,
@@ -75,12 +37,13 @@ impl Protocol {
     }
 
     /// Takes in a complete list as of `version`.
-    pub(super) fn listed(&mut self, version: u64, objects: usize) {
+    pub(super) fn list_received(&mut self, version: u64, objects: usize) {
         self.shown = Shown {
             version,
             objects: Some(objects),
         };
-        (self.version, self.answered) = (Some(version), true);
+        self.version = Some(version);
+        self.answered = true;
         if self.lists == Step::List {
             self.lists = Step::Pages;
         }
@@ -90,12 +53,13 @@ impl Protocol {
     pub(super) fn advance(&mut self, version: u64) {
         self.shown.version = self.shown.version.max(version);
         self.version = Some(version);
-        (self.answered, self.followed) = (true, true);
+        self.answered = true;
+        self.followed = true;
     }
 
     /// Counts one object more or fewer that the stream showed. `None`: a line of the stream could
     /// not be read.
-    pub(super) fn count(&mut self, change: Option<isize>) {
+    pub(super) fn count_object(&mut self, change: Option<isize>) {
         let objects = self.shown.objects.zip(change);
         self.shown.objects =
             objects.and_then(|(objects, change)| objects.checked_add_signed(change));

@@ -4,7 +4,7 @@
 //! answers them all. Otherwise each would wait for up to half a minute more, and the view is as old
 //! as the last of them.
 
-use super::protocol::End;
+use super::step::End;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -49,31 +49,32 @@ impl Backoff {
 
     /// Ceiling of the wait after a failure: twice as long each time.
     pub(super) fn after_failure(&mut self, end: End) -> Duration {
-        let wait = self.next();
+        let wait = self.next_wait();
         self.failures = self.failures.saturating_add(1);
-        wait.min(if end == End::Unanswered {
+        let longest = if end == End::Unanswered {
             LONGEST_WAIT_UNANSWERED
         } else {
             LONGEST_WAIT
-        })
+        };
+        wait.min(longest)
     }
 
     /// Ceiling of the wait before everything is listed again. The server answers: earlier failures
     /// are no reason to wait.
     pub(super) fn after_expiry(&mut self) -> Duration {
-        let is_outage = self.next() / 2 >= RELIST;
+        let is_outage = self.next_wait() / 2 >= RELIST;
         self.failures = 0;
-        let wait = if is_outage {
+        let first_wait = if is_outage {
             RELIST_AFTER_OUTAGE
         } else {
             RELIST
         };
-        let wait = wait.saturating_mul(2u32.saturating_pow(self.expiries));
+        let wait = first_wait.saturating_mul(2u32.saturating_pow(self.expiries));
         self.expiries = self.expiries.saturating_add(1);
         wait.min(LONGEST_WAIT)
     }
 
-    fn next(&self) -> Duration {
+    fn next_wait(&self) -> Duration {
         FIRST_WAIT.saturating_mul(2u32.saturating_pow(self.failures))
     }
 }
@@ -82,8 +83,37 @@ impl Backoff {
 #[derive(Debug, Default)]
 pub(super) struct Server {
     answers: watch::Sender<()>,
-    /// When this agent lists everything again, and when that was drawn.
-    relist: Mutex<Option<(Instant, Instant)>>,
+    relist: Mutex<Option<Relist>>,
+}
+
+/// When this agent lists everything again.
+#[derive(Debug, Clone, Copy)]
+struct Relist {
+    lists_at: Instant,
+    drawn_at: Instant,
+}
+
+impl Relist {
+    /// Draws a moment up to `ceiling` from now.
+    fn draw(ceiling: Duration) -> Self {
+        let now = Instant::now();
+        Self {
+            lists_at: now + ceiling.mul_f64(fastrand::f64()),
+            drawn_at: now,
+        }
+    }
+}
+
+impl Server {
+    /// The moment at which all watches list again. The first of them that asks draws it.
+    fn next_relist(&self, ceiling: Duration) -> Instant {
+        let shared = self.relist.lock();
+        let mut shared = shared.unwrap_or_else(PoisonError::into_inner);
+        match *shared {
+            Some(relist) if relist.drawn_at.elapsed() < RELIST => relist.lists_at,
+            _ => shared.insert(Relist::draw(ceiling)).lists_at,
+        }
+    }
 }
 
 /// The part of one watch: since when it is down, and the signals of the other watches.
@@ -115,11 +145,11 @@ impl Recovery {
 
     /// Records that the watch is up. After an outage, ends the waits of the other watches.
     pub(super) fn up(&mut self) {
-        if self
-            .down
-            .take()
-            .is_some_and(|since| since.elapsed() >= OUTAGE)
-        {
+        let Some(since) = self.down else {
+            return;
+        };
+        self.down = None;
+        if since.elapsed() >= OUTAGE {
             self.server.answers.send_replace(());
         }
     }
@@ -130,17 +160,12 @@ impl Recovery {
     /// again waits longer, by itself.
     pub(super) async fn relist(&mut self, ceiling: Duration) {
         self.up();
-        let now = Instant::now();
-        let draw = || (now + ceiling.mul_f64(fastrand::f64()), now);
-        let (at, _) = if ceiling > RELIST {
-            draw()
+        let lists_at = if ceiling > RELIST {
+            Relist::draw(ceiling).lists_at
         } else {
-            let shared = self.server.relist.lock();
-            let mut shared = shared.unwrap_or_else(PoisonError::into_inner);
-            let drawn = shared.take_if(|(_, drawn)| drawn.elapsed() < RELIST);
-            *shared.insert(drawn.unwrap_or_else(draw))
+            self.server.next_relist(ceiling)
         };
-        sleep_until(at).await;
+        sleep_until(lists_at).await;
     }
 
     /// Waits for any time up to `ceiling`, but not much longer than until another watch is up

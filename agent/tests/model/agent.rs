@@ -13,7 +13,7 @@ use epguard::daemon::run::inbox::{BACKLOG, Inbox, Turn as Input};
 use epguard::daemon::turn::waiting::Waiting;
 use epguard::daemon::turn::{Observer, TURN, Turn, UNREAD};
 use epguard::shared::clock::Clocks;
-use epguard::watch::{Event as Told, Message, Watches, start};
+use epguard::watch::{Message, WatchEvent, Watches, start};
 use epguard_common::{Addr, Event, Mode, Reason, Suspect, Uid, UidState};
 use epguard_core::facts::{
     Change, Cidr, Fact, ModePolicy, ObjectName, Presence, Protocol, Routes, Selection, Watched,
@@ -166,7 +166,7 @@ impl Agent {
         Self {
             state,
             lease: Lease::new(view, LEASE, clocks()).inheriting(kernel.deadline),
-            watches: start((client, boot), (NODE_NAMES[0], None), &tx),
+            watches: start(client, boot, NODE_NAMES[0], None, &tx),
             waiting: Waiting::default(),
             inbox,
             costs,
@@ -246,7 +246,7 @@ impl Agent {
             .inbox
             .take_messages(BACKLOG.saturating_sub(self.waiting.count()))
         {
-            if let Told::Skipped(what) = message.event {
+            if let WatchEvent::Skipped(what) = message.event {
                 panic!("the agent cannot read {what}");
             }
             self.waiting.push(message);

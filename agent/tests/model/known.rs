@@ -124,7 +124,7 @@ fn of_writers_and_nodes() -> Vec<Known> {
             &["reused"],
         ),
         (
-            "the stream of pods lags while a pod of the Service gets the IP of a dead one, as confirmations show",
+            "the stream of pods lags while a pod of the Service gets the IP of a dead one, as freshness checks show",
             history(
                 Setup {
                     linger: 25,

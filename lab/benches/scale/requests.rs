@@ -13,12 +13,12 @@ pub(crate) fn asked(audit: &Audit) -> Vec<Request> {
     requests
 }
 
-/// The requests since a moment that read, and are no confirmations of a watch.
+/// The requests since a moment that read, and are no freshness checks of a watch.
 pub(crate) fn opinions(audit: &Audit, since: Instant, namespace: &str) -> Vec<Request> {
     let mut requests = asked(audit);
     requests.retain(|request| {
         let reads = ["list", "watch", "get"].contains(&&*request.verb);
-        reads && request.at >= since && !confirms(request, namespace)
+        reads && request.at >= since && !is_freshness_check(request, namespace)
     });
     requests
 }
@@ -30,7 +30,7 @@ pub(crate) fn octets<'a>(requests: impl IntoIterator<Item = &'a Request>) -> f64
 
 /// True if the request only shows whether a watch is up to date: it reads outside of this
 /// namespace, and few objects, a named one, or a watch of seconds.
-fn confirms(request: &Request, namespace: &str) -> bool {
+fn is_freshness_check(request: &Request, namespace: &str) -> bool {
     let number = |name: &str| {
         let mut pairs = request
             .query

@@ -31,7 +31,7 @@ async fn forbidden_events_are_logged_once_and_everything_else_goes_on() {
     until(&world, "reported", |world| {
         world.log().contains("hit=\"team-b/b\"")
     });
-    await_confirmations(&world);
+    await_freshness_checks(&world);
     assert_eq!(
         world.server.api.access.refused(),
         ["create events.k8s.io/events"],
@@ -69,7 +69,7 @@ async fn events_and_the_datapaths_own_log_are_written_only_as_the_operator_choos
             world.log().contains("dead-backend")
         });
         until(&world, "judged", |world| !is_asked || judged(world));
-        await_confirmations(&world);
+        await_freshness_checks(&world);
         assert_eq!(
             world.server.api.audit.count("create", "/events"),
             0,
@@ -80,10 +80,10 @@ async fn events_and_the_datapaths_own_log_are_written_only_as_the_operator_choos
 }
 
 /// Long enough for another attempt.
-fn await_confirmations(world: &World) {
+fn await_freshness_checks(world: &World) {
     let count = |world: &World| world.server.api.audit.count("list", "/pods");
-    let confirmed = count(world);
-    until(world, "confirmed", |world| count(world) > confirmed + 2);
+    let checked = count(world);
+    until(world, "checked", |world| count(world) > checked + 2);
 }
 
 /// Processes on the node, by their addresses.
@@ -224,7 +224,7 @@ fn denying(name: &str, forbidden: &[&str]) -> World {
     world
 }
 
-/// The view is confirmed every three seconds.
+/// Each watch is checked for freshness every three seconds.
 fn start(world: &mut World, options: &[&str]) {
     let short = ["--max-view-age", "10", "--lease", "10"];
     world.start(&[&short[..], options].concat());

@@ -85,7 +85,7 @@ async fn a_stalled_api_ends_the_lease_when_the_view_is_too_old_and_a_healthy_one
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs root: runs the agent"]
-async fn without_a_denial_no_watch_is_confirmed_and_the_first_denial_confirms_at_once() {
+async fn without_a_denial_no_watch_is_checked_and_the_first_denial_checks_all_at_once() {
     let mut world = synced("idle");
     world.server.api.audit.clear();
     let status = world.until("old", |status| status.view_age_ms.unwrap() > 6000);

@@ -1,7 +1,9 @@
 //! The annotations of owners, `epguard.io/mode` and `epguard.io/action`; and Namespaces, of which
 //! only these matter.
 
-use super::{Ignored, Meta, Object, RawObject, Text, Unreadable, shared};
+use super::meta::{Ignored, Meta, Unreadable};
+use super::object::{Object, RawObject};
+use super::text::{Text, shared};
 use epguard_common::{Action, Mode, OneOf};
 use serde::de::IgnoredAny;
 
@@ -60,18 +62,20 @@ impl Meta<'_> {
         let Some(text) = self.annotations.get(ACTION) else {
             return Action::Unset;
         };
-        let chosen = Action::named(text).filter(|action| action.choosers().service);
-        chosen.unwrap_or_else(|| {
-            let choices = Action::ALL
-                .into_iter()
-                .filter(|action| action.choosers().service);
-            ignored.push(format!(
-                "annotation {ACTION}: {} is not {}; ignored",
-                brief(text),
-                OneOf(choices)
-            ));
-            Action::Unset
-        })
+        if let Some(action) = Action::named(text)
+            && action.choosers().service
+        {
+            return action;
+        }
+        let choices = Action::ALL
+            .into_iter()
+            .filter(|action| action.choosers().service);
+        ignored.push(format!(
+            "annotation {ACTION}: {} is not {}; ignored",
+            brief(text),
+            OneOf(choices)
+        ));
+        Action::Unset
     }
 }
 
@@ -92,8 +96,8 @@ pub fn cut(text: &str, octets: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Pod, Service};
     use super::*;
+    use crate::facts::{Pod, Service};
     use serde_json::{Value, json};
 
     fn object(annotations: &Value) -> Vec<u8> {

@@ -7,7 +7,9 @@
 //!   retired-backend: observe # highest mode for one reason, by its name
 //! ```
 
-use super::{Ignored, Object, OrDefault, RawObject, Unreadable};
+use super::json::OrDefault;
+use super::meta::{Ignored, Unreadable};
+use super::object::{Object, RawObject};
 use epguard_common::{Mode, OneOf, Reason};
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
@@ -44,16 +46,13 @@ impl Object for ModePolicy {
 
     fn from_named(raw: Self::Raw<'_>, ignored: &mut Ignored) -> Result<Self, Unreadable> {
         let mut wanted = WantedModes::default();
-        let errors = raw
-            .data
-            .iter()
-            .filter_map(|(key, value)| wanted.set(key, value).err());
-        let errors: Vec<String> = errors.collect();
-        ignored.extend(
-            errors
-                .iter()
-                .map(|error| format!("{error}; only keys that lower a mode are applied")),
-        );
+        let mut errors = Vec::new();
+        for (key, value) in raw.data.iter() {
+            if let Err(error) = wanted.set(key, value) {
+                ignored.push(format!("{error}; only keys that lower a mode are applied"));
+                errors.push(error);
+            }
+        }
         Ok(Self { wanted, errors })
     }
 }
@@ -62,16 +61,15 @@ impl WantedModes {
     fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         let mode = Mode::named(value.trim())
             .ok_or_else(|| format!("{key}: {value:?} is not a mode: {}", OneOf(Mode::ALL)));
-        match (key, Reason::parse(key)) {
-            (MODE, _) => self.mode = Some(mode?),
-            (CANARY_MODE, _) => self.canary_mode = Some(mode?),
-            (_, Some(reason)) => drop(self.reasons.insert(reason, mode?)),
-            (other, None) => {
-                let reasons = Reason::TO_DENY.map(Reason::as_str);
-                return Err(format!(
-                    "{other} is no key: {MODE}, {CANARY_MODE}, {}",
-                    OneOf(reasons)
-                ));
+        match key {
+            MODE => self.mode = Some(mode?),
+            CANARY_MODE => self.canary_mode = Some(mode?),
+            _ => {
+                let reason = Reason::parse(key).ok_or_else(|| {
+                    let reasons = OneOf(Reason::TO_DENY.map(Reason::as_str));
+                    format!("{key} is no key: {MODE}, {CANARY_MODE}, {reasons}")
+                })?;
+                self.reasons.insert(reason, mode?);
             }
         }
         Ok(())

@@ -2,7 +2,8 @@
 //! them, GKE and Kube-OVN.
 
 use super::annotations::{brief, cut};
-use super::{Ignored, Meta, OrDefault, addr};
+use super::json::{OrDefault, addr};
+use super::meta::{Ignored, Meta};
 use epguard_common::Addr;
 use serde::Deserialize;
 
@@ -33,11 +34,7 @@ impl Meta<'_> {
     /// Every address of every network of the pod, and whether there are more than [`MOST`]. Multus
     /// writes them while the sandbox is made, before the kubelet shows any podIP.
     pub(super) fn network_ips(&self, ignored: &mut Ignored) -> (Vec<Addr>, bool) {
-        let others = self.annotations.iter();
-        let others = others.filter(|(key, _)| &***key == GKE || key.ends_with(KUBE_OVN));
-        let no_address = |letter: char| !letter.is_ascii_hexdigit() && !matches!(letter, '.' | ':');
-        let words = others.flat_map(|(_, text)| text.split(no_address));
-        let mut ips: Vec<Addr> = words.filter_map(addr).take(MOST + 1).collect();
+        let mut ips = self.ips_in_words();
         for (key, text) in self.annotated(&STATUS) {
             let attachments: Vec<Attachment> = serde_json::from_str(text).unwrap_or_else(|error| {
                 let error = error.to_string();
@@ -47,21 +44,37 @@ impl Meta<'_> {
                 ));
                 Vec::new()
             });
-            let shown = attachments.iter().flat_map(|attachment| &*attachment.ips);
-            // Some plugins write the length of the prefix, too.
-            let read = shown.map(|ip| addr(ip.split('/').next().unwrap_or_default()).ok_or(ip));
-            let (known, odd): (Vec<_>, Vec<_>) = read.partition(Result::is_ok);
-            ips.extend(known.into_iter().flatten());
-            ignored.extend(odd.iter().filter_map(|odd| odd.err()).take(1).map(|first| {
-                let (count, first) = (odd.len(), brief(first));
-                format!("annotation {key}: {count} of its addresses are not IPs of a host, such as {first}")
-            }));
+            let mut odd = Vec::new();
+            for text in attachments.iter().flat_map(|attachment| &*attachment.ips) {
+                // Some plugins write the length of the prefix, too.
+                match addr(text.split('/').next().unwrap_or_default()) {
+                    Some(ip) => ips.push(ip),
+                    None => odd.push(text),
+                }
+            }
+            if let Some(first) = odd.first() {
+                ignored.push(format!(
+                    "annotation {key}: {} of its addresses are not IPs of a host, such as {}",
+                    odd.len(),
+                    brief(first)
+                ));
+            }
         }
         ips.sort_unstable();
         ips.dedup();
         let is_partial = ips.len() > MOST;
         ips.truncate(MOST);
         (ips, is_partial)
+    }
+
+    /// The addresses among the words of the annotations of GKE and Kube-OVN.
+    fn ips_in_words(&self) -> Vec<Addr> {
+        let texts = self
+            .annotations
+            .iter()
+            .filter(|(key, _)| &***key == GKE || key.ends_with(KUBE_OVN));
+        let words = texts.flat_map(|(_, text)| text.split(is_in_no_address));
+        words.filter_map(addr).take(MOST + 1).collect()
     }
 
     /// True if the pod requests certain addresses, or those of an `IPAMClaim`, which outlives the
@@ -74,11 +87,19 @@ impl Meta<'_> {
     }
 
     fn annotated<'a>(&'a self, keys: &'a [&'a str]) -> impl Iterator<Item = (&'a str, &'a str)> {
-        let found = |key: &&'a str| Some((*key, &**self.annotations.get(*key)?));
-        keys.iter()
-            .filter_map(found)
-            .filter(|(_, text)| !text.is_empty())
+        keys.iter().filter_map(|key| {
+            let text = self.annotations.get(*key)?;
+            if text.is_empty() {
+                return None;
+            }
+            Some((*key, &**text))
+        })
     }
+}
+
+/// True for a letter that no address contains.
+fn is_in_no_address(letter: char) -> bool {
+    !letter.is_ascii_hexdigit() && !matches!(letter, '.' | ':')
 }
 
 /// An element of either annotation.

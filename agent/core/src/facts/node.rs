@@ -1,9 +1,13 @@
 //! Nodes: addresses that are never judged, and the ranges that one node alone uses.
 
-use super::{Ignored, Ip, Object, OrDefault, RawObject, RawText, Text, Unreadable, shared};
+use super::cidr::Cidr;
+use super::json::{OrDefault, RawIp, RawText};
+use super::meta::{Ignored, Unreadable};
+use super::object::{Object, RawObject};
+use super::text::{Text, shared};
 use epguard_common::{Addr, Uid};
 use serde::Deserialize;
-use std::{fmt, net::IpAddr, time::Duration};
+use std::time::Duration;
 
 /// In a cluster of more Nodes, an agent watches that of its own node alone and lists the others
 /// from time to time: a Node changes every few minutes, and each change would go to each agent.
@@ -42,80 +46,6 @@ pub struct NodeSeen {
     pub at: Duration,
 }
 
-/// An IP range.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cidr {
-    /// The lowest address.
-    pub first: Addr,
-    /// The highest address.
-    pub last: Addr,
-}
-
-impl Cidr {
-    /// All addresses of each family.
-    pub const ALL: [Self; 2] = [
-        Self {
-            first: Addr::v4([0; 4]),
-            last: Addr::v4([0xff; 4]),
-        },
-        Self {
-            first: Addr::v6([0; 16]),
-            last: Addr::v6([0xff; 16]),
-        },
-    ];
-
-    /// One address.
-    pub const fn of(addr: Addr) -> Self {
-        Self {
-            first: addr,
-            last: addr,
-        }
-    }
-
-    /// Reads `10.244.1.0/24` or `fd00::/64`.
-    pub fn parse(text: &str) -> Option<Self> {
-        let (ip, bits) = text.split_once('/')?;
-        Self::new(ip.parse().ok()?, bits.parse().ok()?)
-    }
-
-    /// The addresses that share so many first bits with this one. `None` for more bits than it has.
-    pub fn new(ip: IpAddr, bits: u32) -> Option<Self> {
-        // Of the v4-mapped address.
-        let bits = bits.checked_add(if ip.is_ipv4() { 96 } else { 0 })?;
-        let rest = u128::MAX.checked_shr(bits).unwrap_or(0);
-        let base = u128::from_be_bytes(Addr::from(ip).octets);
-        let [first, last] = [base & !rest, base | rest].map(|of| Addr {
-            octets: of.to_be_bytes(),
-        });
-        (bits <= 128).then_some(Self { first, last })
-    }
-
-    /// True if the address lies in the range. An IPv6 range contains no IPv4 address, though those
-    /// are stored as v4-mapped.
-    pub fn contains(&self, addr: Addr) -> bool {
-        self.is_v4() == addr.is_v4() && (self.first..=self.last).contains(&addr)
-    }
-
-    /// True if the other range lies in this one, or is the same.
-    pub fn covers(&self, other: Self) -> bool {
-        self.contains(other.first) && self.contains(other.last)
-    }
-
-    /// True for a range of IPv4.
-    pub fn is_v4(&self) -> bool {
-        self.first.is_v4() && self.last.is_v4()
-    }
-}
-
-impl fmt::Display for Cidr {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let differing =
-            u128::from_be_bytes(self.first.octets) ^ u128::from_be_bytes(self.last.octets);
-        let bits = differing.leading_zeros() - if self.is_v4() { 96 } else { 0 };
-        write!(f, "{}/{bits}", self.first)
-    }
-}
-
 impl Object for Node {
     const KIND: &'static str = "Node";
     const PATH: &'static str = "/api/v1/nodes";
@@ -124,38 +54,23 @@ impl Object for Node {
     type Raw<'a> = RawNode<'a>;
 
     fn from_named(raw: RawNode<'_>, _: &mut Ignored) -> Result<Self, Unreadable> {
-        let virtual_kubelet = raw
-            .metadata
-            .labels
-            .get("type")
-            .is_some_and(|kind| &**kind == "virtual-kubelet")
-            || raw
-                .spec
-                .taints
-                .iter()
-                .any(|taint| taint.key.starts_with("virtual-kubelet.io/"));
-        let cidrs = raw
-            .spec
-            .pod_cidrs
-            .iter()
-            .chain(std::iter::once(&raw.spec.pod_cidr));
-        let mut pod_cidrs: Vec<Cidr> = cidrs.filter_map(|cidr| Cidr::parse(cidr)).collect();
-        pod_cidrs.dedup();
+        let labels = &raw.metadata.labels;
         Ok(Self {
             name: shared(&raw.metadata.name),
             uid: raw.metadata.uid().unwrap_or_default(),
-            addresses: raw.status.addresses.iter().filter_map(Ip::addr).collect(),
-            pod_cidrs,
+            addresses: raw
+                .status
+                .addresses
+                .iter()
+                .filter_map(RawIp::addr)
+                .collect(),
+            pod_cidrs: raw.spec.pod_cidrs(),
             boot_id: Uid::parse(&raw.status.node_info.boot_id).unwrap_or_default(),
-            virtual_kubelet,
-            canary: raw
-                .metadata
-                .labels
+            virtual_kubelet: raw.is_virtual_kubelet(),
+            canary: labels
                 .get("epguard.io/canary")
-                .is_some_and(|is| &**is == "true"),
-            zone: raw
-                .metadata
-                .labels
+                .is_some_and(|value| &**value == "true"),
+            zone: labels
                 .get("topology.kubernetes.io/zone")
                 .map(|zone| shared(zone)),
         })
@@ -163,11 +78,30 @@ impl Object for Node {
 }
 
 /// What is read of its JSON.
-type RawNode<'a> = RawObject<'a, Spec<'a>, Status<'a>>;
+type RawNode<'a> = RawObject<'a, NodeSpec<'a>, NodeStatus<'a>>;
+
+impl RawNode<'_> {
+    fn is_virtual_kubelet(&self) -> bool {
+        let label = self.metadata.labels.get("type");
+        let mut taints = self.spec.taints.iter();
+        label.is_some_and(|node_type| &**node_type == "virtual-kubelet")
+            || taints.any(|taint| taint.key.starts_with("virtual-kubelet.io/"))
+    }
+}
+
+impl NodeSpec<'_> {
+    /// All its ranges; `podCIDR` repeats one of `podCIDRs`.
+    fn pod_cidrs(&self) -> Vec<Cidr> {
+        let texts = self.pod_cidrs.iter().chain([&self.pod_cidr]);
+        let mut cidrs: Vec<Cidr> = texts.filter_map(|text| Cidr::parse(text)).collect();
+        cidrs.dedup();
+        cidrs
+    }
+}
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub struct Spec<'a> {
+pub struct NodeSpec<'a> {
     #[serde(rename = "podCIDR", borrow)]
     pod_cidr: RawText<'a>,
     #[serde(rename = "podCIDRs")]
@@ -184,9 +118,9 @@ struct Taint<'a> {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Status<'a> {
+pub struct NodeStatus<'a> {
     #[serde(borrow)]
-    addresses: OrDefault<Vec<Ip<'a>>>,
+    addresses: OrDefault<Vec<RawIp<'a>>>,
     node_info: NodeInfo<'a>,
 }
 
@@ -195,45 +129,4 @@ pub struct Status<'a> {
 struct NodeInfo<'a> {
     #[serde(rename = "bootID", borrow)]
     boot_id: RawText<'a>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::addr;
-    use super::*;
-
-    #[test]
-    fn a_range_contains_the_addresses_of_its_own_family_in_it_and_none_with_an_invalid_length_is_read()
-     {
-        for (range, contained, others) in [
-            (
-                "10.244.1.0/24",
-                &["10.244.1.255"][..],
-                &["10.244.2.0", "fd00::1"][..],
-            ),
-            (
-                "fd00:10:244:1::/64",
-                &["fd00:10:244:1::a"],
-                &["fd00:10:244:2::a"],
-            ),
-            ("::/0", &["fd00::1"], &["10.244.1.1"]),
-            ("0.0.0.0/0", &["10.244.1.1"], &["fd00::1"]),
-            // Written as v4-mapped, and no longer only v4.
-            ("::ffff:10.244.0.0/112", &["10.244.1.1"], &["fd00::1"]),
-            ("::ffff:0.0.0.0/90", &[], &["10.244.1.1", "fd00::1"]),
-        ] {
-            let parsed = Cidr::parse(range).unwrap();
-            let contains = |text: &&str| parsed.contains(addr(text).unwrap());
-            assert!(
-                contained.iter().all(contains) && !others.iter().any(contains),
-                "{range}"
-            );
-        }
-        for text in ["10.244.1.0/24", "fd00:10:244:1::/64"] {
-            assert_eq!(Cidr::parse(text).unwrap().to_string(), text);
-        }
-        for text in ["10.0.0.0/33", "fd00::/129", "10.0.0.0"] {
-            assert_eq!(Cidr::parse(text), None, "{text}");
-        }
-    }
 }

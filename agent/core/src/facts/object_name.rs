@@ -1,6 +1,6 @@
 //! Which object of its kind one is.
 
-use super::Text;
+use super::text::Text;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! The node's routes to parts of its own ranges: somebody holds these addresses, or they were
 //! announced elsewhere.
 
-use super::Cidr;
+use super::cidr::Cidr;
 use epguard_common::Addr;
 use std::cmp::Reverse;
 

@@ -1,13 +1,16 @@
 //! Services: the addresses under which clients know them.
 
-use super::{
-    Ignored, Object, ObjectName, OrDefault, Pod, RawObject, RawText, Selector, Unreadable, addr,
-    shared,
-};
+use super::json::{OrDefault, RawText, addr};
+use super::labels::Selector;
+use super::meta::{Ignored, Unreadable};
+use super::object::{Object, RawObject};
+use super::object_name::ObjectName;
+use super::pod::Pod;
+use super::protocol::Protocol;
+use super::text::shared;
 use epguard_common::{Action, Addr, Mode, Uid};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use strum::{EnumString, FromRepr, IntoStaticStr};
 
 /// Addresses and ports of a Service that are read.
 const VIPS: usize = 256;
@@ -63,37 +66,6 @@ pub struct ServicePort {
     pub protocol: Protocol,
 }
 
-/// Transport protocols of a Service, by their IP protocol number.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, EnumString, FromRepr, IntoStaticStr,
-)]
-#[strum(serialize_all = "UPPERCASE")]
-#[allow(missing_docs, reason = "the names explain the fields")]
-#[repr(u8)]
-pub enum Protocol {
-    Tcp = 6,
-    Udp = 17,
-    Sctp = 132,
-}
-
-impl Protocol {
-    /// As the API writes it; TCP is the default (core/v1 ServicePort).
-    pub fn parse(text: Option<&str>) -> Option<Self> {
-        text.filter(|text| !text.is_empty())
-            .map_or(Some(Self::Tcp), |text| text.parse().ok())
-    }
-
-    /// As the API writes it.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
-    /// The IP protocol number.
-    pub const fn number(self) -> u8 {
-        self as u8
-    }
-}
-
 impl Service {
     /// True if a packet can be sent to the Service itself; a headless one is only a name.
     pub fn has_vip(&self) -> bool {
@@ -139,14 +111,14 @@ impl Object for Service {
             partial: raw.has_too_many()
                 || raw.addresses().any(|ip| addr(ip).is_none())
                 || selector.is_some() && kept.is_none(),
-            vips: sorted(raw.vips()),
-            proxied: sorted(raw.proxied()),
+            vips: sorted_addresses(raw.vips()),
+            proxied: sorted_addresses(raw.proxied()),
             other_proxy: raw
                 .metadata
                 .labels
                 .contains_key("service.kubernetes.io/service-proxy-name"),
             ports: (raw.spec.ports.iter().take(PORTS))
-                .filter_map(RawPort::port)
+                .filter_map(RawServicePort::service_port)
                 .collect(),
             // One that is not kept may select any pod.
             selector: selector.map(|_| kept.unwrap_or_default()),
@@ -155,11 +127,11 @@ impl Object for Service {
 }
 
 /// What is read of its JSON.
-type RawService<'a> = RawObject<'a, Spec<'a>, Status<'a>>;
+type RawService<'a> = RawObject<'a, ServiceSpec<'a>, ServiceStatus<'a>>;
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Spec<'a> {
+pub struct ServiceSpec<'a> {
     #[serde(borrow)]
     selector: Option<BTreeMap<RawText<'a>, RawText<'a>>>,
     #[serde(rename = "clusterIP")]
@@ -171,12 +143,12 @@ pub struct Spec<'a> {
     internal_traffic_policy: RawText<'a>,
     external_traffic_policy: RawText<'a>,
     session_affinity: RawText<'a>,
-    ports: OrDefault<Vec<RawPort<'a>>>,
+    ports: OrDefault<Vec<RawServicePort<'a>>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Status<'a> {
+pub struct ServiceStatus<'a> {
     #[serde(borrow)]
     load_balancer: LoadBalancer<'a>,
 }
@@ -206,7 +178,7 @@ impl Ingress<'_> {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct RawPort<'a> {
+struct RawServicePort<'a> {
     port: i64,
     node_port: i64,
     #[serde(borrow)]
@@ -254,15 +226,15 @@ impl RawService<'_> {
     }
 }
 
-fn sorted(addrs: impl Iterator<Item = Addr>) -> Vec<Addr> {
+fn sorted_addresses(addrs: impl Iterator<Item = Addr>) -> Vec<Addr> {
     let mut addrs: Vec<Addr> = addrs.collect();
     addrs.sort_unstable();
     addrs.dedup();
     addrs
 }
 
-impl RawPort<'_> {
-    fn port(&self) -> Option<ServicePort> {
+impl RawServicePort<'_> {
+    fn service_port(&self) -> Option<ServicePort> {
         Some(ServicePort {
             port: u16::try_from(self.port).ok().filter(|&port| port != 0)?,
             node_port: u16::try_from(self.node_port).unwrap_or(0),

@@ -1,9 +1,11 @@
 //! `EndpointSlices`: which (IP, port) a Service lists, and which pod is meant.
 
-use super::{
-    Ignored, Meta, Object, ObjectName, OrDefault, Protocol, RawText, Text, Unreadable, addr, hash,
-    shared,
-};
+use super::json::{OrDefault, RawText, addr};
+use super::meta::{Ignored, Meta, Unreadable};
+use super::object::Object;
+use super::object_name::ObjectName;
+use super::protocol::Protocol;
+use super::text::{Text, hash, shared};
 use epguard_common::{Addr, Uid};
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -190,7 +192,7 @@ pub struct RawSlice<'a> {
     #[serde(default)]
     endpoints: OrDefault<Vec<RawEndpoint<'a>>>,
     #[serde(default)]
-    ports: OrDefault<Vec<RawPort<'a>>>,
+    ports: OrDefault<Vec<RawSlicePort<'a>>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -220,7 +222,7 @@ struct Conditions {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct RawPort<'a> {
+struct RawSlicePort<'a> {
     #[serde(borrow)]
     name: Option<RawText<'a>>,
     port: Option<i64>,
@@ -238,7 +240,7 @@ impl<'a> RawSlice<'a> {
     fn whole(&self) -> Slice {
         let endpoints = self
             .addresses()
-            .filter_map(|(endpoint, ip)| Some(endpoint.at(ip?)));
+            .filter_map(|(endpoint, ip)| Some(endpoint.with_ip(ip?)));
         // Boxes have no spare room: slices are many, and none of them grows.
         Slice {
             endpoints: endpoints.collect::<Box<[_]>>().into_vec(),
@@ -289,7 +291,7 @@ impl<'a> RawSlice<'a> {
                 protocol: Protocol::Tcp,
             }];
         }
-        let ports: Box<[SlicePort]> = self.ports.iter().map(RawPort::port).collect();
+        let ports: Box<[SlicePort]> = self.ports.iter().map(RawSlicePort::slice_port).collect();
         ports.into_vec()
     }
 
@@ -356,7 +358,7 @@ impl RawEndpoint<'_> {
         ))
     }
 
-    fn at(&self, ip: Addr) -> SliceEndpoint {
+    fn with_ip(&self, ip: Addr) -> SliceEndpoint {
         let pod = self.target_ref.as_ref().filter(|target| target.is_pod());
         SliceEndpoint {
             ip,
@@ -372,9 +374,9 @@ impl TargetRef<'_> {
     }
 }
 
-impl RawPort<'_> {
+impl RawSlicePort<'_> {
     /// What cannot be read may be any port.
-    fn port(&self) -> SlicePort {
+    fn slice_port(&self) -> SlicePort {
         let name = PortName::new(self.name.as_deref().unwrap_or_default());
         let number = self.port.and_then(|port| u16::try_from(port).ok());
         match (number, Protocol::parse(self.protocol.as_deref())) {

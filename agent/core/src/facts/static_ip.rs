@@ -4,7 +4,8 @@
 //! pods always get it: an agent that is a few seconds behind would deny packets that are meant for
 //! the new pod. So the death of such a pod proves nothing.
 
-use super::{Meta, networks};
+use super::meta::Meta;
+use super::networks;
 use Mark::{Annotation, Label, OfStatefulSet, Requests};
 use std::fmt;
 

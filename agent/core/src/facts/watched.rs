@@ -1,6 +1,17 @@
 //! What the agent watches: one table, from which watches, freshness, proofs, metrics and the status
 //! take it.
 
+use super::annotations::Namespace;
+use super::change::Change;
+use super::mode_policy::ModePolicy;
+use super::node::{Node, NodeSeen};
+use super::object::Object;
+use super::pod::Pod;
+use super::presence::Presence;
+use super::service::Service;
+use super::slice::Slice;
+use epguard_common::Addr;
+
 /// Declares `Watched` and `Fact` by rows
 /// `NAME = FACT(OBJECT), "its name in the status and the metrics", PROOF;`. `PROOF` is true if a
 /// proof can rest on the collection, false if it only lowers the mode of a proven denial.
@@ -67,7 +78,33 @@ macro_rules! watched {
     };
 }
 
-use super::{Change, Fact, Object, Watched};
+watched! {
+    watched {
+        /// All pods.
+        Pods = Pod(Pod), "pods", true;
+        /// All `EndpointSlices`.
+        EndpointSlices = Slice(Slice), "endpointslices", true;
+        /// All Services.
+        Services = Service(Service), "services", true;
+        /// All Nodes.
+        Nodes = Node(Node), "nodes", true;
+        /// All Namespaces.
+        Namespaces = Namespace(Namespace), "namespaces", false;
+        /// The one `ConfigMap` with the modes of all nodes. No denial rests on it, so its age does
+        /// not matter.
+        ModePolicy = ModePolicy(ModePolicy), "configmaps(mode-policy)", false;
+    }
+    other {
+        /// All addresses of this node's own interfaces, from netlink.
+        LocalAddresses(Vec<Addr>),
+        /// Holders of IPs, as this node and its datapath see them.
+        Presence(Presence),
+        /// Whether a socket load balancer translates calls on this node.
+        SocketLb(bool),
+        /// Whether a Node is there, as the API server has answered.
+        NodeSeen(NodeSeen),
+    }
+}
 
 /// Something to do with the type of a collection's objects.
 pub trait Visitor {

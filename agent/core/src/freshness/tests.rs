@@ -1,5 +1,5 @@
 use super::*;
-use Proof::{Confirmation, List};
+use Proof::{FreshnessCheck, List};
 use Watched::{Namespaces, Nodes, Pods};
 
 const MAX: Duration = Duration::from_secs(30);
@@ -30,14 +30,14 @@ fn due(freshness: &mut Freshness, at: u64) -> Vec<Watched> {
 #[test]
 fn a_view_is_as_old_as_its_least_fresh_watch_and_a_late_answer_makes_none_older() {
     let mut freshness = both();
-    freshness.proven(Pods, s(120), Confirmation);
+    freshness.proven(Pods, s(120), FreshnessCheck);
     assert_eq!(freshness.least_fresh(), Some((Nodes, Some(s(100)))));
     assert_eq!(freshness.age(s(125)), Some(s(25)));
-    assert_eq!(freshness.age_of(Pods, s(125)), Some((s(5), Confirmation)));
+    assert_eq!(freshness.age_of(Pods, s(125)), Some((s(5), FreshnessCheck)));
     assert_eq!(freshness.deadline(s(125)), Some(s(130)));
     assert_eq!(freshness.deadline(s(130)), None);
-    freshness.proven(Pods, s(105), Confirmation);
-    assert_eq!(freshness.age_of(Pods, s(120)), Some((s(0), Confirmation)));
+    freshness.proven(Pods, s(105), FreshnessCheck);
+    assert_eq!(freshness.age_of(Pods, s(120)), Some((s(0), FreshnessCheck)));
 }
 
 #[test]
@@ -55,17 +55,17 @@ fn a_watch_that_was_never_proven_fresh_leaves_the_view_without_age() {
 fn a_watch_that_only_lowers_modes_may_be_no_older_than_the_others() {
     let mut freshness = listed(&[Pods, Namespaces], MAX, || 0.0);
     assert_eq!(due(&mut freshness, 124), [Pods, Namespaces]);
-    freshness.proven(Pods, s(124), Confirmation);
+    freshness.proven(Pods, s(124), FreshnessCheck);
     assert_eq!(freshness.age(s(125)), Some(s(25)));
     assert_eq!(freshness.deadline(s(125)), Some(s(130)));
     assert!(freshness.is_stale(Namespaces, s(131)));
 }
 
 #[test]
-fn only_watches_without_a_recent_proof_are_confirmed() {
+fn only_watches_without_a_recent_proof_are_checked() {
     let mut freshness = both();
     assert_eq!(due(&mut freshness, 123), []);
-    freshness.proven(Pods, s(123), Confirmation);
+    freshness.proven(Pods, s(123), FreshnessCheck);
     let within = s(6);
     assert_eq!(
         freshness.due(s(124)),
@@ -75,13 +75,14 @@ fn only_watches_without_a_recent_proof_are_confirmed() {
         }]
     );
     assert_eq!(due(&mut freshness, 125), [], "asked just now");
-    freshness.proven(Nodes, s(124), Confirmation);
+    freshness.proven(Nodes, s(124), FreshnessCheck);
     assert_eq!(due(&mut freshness, 147), [Pods]);
     assert_eq!(due(&mut freshness, 148), [Nodes]);
 }
 
 #[test]
-fn a_confirmation_that_fails_is_repeated_in_time_then_more_and_more_seldom_and_by_agents_apart() {
+fn a_freshness_check_that_fails_is_repeated_in_time_then_more_and_more_seldom_and_by_agents_apart()
+{
     let asked = |random, until| -> Vec<u64> {
         let mut freshness = listed(&[Pods], MAX, random);
         (100..until)
@@ -97,7 +98,7 @@ fn proofs_that_all_agents_get_at_once_are_renewed_apart() {
     let first = |random: fn() -> f64| {
         let mut freshness = listed(&[Pods], MAX, random);
         let first = (100..130).find(|at| !due(&mut freshness, *at).is_empty());
-        freshness.proven(Pods, s(120), Confirmation);
+        freshness.proven(Pods, s(120), FreshnessCheck);
         let second = (120..150).find(|at| !due(&mut freshness, *at).is_empty());
         (first, second)
     };
@@ -106,7 +107,7 @@ fn proofs_that_all_agents_get_at_once_are_renewed_apart() {
 }
 
 #[test]
-fn a_short_view_leaves_its_confirmations_time_to_be_answered() {
+fn a_short_view_leaves_its_freshness_checks_time_to_be_answered() {
     for (max_age, asked) in [(3, 101), (10, 104), (60, 148)] {
         let mut freshness = listed(&[Pods], s(max_age), || 0.0);
         assert_eq!(
@@ -118,7 +119,7 @@ fn a_short_view_leaves_its_confirmations_time_to_be_answered() {
 }
 
 #[test]
-fn all_watches_of_an_old_view_are_confirmed_at_once_when_a_denial_appears() {
+fn all_watches_of_an_old_view_are_checked_at_once_when_a_denial_appears() {
     let at_once = |watch| Due {
         watch,
         within: Duration::ZERO,
@@ -127,7 +128,7 @@ fn all_watches_of_an_old_view_are_confirmed_at_once_when_a_denial_appears() {
 }
 
 #[test]
-fn a_watch_that_is_down_is_not_confirmed_until_it_is_up_again() {
+fn a_watch_that_is_down_is_not_checked_until_it_is_up_again() {
     let mut freshness = both();
     assert_eq!(due(&mut freshness, 124), [Pods, Nodes]);
     freshness.connected(Pods, false);
@@ -142,19 +143,19 @@ fn a_watch_that_is_down_is_not_confirmed_until_it_is_up_again() {
 }
 
 #[test]
-fn a_watch_that_lacks_an_object_is_confirmed_at_once_with_a_later_proof() {
+fn a_watch_that_lacks_an_object_is_checked_at_once_with_a_later_proof() {
     let mut freshness = both();
     assert_eq!(due(&mut freshness, 124), [Pods, Nodes]);
     freshness.void(Some(Pods), s(125));
     assert_eq!(freshness.deadline(s(125)), None);
     assert_eq!(due(&mut freshness, 125), [Pods]);
-    freshness.proven(Pods, s(124), Confirmation);
+    freshness.proven(Pods, s(124), FreshnessCheck);
     assert_eq!(
         freshness.deadline(s(126)),
         None,
         "sent while something was lacking"
     );
-    freshness.proven(Pods, s(126), Confirmation);
+    freshness.proven(Pods, s(126), FreshnessCheck);
     assert_eq!(
         freshness.deadline(s(126)),
         Some(s(130)),
@@ -168,9 +169,9 @@ fn after_a_clock_jump_every_watch_needs_a_later_proof() {
     freshness.void(None, s(101));
     assert_eq!(freshness.deadline(s(101)), None);
     assert_eq!(due(&mut freshness, 101), [Pods, Nodes]);
-    freshness.proven(Pods, s(102), Confirmation);
-    freshness.proven(Nodes, s(101), Confirmation);
+    freshness.proven(Pods, s(102), FreshnessCheck);
+    freshness.proven(Nodes, s(101), FreshnessCheck);
     assert_eq!(freshness.deadline(s(103)), None, "sent before the jump");
-    freshness.proven(Nodes, s(102), Confirmation);
+    freshness.proven(Nodes, s(102), FreshnessCheck);
     assert_eq!(freshness.deadline(s(103)), Some(s(132)));
 }

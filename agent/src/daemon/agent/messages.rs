@@ -6,7 +6,7 @@ use crate::daemon::mode_policy::NodeModePolicy;
 use crate::daemon::report::metrics::Timings;
 use crate::daemon::turn::{Observer, PART, Turn};
 use crate::shared::status::Watch;
-use crate::watch::{Event, Message};
+use crate::watch::{Message, WatchEvent};
 use anyhow::Result;
 use epguard_common::{Mode, Reason};
 use epguard_core::facts::{Change, ModePolicy, ObjectName, Watched};
@@ -144,37 +144,37 @@ impl Observer for Log<'_> {
         self.object = None;
         let status = self.watches.entry(*watch).or_default();
         match event {
-            Event::Fact {
+            WatchEvent::Fact {
                 received, rv, fact, ..
             } => {
                 self.timings.received(*received, fact);
                 self.object = Some(describe(fact));
                 status.rv = *rv;
             }
-            Event::Progress(rv) => status.rv = *rv,
-            Event::Proven { .. } => {
+            WatchEvent::Progress(rv) => status.rv = *rv,
+            WatchEvent::Proven { .. } => {
                 if status.up {
                     status.error = None;
                 }
             }
-            Event::NodeSeen(_) => {}
-            Event::Behind => tracing::warn!(
+            WatchEvent::NodeSeen(_) => {}
+            WatchEvent::Behind => tracing::warn!(
                 %watch,
                 "the watch lacks changes that the API server has shown; nothing is denied until it has caught up"
             ),
-            Event::Unconfirmed(error) => {
-                tracing::debug!(%watch, error, "not confirmed");
+            WatchEvent::CheckFailed(error) => {
+                tracing::debug!(%watch, error, "freshness check failed");
                 status.error = Some(error.clone());
             }
-            Event::Rewound(error) => {
+            WatchEvent::Rewound(error) => {
                 tracing::error!(%watch, error, "nothing is denied until everything is listed again");
             }
-            Event::Up => {
+            WatchEvent::Up => {
                 tracing::info!(%watch, "watching");
                 status.up = true;
                 status.error = None;
             }
-            Event::Down { refused, error } => {
+            WatchEvent::Down { refused, error } => {
                 if *refused && *watch == Watched::ModePolicy {
                     self.mode_policy.refuse();
                 }
@@ -183,7 +183,7 @@ impl Observer for Log<'_> {
                 status.up = false;
                 status.error = Some(error.clone());
             }
-            Event::Skipped(what) => {
+            WatchEvent::Skipped(what) => {
                 tracing::warn!(%watch, %what, "object skipped");
                 status.skipped += 1;
             }

@@ -100,7 +100,7 @@ async fn a_kernel_that_lets_no_interface_be_hooked_delays_neither_the_lease_nor_
     assert!(lease(&bpffs) > now());
     agent.receive(vec![Message {
         watch: Watched::Pods,
-        event: watch::Event::Behind,
+        event: watch::WatchEvent::Behind,
     }]);
     agent.on_tick().unwrap();
     assert_eq!(lease(&bpffs), Duration::ZERO);

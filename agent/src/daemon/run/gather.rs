@@ -57,7 +57,7 @@ fn wait_after(messages: usize) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::Event;
+    use crate::watch::WatchEvent;
     use epguard_core::facts::Watched;
     use tokio::sync::mpsc::{Sender, channel};
 
@@ -66,7 +66,7 @@ mod tests {
             sender
                 .try_send(Message {
                     watch: Watched::Pods,
-                    event: Event::Up,
+                    event: WatchEvent::Up,
                 })
                 .unwrap();
         }

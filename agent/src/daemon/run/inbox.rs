@@ -113,7 +113,7 @@ mod tests {
     const PERIOD: Duration = Duration::from_secs(1);
 
     fn message() -> Message {
-        let (watch, event) = (Watched::Pods, watch::Event::Up);
+        let (watch, event) = (Watched::Pods, watch::WatchEvent::Up);
         Message { watch, event }
     }
 

@@ -1,6 +1,6 @@
 //! Messages of the watches that are not applied yet.
 
-use crate::watch::{Event, Message};
+use crate::watch::{Message, WatchEvent};
 use epguard_core::facts::Watched;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -48,7 +48,7 @@ impl Waiting {
             messages
                 .iter()
                 .find_map(|(_, message)| match &message.event {
-                    Event::Fact { received, .. } => Some(*received),
+                    WatchEvent::Fact { received, .. } => Some(*received),
                     _ => None,
                 })
         });
@@ -65,7 +65,7 @@ mod tests {
         let fact = Box::new(watch.empty());
         Message {
             watch,
-            event: Event::Fact {
+            event: WatchEvent::Fact {
                 received,
                 sent: None,
                 rv: 1,
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(waiting.longest(), None);
         waiting.push(Message {
             watch: Watched::Pods,
-            event: Event::Up,
+            event: WatchEvent::Up,
         });
         assert_eq!(waiting.longest(), None, "no fact");
         waiting.push(fact(Watched::Pods, before(2)));

@@ -48,7 +48,7 @@ pub struct Watch {
     pub age_ms: Option<u64>,
     /// The proof of that.
     pub proven_by: Option<Proof>,
-    /// Why the watch is down, or why it could not be confirmed.
+    /// Why the watch is down, or why its freshness check failed.
     pub error: Option<String>,
     /// Objects, and annotations of objects, that could not be read.
     pub skipped: u64,

@@ -29,7 +29,7 @@ pub(crate) fn ailing() -> Status {
         rv: 7,
         error: Some("403 Forbidden".into()),
         age_ms: Some(7),
-        proven_by: Some(Proof::Confirmation),
+        proven_by: Some(Proof::FreshnessCheck),
         skipped: 2,
         restarts: 2,
         ..Watch::default()

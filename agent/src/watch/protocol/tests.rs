@@ -8,7 +8,7 @@ const LONG: Duration = Duration::from_mins(5);
 fn following(version: u64) -> Protocol {
     let mut protocol = Protocol::default();
     protocol.begin();
-    protocol.listed(version, 1);
+    protocol.list_received(version, 1);
     protocol
 }
 
@@ -113,7 +113,7 @@ fn repeated_expiry_makes_requests_ever_rarer() {
     let mut protocol = following(7);
     let mut expire = |lived| {
         protocol.begin();
-        protocol.listed(8, 1);
+        protocol.list_received(8, 1);
         protocol.end(End::Listed, LONG);
         protocol.begin();
         protocol.advance(9);
@@ -221,11 +221,11 @@ fn after_an_outage_a_thousand_agents_do_not_list_at_the_same_moment() {
 #[test]
 fn a_line_that_cannot_be_read_leaves_the_number_of_objects_unknown_until_the_next_list() {
     let mut protocol = following(7);
-    protocol.count(Some(1));
+    protocol.count_object(Some(1));
     assert_eq!(protocol.shown.objects, Some(2));
-    protocol.count(None);
-    protocol.count(Some(-1));
+    protocol.count_object(None);
+    protocol.count_object(Some(-1));
     assert_eq!(protocol.shown.objects, None);
-    protocol.listed(9, 4);
+    protocol.list_received(9, 4);
     assert_eq!(protocol.shown.objects, Some(4));
 }

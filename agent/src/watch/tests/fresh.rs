@@ -3,14 +3,14 @@
 use super::mock::{Rig, pod};
 use crate::shared::clock::boot;
 use epguard_core::facts::Watched::Pods;
-use epguard_core::freshness::Proof::{Confirmation, List};
+use epguard_core::freshness::Proof::{FreshnessCheck, List};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Asks for a confirmation and answers it at a version, with one object (of version 3) of many.
-async fn confirm(rig: &mut Rig, version: u64) {
-    rig.watches.confirm(Pods, Duration::ZERO);
-    rig.called("confirm")
+/// Asks for a freshness check and answers it at a version, with one object (of version 3) of many.
+async fn check_at(rig: &mut Rig, version: u64) {
+    rig.watches.check_freshness(Pods, Duration::ZERO);
+    rig.called("check")
         .await
         .page(version, "more", &[pod("a", 3)])
         .await;
@@ -38,14 +38,14 @@ async fn neither_events_nor_bookmarks_prove_anything_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_confirmation_is_a_consistent_list_and_proves_the_moment_when_it_was_sent() {
+async fn a_freshness_check_is_a_consistent_list_and_proves_the_moment_when_it_was_sent() {
     let (mut rig, stream) = Rig::fresh().await;
-    rig.watches.confirm(Pods, Duration::ZERO);
-    let call = rig.confirming().await;
+    rig.watches.check_freshness(Pods, Duration::ZERO);
+    let call = rig.checking().await;
     let sent = boot();
     assert_eq!(
         (call.kind().as_str(), call.path()),
-        ("confirm", "/api/v1/pods")
+        ("check", "/api/v1/pods")
     );
     assert_eq!(
         (call.param("resourceVersion"), call.param("watch")),
@@ -59,7 +59,7 @@ async fn a_confirmation_is_a_consistent_list_and_proves_the_moment_when_it_was_s
     call.page(50, "", &[pod("a", 3)]).await;
     sleep(Duration::from_millis(100)).await;
     assert_eq!(rig.told_meanwhile().await, None);
-    let [(Confirmation, as_of)] = rig.proofs[..] else {
+    let [(FreshnessCheck, as_of)] = rig.proofs[..] else {
         panic!("{:?}", rig.proofs)
     };
     assert!(as_of <= sent, "{as_of:?} is after {sent:?}");
@@ -70,42 +70,42 @@ async fn a_confirmation_is_a_consistent_list_and_proves_the_moment_when_it_was_s
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_behind_the_list_is_confirmed_by_its_later_events() {
+async fn a_stream_behind_the_list_is_checked_by_its_later_events() {
     let (mut rig, mut stream) = Rig::fresh().await;
-    confirm(&mut rig, 50).await;
+    check_at(&mut rig, 50).await;
     rig.relays(&mut stream, "MODIFIED", "b", 49).await;
     assert_eq!(rig.proven().await, []);
     stream.bookmark(50, false).await;
     rig.says(&["progress @50"]).await;
-    assert_eq!(rig.proven().await, [Confirmation]);
+    assert_eq!(rig.proven().await, [FreshnessCheck]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_stream_is_confirmed_by_an_empty_probe() {
+async fn a_silent_stream_is_checked_by_an_empty_probe() {
     let (mut rig, _stream) = Rig::fresh().await;
-    confirm(&mut rig, 50).await;
+    check_at(&mut rig, 50).await;
     let call = rig.called("probe 7").await;
     assert_eq!(call.param("allowWatchBookmarks"), Some("true"));
     let mut probe = call.stream();
     assert_eq!(rig.proven().await, []);
     probe.bookmark(51, false).await;
-    assert_eq!(rig.proven().await, [Confirmation]);
+    assert_eq!(rig.proven().await, [FreshnessCheck]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_or_short_probe_is_reported() {
     let (mut rig, _stream) = Rig::streaming().await;
-    confirm(&mut rig, 50).await;
+    check_at(&mut rig, 50).await;
     rig.server.call().await.stream().bookmark(49, false).await;
     let message = rig.message().await;
     assert!(
         message
-            .starts_with("unconfirmed: cannot watch pods: no bookmark reaches resourceVersion 50")
+            .starts_with("check failed: cannot watch pods: no bookmark reaches resourceVersion 50")
     );
-    confirm(&mut rig, 60).await;
+    check_at(&mut rig, 60).await;
     rig.server.call().await.refuse(500, "overloaded").await;
     let message = rig.message().await;
-    assert!(message.starts_with("unconfirmed: cannot watch pods: "));
+    assert!(message.starts_with("check failed: cannot watch pods: "));
     assert_eq!(rig.proven().await, [List]);
 }
 
@@ -113,18 +113,18 @@ async fn a_failed_or_short_probe_is_reported() {
 async fn a_full_list_that_lacks_an_object_of_the_stream_proves_nothing() {
     let (mut rig, mut stream) = Rig::fresh().await;
     rig.relays(&mut stream, "ADDED", "b", 8).await;
-    let call = rig.confirming().await;
+    let call = rig.checking().await;
     assert_eq!(call.param("limit"), Some("3"));
     call.page(50, "", &[pod("b", 8)]).await;
     assert_eq!(rig.proven().await, [], "the deletion of a is on its way");
     rig.relays(&mut stream, "DELETED", "a", 40).await;
-    assert_eq!(rig.proven().await, [Confirmation]);
+    assert_eq!(rig.proven().await, [FreshnessCheck]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_stays_behind_a_list_is_lost_and_resumed() {
     let (mut rig, _stuck) = Rig::streaming().await;
-    rig.confirming().await.page(50, "", &[pod("a", 12)]).await;
+    rig.checking().await.page(50, "", &[pod("a", 12)]).await;
     let _probe = rig.server.call().await;
     let asked = Instant::now();
     rig.says(&["behind"]).await;
@@ -147,14 +147,14 @@ async fn a_watch_that_lacks_an_object_of_a_probe_may_catch_up_and_is_behind_at_o
  {
     for catches_up in [true, false] {
         let (mut rig, mut stream) = Rig::fresh().await;
-        confirm(&mut rig, 50).await;
+        check_at(&mut rig, 50).await;
         let mut probe = rig.server.call().await.stream();
         probe.event("DELETED", &pod("b", 12)).await;
         probe.bookmark(51, false).await;
         assert_eq!(rig.proven().await, []);
         if catches_up {
             rig.relays(&mut stream, "DELETED", "b", 12).await;
-            assert_eq!(rig.proven().await, [Confirmation]);
+            assert_eq!(rig.proven().await, [FreshnessCheck]);
         } else {
             let down = Instant::now();
             drop(stream);
@@ -165,42 +165,41 @@ async fn a_watch_that_lacks_an_object_of_a_probe_may_catch_up_and_is_behind_at_o
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_confirmation_is_reported_and_the_stream_goes_on() {
+async fn a_failed_freshness_check_is_reported_and_the_stream_goes_on() {
     let (mut rig, mut stream) = Rig::streaming().await;
-    rig.confirming().await.refuse(500, "overloaded").await;
-    rig.says(&["unconfirmed: cannot list pods: the API server answers 500 (overloaded); retrying"])
-        .await;
+    rig.checking().await.refuse(500, "overloaded").await;
+    rig.says(&[
+        "check failed: cannot list pods: the API server answers 500 (overloaded); retrying",
+    ])
+    .await;
     rig.relays(&mut stream, "MODIFIED", "a", 8).await;
     assert_eq!(rig.proven().await, [List]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_is_down_is_confirmed_once_it_is_up() {
+async fn a_watch_that_is_down_is_checked_once_it_is_up() {
     let (mut rig, stream) = Rig::fresh().await;
     drop(stream);
     let call = rig.server.call().await;
-    rig.watches.confirm(Pods, Duration::ZERO);
+    rig.watches.check_freshness(Pods, Duration::ZERO);
     assert_eq!(rig.proven().await, []);
     let _stream = call.stream();
-    rig.called("confirm")
-        .await
-        .page(7, "", &[pod("a", 3)])
-        .await;
-    assert_eq!(rig.proven().await, [Confirmation]);
+    rig.called("check").await.page(7, "", &[pod("a", 3)]).await;
+    assert_eq!(rig.proven().await, [FreshnessCheck]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_list_older_than_the_last_seen_version_resets_everything() {
     let (mut rig, mut stream) = Rig::streaming().await;
-    let call = rig.confirming().await;
+    let call = rig.checking().await;
     rig.relays(&mut stream, "MODIFIED", "a", 8).await;
     call.page(7, "", &[pod("a", 3)]).await;
     assert_eq!(
         rig.proven().await,
-        [List, Confirmation],
+        [List, FreshnessCheck],
         "sent before 8 was seen"
     );
-    rig.confirming().await.page(5, "", &[pod("a", 3)]).await;
+    rig.checking().await.page(5, "", &[pod("a", 3)]).await;
     let cause = "the API went back in time, from resourceVersion 8 to 5: was etcd restored? \
                  Everything is listed again";
     assert_eq!(rig.message().await, format!("rewound: {cause}"));
@@ -213,11 +212,11 @@ async fn a_list_older_than_the_last_seen_version_resets_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_ends_early_is_confirmed_against_a_server_that_went_back() {
+async fn a_watch_that_ends_early_is_checked_against_a_server_that_went_back() {
     let (mut rig, stream) = Rig::streaming().await;
     drop(stream);
     let _waits_for_version_7 = rig.called("watch 7").await.stream();
-    rig.called("confirm").await.page(5, "", &[]).await;
+    rig.called("check").await.page(5, "", &[]).await;
     let message = [
         rig.message().await,
         rig.message().await,
@@ -233,7 +232,7 @@ async fn a_watch_that_ends_early_is_confirmed_against_a_server_that_went_back() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_ends_on_time_is_resumed_without_a_confirmation() {
+async fn a_watch_that_ends_on_time_is_resumed_without_a_freshness_check() {
     let (mut rig, mut stream) = Rig::streaming().await;
     for version in 8..13 {
         sleep(Duration::from_mins(1)).await;
@@ -246,7 +245,7 @@ async fn a_watch_that_ends_on_time_is_resumed_without_a_confirmation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_after_a_list_is_confirmed_once_against_a_server_that_went_back() {
+async fn a_watch_after_a_list_is_checked_once_against_a_server_that_went_back() {
     let (mut rig, stream) = Rig::streaming().await;
     drop(stream);
     rig.server
@@ -261,7 +260,7 @@ async fn a_watch_after_a_list_is_confirmed_once_against_a_server_that_went_back(
         .await;
     rig.server.call().await.page(9, "", &[pod("a", 8)]).await;
     let _stream = rig.called("watch 9").await.stream();
-    rig.called("confirm").await;
+    rig.called("check").await;
     sleep(Duration::from_secs(1)).await;
     assert_eq!(
         rig.server.waiting(),
@@ -274,10 +273,7 @@ async fn a_watch_after_a_list_is_confirmed_once_against_a_server_that_went_back(
 async fn a_list_whose_resource_version_has_not_advanced_proves_nothing_anew() {
     let (mut rig, _stream) = Rig::fresh().await;
     for version in [50, 50, 51] {
-        rig.confirming()
-            .await
-            .page(version, "", &[pod("a", 3)])
-            .await;
+        rig.checking().await.page(version, "", &[pod("a", 3)]).await;
         sleep(Duration::from_millis(100)).await;
         assert_eq!(rig.told_meanwhile().await, None);
     }
@@ -286,6 +282,6 @@ async fn a_list_whose_resource_version_has_not_advanced_proves_nothing_anew() {
         moments[1] == moments[0] && moments[2] > moments[0],
         "{moments:?}"
     );
-    confirm(&mut rig, 50).await;
+    check_at(&mut rig, 50).await;
     assert!(rig.message().await.starts_with("rewound: "), "it is older");
 }

@@ -15,7 +15,7 @@ async fn a_narrow_list_with_a_pod_that_cannot_be_read_proves_nothing() {
         .await;
     let error = rig.message().await;
     assert!(
-        error.starts_with("unconfirmed: ") && error.contains("ns/b cannot be read"),
+        error.starts_with("check failed: ") && error.contains("ns/b cannot be read"),
         "{error}"
     );
     assert_eq!(rig.told_meanwhile().await, None);
@@ -45,7 +45,7 @@ async fn a_narrow_list_that_never_ends_is_given_up() {
         }
     };
     assert!(
-        error.starts_with("unconfirmed: ") && error.contains("no usable answer"),
+        error.starts_with("check failed: ") && error.contains("no usable answer"),
         "{error}"
     );
 }

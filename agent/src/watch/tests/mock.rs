@@ -1,8 +1,9 @@
 //! An API server in which the test itself answers each request.
 
 use crate::shared::clock::boot;
-use crate::watch::session::{Narrowing, Start};
-use crate::watch::{Event, Message, Watches};
+use crate::watch::attempts::Start;
+use crate::watch::session::Narrowing;
+use crate::watch::{Message, WatchEvent, Watches};
 use bytes::Bytes;
 use epguard_core::facts::{Change, Fact, ObjectName, Pod, Watched};
 use epguard_core::freshness::Proof;
@@ -63,16 +64,16 @@ impl Rig {
         let (client, server) = Server::new();
         let (tx, messages) = mpsc::channel(ROOM);
         let mut watches = Watches::default();
-        Watched::Pods.visit(Start {
+        let start = Start {
             client,
             clock: boot,
             watched: Watched::Pods,
-            one,
+            one: one.cloned(),
             narrowing,
             messages: tx,
-            server: &Arc::default(),
-            watches: &mut watches,
-        });
+            server: Arc::default(),
+        };
+        watches.start(Watched::Pods, start);
         Self {
             server,
             watches,
@@ -103,9 +104,9 @@ impl Rig {
         call
     }
 
-    /// The next request, after a confirmation was asked for.
-    pub async fn confirming(&mut self) -> Call {
-        self.watches.confirm(Watched::Pods, Duration::ZERO);
+    /// The next request, after a freshness check was asked for.
+    pub async fn checking(&mut self) -> Call {
+        self.watches.check_freshness(Watched::Pods, Duration::ZERO);
         self.server.call().await
     }
 
@@ -143,7 +144,7 @@ impl Rig {
         loop {
             let message = self.messages.recv().await;
             let message = message.expect("the session lives as long as its receiver");
-            if let Some(message) = self.note(message) {
+            if let Some(message) = self.take_proof(message) {
                 return message;
             }
         }
@@ -154,7 +155,7 @@ impl Rig {
         loop {
             let message = self.messages.recv().await;
             let message = message.expect("the session lives as long as its receiver");
-            if let Event::Fact { received, .. } = message.event {
+            if let WatchEvent::Fact { received, .. } = message.event {
                 return received;
             }
         }
@@ -167,7 +168,7 @@ impl Rig {
             tokio::task::yield_now().await;
         }
         while let Ok(message) = self.messages.try_recv() {
-            if let Some(message) = self.note(message) {
+            if let Some(message) = self.take_proof(message) {
                 return Some(message);
             }
         }
@@ -185,8 +186,8 @@ impl Rig {
             .collect()
     }
 
-    fn note(&mut self, message: Message) -> Option<String> {
-        if let Event::Proven { as_of, by } = message.event {
+    fn take_proof(&mut self, message: Message) -> Option<String> {
+        if let WatchEvent::Proven { as_of, by } = message.event {
             self.proofs.push((by, as_of));
             return None;
         }
@@ -238,11 +239,11 @@ impl Call {
             .next()
     }
 
-    /// `list`, `confirm`, `stream`, `watch VERSION` or `probe VERSION`, for any other parameters.
+    /// `list`, `check`, `stream`, `watch VERSION` or `probe VERSION`, for any other parameters.
     pub fn kind(&self) -> String {
         match (self.param("watch"), self.param("sendInitialEvents")) {
             (None, _) if self.param("limit") == Some("500") => "list".to_owned(),
-            (None, _) => "confirm".to_owned(),
+            (None, _) => "check".to_owned(),
             (Some(_), Some(_)) => "stream".to_owned(),
             (Some(_), None) => {
                 let short = self.param("timeoutSeconds") == Some("3");
@@ -316,17 +317,19 @@ fn status(code: u16, message: &str) -> String {
     format!(r#"{{"kind":"Status","status":"Failure","message":"{message}","code":{code}}}"#)
 }
 
-fn short(event: Event) -> String {
-    let Event::Fact { rv, fact, .. } = event else {
+fn short(event: WatchEvent) -> String {
+    let WatchEvent::Fact { rv, fact, .. } = event else {
         return match event {
-            Event::Progress(rv) => format!("progress @{rv}"),
-            Event::Up => "up".to_owned(),
-            Event::Down { error, .. } => format!("down: {error}"),
-            Event::Skipped(what) => format!("skipped {what}"),
-            Event::Behind => "behind".to_owned(),
-            Event::Unconfirmed(error) => format!("unconfirmed: {error}"),
-            Event::Rewound(error) => format!("rewound: {error}"),
-            Event::Fact { .. } | Event::Proven { .. } | Event::NodeSeen(_) => unreachable!(),
+            WatchEvent::Progress(rv) => format!("progress @{rv}"),
+            WatchEvent::Up => "up".to_owned(),
+            WatchEvent::Down { error, .. } => format!("down: {error}"),
+            WatchEvent::Skipped(what) => format!("skipped {what}"),
+            WatchEvent::Behind => "behind".to_owned(),
+            WatchEvent::CheckFailed(error) => format!("check failed: {error}"),
+            WatchEvent::Rewound(error) => format!("rewound: {error}"),
+            WatchEvent::Fact { .. } | WatchEvent::Proven { .. } | WatchEvent::NodeSeen(_) => {
+                unreachable!()
+            }
         };
     };
     let Fact::Pod(change) = *fact else {

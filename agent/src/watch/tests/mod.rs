@@ -247,7 +247,7 @@ async fn a_silent_stream_is_closed() {
 async fn an_agent_watches_five_collections_in_whole() {
     let (client, mut server) = Server::new();
     let (tx, _messages) = mpsc::channel(1);
-    let _tasks = start((&client, boot), ("n1", None), &tx);
+    let _tasks = start(&client, boot, "n1", None, &tx);
     let mut asked = Vec::new();
     for _ in Watched::ALWAYS {
         let call = server.call().await;

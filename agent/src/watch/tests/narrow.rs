@@ -3,7 +3,7 @@
 use super::mock::{Call, Rig, Stream, pod};
 use epguard_core::facts::Selection;
 use epguard_core::facts::Watched::Pods;
-use epguard_core::freshness::Proof::{Confirmation, List};
+use epguard_core::freshness::Proof::{FreshnessCheck, List};
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -56,7 +56,7 @@ async fn events_during_a_narrow_list_are_applied_at_once_and_the_list_leaves_the
     rig.relays(&mut stream, "DELETED", "a", 11).await;
     call.page(10, "", &[pod("a", 8), pod("b", 9)]).await;
     rig.says(&["part b, but a later @10"]).await;
-    assert_eq!(rig.proven().await, [Confirmation]);
+    assert_eq!(rig.proven().await, [FreshnessCheck]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -96,7 +96,7 @@ async fn a_narrow_list_that_fails_is_dropped_and_the_stream_goes_on() {
         assert!(
             rig.message()
                 .await
-                .starts_with("unconfirmed: cannot list pods: ")
+                .starts_with("check failed: cannot list pods: ")
         );
         rig.relays(&mut stream, "MODIFIED", "a", 8).await;
         sleep(Duration::from_mins(1)).await;
@@ -177,14 +177,14 @@ async fn a_narrow_list_whose_stream_ends_first_is_requested_beside_the_next_one(
     drop(call);
     let _stream = next.stream();
     let (one, other) = (rig.server.call().await, rig.server.call().await);
-    let (list, confirmation) = if one.kind() == "confirm" {
+    let (list, check) = if one.kind() == "check" {
         (other, one)
     } else {
         (one, other)
     };
     assert_eq!(
-        (confirmation.kind(), list.param("labelSelector")),
-        ("confirm".into(), Some("app%3Dweb"))
+        (check.kind(), list.param("labelSelector")),
+        ("check".into(), Some("app%3Dweb"))
     );
     list.page(7, "", &[pod("a", 3)]).await;
     rig.says(&["part a, but  later @7"]).await;
@@ -193,12 +193,12 @@ async fn a_narrow_list_whose_stream_ends_first_is_requested_beside_the_next_one(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_confirmation_of_a_large_collection_reads_the_key_of_no_object() {
+async fn a_freshness_check_of_a_large_collection_reads_the_key_of_no_object() {
     let mut rig = Rig::new();
     let pods = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"].map(|name| (name, 3));
     let mut stream = rig.listed(&pods, 7).await;
     rig.says(&["reset a b c d e f g h i j k @7", "up"]).await;
-    let call = rig.confirming().await;
+    let call = rig.checking().await;
     assert_eq!(
         (
             call.path(),
@@ -207,7 +207,7 @@ async fn a_confirmation_of_a_large_collection_reads_the_key_of_no_object() {
         ),
         (
             "/api/v1/namespaces/default/pods",
-            Some("metadata.name%3Depguard-confirmation"),
+            Some("metadata.name%3Depguard-freshness-check"),
             Some("1")
         )
     );
@@ -219,7 +219,7 @@ async fn a_confirmation_of_a_large_collection_reads_the_key_of_no_object() {
     );
     stream.bookmark(50, false).await;
     rig.says(&["progress @50"]).await;
-    assert_eq!(rig.proven().await, [Confirmation]);
+    assert_eq!(rig.proven().await, [FreshnessCheck]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -235,7 +235,7 @@ async fn narrow_lists_ordered_while_the_watch_is_down_are_spread_once_it_is_up()
     sleep(Duration::from_secs(20)).await;
     assert_eq!(rig.server.waiting(), 0);
     let _stream = next.stream();
-    let _confirmation = rig.called("confirm").await;
+    let _check = rig.called("check").await;
     assert_eq!(rig.told_meanwhile().await, None);
     let up = tokio::time::Instant::now();
     let mut after = Vec::new();
@@ -263,6 +263,6 @@ async fn a_narrow_list_under_way_is_not_requested_twice() {
     assert!(
         rig.message()
             .await
-            .starts_with("unconfirmed: cannot list pods: ")
+            .starts_with("check failed: cannot list pods: ")
     );
 }

@@ -3,7 +3,7 @@
 use super::mock::{Rig, Stream, pod};
 use crate::watch::session::AGAIN;
 use epguard_core::facts::ObjectName;
-use epguard_core::freshness::Proof::{Confirmation, List};
+use epguard_core::freshness::Proof::{FreshnessCheck, List};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -23,13 +23,13 @@ async fn narrow() -> (Rig, Stream) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_large_collection_one_object_is_watched_and_confirmed() {
+async fn of_a_large_collection_one_object_is_watched_and_checked() {
     let (mut rig, mut stream) = narrow().await;
     rig.relays(&mut stream, "MODIFIED", "b", 9).await;
-    let call = rig.confirming().await;
+    let call = rig.checking().await;
     assert_eq!(call.param("fieldSelector"), Some("metadata.name%3Db"));
     call.page(20, "", &[pod("b", 9)]).await;
-    assert_eq!(rig.proven().await, [List, Confirmation]);
+    assert_eq!(rig.proven().await, [List, FreshnessCheck]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -40,7 +40,7 @@ async fn a_large_collection_is_listed_again_after_an_hour_or_so() {
         tokio::select! {
             call = rig.server.call() => match call.kind().as_str() {
                 "stream" => break call,
-                "confirm" => call.page(7, "", &[pod("b", 4)]).await,
+                "check" => call.page(7, "", &[pod("b", 4)]).await,
                 _ => stream = call.stream(),
             },
             () = tokio::time::sleep(Duration::from_mins(1)) => stream.bookmark(8, false).await,
@@ -86,17 +86,17 @@ async fn a_collection_that_grows_large_is_narrowed_without_a_list() {
     let call = rig.server.call().await;
     assert_eq!(call.param("fieldSelector"), Some("metadata.name%3Db"));
     call.page(20, "", &[pod("b", 8)]).await;
-    assert_eq!(rig.proven().await, [List, Confirmation]);
+    assert_eq!(rig.proven().await, [List, FreshnessCheck]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_watch_of_one_object_is_confirmed_by_that_object_alone() {
+async fn the_watch_of_one_object_is_checked_by_that_object_alone() {
     let mut rig = Rig::watching(&ObjectName::new("ns", "a"));
     let mut stream = rig.listed(&[("a", 3)], 7).await;
     rig.says(&["reset a @7", "up"]).await;
     stream.event("MODIFIED", "3").await;
     assert!(rig.message().await.starts_with("skipped "));
-    let call = rig.confirming().await;
+    let call = rig.checking().await;
     assert_eq!(
         (call.path(), call.param("fieldSelector")),
         ("/api/v1/namespaces/ns/pods", Some("metadata.name%3Da"))

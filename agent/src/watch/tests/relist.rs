@@ -31,7 +31,7 @@ async fn an_ordered_list_is_read_in_pages_where_the_server_streams_none() {
     rig.says(&["up"]).await;
     rig.watches.list(Pods, None, Duration::ZERO);
     let mut call = rig.server.call().await;
-    if call.kind() == "confirm" {
+    if call.kind() == "check" {
         call = rig.server.call().await;
     }
     assert_eq!(call.kind(), "list");

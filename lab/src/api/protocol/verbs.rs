@@ -17,8 +17,8 @@ use crate::object::non_empty;
 /// How long a request for a resourceVersion of the future waits for it, as in the real server.
 pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Largest page with which an agent confirms its view.
-const CONFIRMATION: usize = 11;
+/// Largest page of an agent's freshness check.
+const FRESHNESS_CHECK: usize = 11;
 
 impl Api {
     pub(super) fn get(&self, call: &Call) -> Result<Response<Body>, ApiError> {
@@ -40,8 +40,8 @@ impl Api {
             .filter(|limit| *limit > 0)
             .unwrap_or(usize::MAX);
         let mut page = self.store.page(kind, &selector, at, after, limit)?;
-        // A confirmation of the view stays true.
-        if limit > CONFIRMATION {
+        // A freshness check stays true.
+        if limit > FRESHNESS_CHECK {
             self.faults.borrow().poison(kind, &mut page.items);
         }
         let mut meta = json!({"resourceVersion": page.rv.to_string()});

@@ -104,7 +104,7 @@ impl RealLoop {
         let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
         let client = pace.client(kube::Client::try_from(nowhere).unwrap());
         let (unused, _) = channel(1);
-        let own = watch::start((&client, boot), (NODE, None), &unused);
+        let own = watch::start(&client, boot, NODE, None, &unused);
         let announcer = Announcer::start(client, NODE.into(), Announce::None);
         let flags = Modes::of_flags(args.mode, args.reasons.modes());
         let (node_thread, _) = NodeThread::start(Idle).unwrap();
@@ -212,7 +212,7 @@ impl RealLoop {
 /// A message of the watch that shows the fact, received now.
 pub fn message(fact: Fact) -> Message {
     let watch = Watched::of(&fact).unwrap();
-    let event = watch::Event::Fact {
+    let event = watch::WatchEvent::Fact {
         received: Instant::now().into(),
         sent: None,
         rv: 1,

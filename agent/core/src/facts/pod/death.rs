@@ -1,7 +1,8 @@
 //! What a pod's status proves about the end of its containers.
 
-use super::{ManagedFields, RawPod, Text, shared};
-use crate::facts::OwnedStatus;
+use super::raw::RawPod;
+use crate::facts::meta::{ManagedFields, OwnedStatus};
+use crate::facts::text::{Text, shared};
 use epguard_common::UidState;
 
 /// What a finished pod lacks to be proven dead, though its containers have ended.

@@ -146,7 +146,7 @@ pub fn agent_beside(folder: &Path, work: impl Work) -> Agent {
     let state = State::new(settings);
     let (node, _) = NodeThread::start(work).unwrap();
     let (sender, _) = mpsc::channel(1);
-    let watches = watch::start((&client, boot), ("n1", None), &sender);
+    let watches = watch::start(&client, boot, "n1", None, &sender);
     let announcer = Announcer::start(client, args.node_name.clone(), Announce::None);
     let flags = Modes::of_flags(args.mode, args.reasons.modes());
     let names = Names::load(folder);
@@ -169,7 +169,7 @@ pub fn message(fact: Fact) -> Message {
 
 pub fn message_of(received: Instant, fact: Fact) -> Message {
     let watch = Watched::of(&fact).unwrap();
-    let event = watch::Event::Fact {
+    let event = watch::WatchEvent::Fact {
         received,
         sent: None,
         rv: 1,
@@ -287,8 +287,8 @@ pub fn redirected(bpffs: &Bpffs) -> usize {
     backends.keys().count()
 }
 
-pub fn proven() -> watch::Event {
-    watch::Event::Proven {
+pub fn proven() -> watch::WatchEvent {
+    watch::WatchEvent::Proven {
         as_of: now(),
         by: Proof::List,
     }

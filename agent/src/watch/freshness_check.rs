@@ -1,4 +1,4 @@
-//! Decides when a consistent list confirms that a watch misses nothing. Pure.
+//! Freshness checks: decides when a consistent list proves that a watch misses nothing. Pure.
 //!
 //! A consistent list that was sent at a moment and answered at resourceVersion N holds all changes
 //! up to that moment (KEP-2340). It proves nothing about the stream, which may lag behind it by any
@@ -18,8 +18,7 @@
 //! An event or a bookmark alone proves nothing about age: an event that comes now may have happened
 //! long ago.
 
-use super::protocol::End;
-use anyhow::{Result, anyhow};
+use super::request_error::RequestError;
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -36,12 +35,12 @@ const PROBED_WITHIN: Duration = Duration::from_secs(4);
 const LATE: Duration = Duration::from_secs(1);
 /// How long a stream may take to show what a list or a probe has shown before it is given up.
 const CATCH_UP: Duration = Duration::from_secs(3);
-/// Most answers that wait. A server whose bookmarks lag confirms the older ones of them.
+/// Most answers that wait. A server whose bookmarks lag proves the older ones of them.
 const ANSWERS: usize = 4;
 
 /// The answer to a consistent list, until it proves something.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Answer {
+pub(super) struct CheckAnswer {
     /// When the list was asked for, of `CLOCK_BOOTTIME`.
     pub(super) sent: Duration,
     /// The list's resourceVersion.
@@ -75,9 +74,9 @@ pub(super) struct Shown {
     pub(super) objects: Option<usize>,
 }
 
-/// What to do about the answers.
+/// What to do about the answers that prove nothing yet.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Decision {
     /// Do nothing before then, unless the stream shows more; do nothing at all if none.
     Wait(Option<Instant>),
     /// Send a probe.
@@ -89,11 +88,11 @@ pub(super) enum Verdict {
     Behind(u64),
 }
 
-/// Answers to confirmations of one stream, until they prove something.
+/// The freshness checks of one stream: answers, until they prove something.
 #[derive(Debug, Default)]
-pub(super) struct Confirmations {
+pub(super) struct FreshnessChecks {
     /// By their resourceVersions: the last one proves all narrow lists.
-    answers: Vec<Answer>,
+    answers: Vec<CheckAnswer>,
     /// The greatest resourceVersion of a list whose content was what the stream had shown.
     same_as: u64,
     probe: Option<Probe>,
@@ -101,21 +100,21 @@ pub(super) struct Confirmations {
     /// Objects that a list or a probe has shown and the stream may lack, and since when; versions
     /// and times ascend.
     elsewhere: VecDeque<(u64, Instant)>,
-    /// The version of the last one for which [`Verdict::Late`] was returned.
+    /// The version of the last one for which [`Decision::Late`] was returned.
     late: u64,
 }
 
-impl Confirmations {
+impl FreshnessChecks {
     /// True if a list or a probe has shown what the stream has not.
-    pub(super) fn lacks(&self, shown: Shown) -> bool {
+    pub(super) fn stream_lacks(&self, shown: Shown) -> bool {
         let newest = self.elsewhere.back();
         newest.is_some_and(|(newest, _)| *newest > shown.version)
     }
 
     /// Takes in the answer to a list.
-    pub(super) fn answered(&mut self, answer: Answer, at: Instant) {
+    pub(super) fn list_answered(&mut self, answer: CheckAnswer, at: Instant) {
         self.seen_elsewhere(answer.newest, at);
-        let is_older = |other: &Answer| other.version <= answer.version;
+        let is_older = |other: &CheckAnswer| other.version <= answer.version;
         self.answers
             .insert(self.answers.partition_point(is_older), answer);
         if self.answers.len() > ANSWERS {
@@ -125,7 +124,11 @@ impl Confirmations {
 
     /// Takes in the end of a probe. Errors: it failed, or it did not reach an answer that it should
     /// have reached.
-    pub(super) fn probed(&mut self, probe: Result<Probe>, at: Instant) -> Result<()> {
+    pub(super) fn probe_ended(
+        &mut self,
+        probe: Result<Probe, RequestError>,
+        at: Instant,
+    ) -> Result<(), RequestError> {
         self.probing = false;
         let probe = probe?;
         // The stream has lacked it since then, and not only since the probe ended.
@@ -134,29 +137,27 @@ impl Confirmations {
         }
         self.seen_elsewhere(probe.last, at);
         self.probe = Some(probe);
-        let mut probed = self
+        let newest_probed = self
             .answers
             .iter()
-            .rev()
-            .filter(|answer| answer.probe_at.is_none());
-        let Some(Answer { version, .. }) = probed
-            .next()
-            .filter(|newest| newest.version > probe.through)
-        else {
-            return Ok(());
-        };
-        let error = anyhow!(
-            "no bookmark reaches resourceVersion {version} of a list, so nothing proves the watch complete; a quiet collection \
-             needs Kubernetes 1.31 or later, or etcd with --watch-progress-notify-interval=5s"
-        );
-        Err(error.context(End::Failed))
+            .rfind(|answer| answer.probe_at.is_none());
+        match newest_probed {
+            Some(answer) if answer.version > probe.through => {
+                Err(RequestError::NoBookmark(answer.version))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The resourceVersion up to which the stream is known to be complete.
     pub(super) fn complete_up_to(&self, shown: Shown) -> u64 {
-        let probe = self.probe.filter(|probe| probe.last <= shown.version);
-        let probed = probe.map_or(0, |probe| probe.through);
-        shown.version.max(probed).max(self.same_as)
+        let mut complete = shown.version.max(self.same_as);
+        if let Some(probe) = self.probe
+            && probe.last <= shown.version
+        {
+            complete = complete.max(probe.through);
+        }
+        complete
     }
 
     /// Takes out the answers that the stream has proven by now. Returns the greatest
@@ -172,36 +173,42 @@ impl Confirmations {
         let proven = self
             .answers
             .extract_if(.., |answer| answer.version <= complete);
-        let proven = proven.map(|answer| (answer.version, answer.sent));
-        proven.reduce(|one, other| (one.0.max(other.0), one.1.max(other.1)))
+        let mut newest: Option<(u64, Duration)> = None;
+        for answer in proven {
+            let (version, as_of) = newest.unwrap_or_default();
+            newest = Some((version.max(answer.version), as_of.max(answer.sent)));
+        }
+        newest
     }
 
-    /// What to do about the remaining answers. [`Verdict::Probe`] counts the probe as sent.
-    pub(super) fn judge(&mut self, shown: Shown, now: Instant) -> Verdict {
+    /// What to do about the remaining answers. [`Decision::Probe`] counts the probe as sent.
+    pub(super) fn decide(&mut self, shown: Shown, now: Instant) -> Decision {
         self.elsewhere
             .retain(|(version, _)| *version > shown.version);
         let mut wake = None;
         if let Some((oldest, since)) = self.elsewhere.front().copied() {
             let is_late = self.late == oldest;
             if now >= since + CATCH_UP {
-                return Verdict::Behind(oldest);
+                return Decision::Behind(oldest);
             }
             if now >= since + LATE && !is_late {
                 self.late = oldest;
-                return Verdict::Late;
+                return Decision::Late;
             }
             wake = Some(since + if is_late { CATCH_UP } else { LATE });
         }
-        let due = self.answers.iter().rev().find_map(|answer| answer.probe_at);
-        let due = due.filter(|_| !self.probing);
-        if due.is_none_or(|due| now < due) {
-            return Verdict::Wait(wake.into_iter().chain(due).min());
+        if self.probing {
+            return Decision::Wait(wake);
+        }
+        let probe_at = self.answers.iter().rev().find_map(|answer| answer.probe_at);
+        if probe_at.is_none_or(|probe_at| now < probe_at) {
+            return Decision::Wait(wake.into_iter().chain(probe_at).min());
         }
         self.probing = true;
         for answer in &mut self.answers {
             answer.probe_at = None;
         }
-        Verdict::Probe
+        Decision::Probe
     }
 
     fn seen_elsewhere(&mut self, version: u64, since: Instant) {
