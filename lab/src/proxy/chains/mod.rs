@@ -114,13 +114,14 @@ impl Chains {
         if service.affinity {
             return self.affinity(service, name, policy);
         }
-        let (ip, protocol) = (self.family.name(), protocol(service));
-        let choice =
-            |(index, to): (usize, &SocketAddr)| format!("{index} : {} . {}", to.ip(), to.port());
+        let ip = self.family.name();
+        let protocol = protocol(service);
         let choices = to
             .iter()
             .enumerate()
-            .map(choice)
+            .map(|(index, to): (usize, &SocketAddr)| {
+                format!("{index} : {} . {}", to.ip(), to.port())
+            })
             .collect::<Vec<_>>()
             .join(" , ");
         let count = to.len();
@@ -134,14 +135,12 @@ impl Chains {
 
     /// A client keeps its endpoint: each has a chain, and a set of the clients that it has served.
     fn affinity(&mut self, service: &ServiceRule, name: &str, Policy { chain, to }: &Policy<'_>) {
-        let (ip, address, protocol) =
-            (self.family.name(), self.family.address(), protocol(service));
-        let named = |to: &SocketAddr| format!("{name}__{}/{}", in_names(to.ip()), to.port());
+        let ip = self.family.name();
+        let address = self.family.address();
+        let protocol = protocol(service);
         for to in *to {
-            let (endpoint, affinity) = (
-                format!("endpoint-{}", named(to)),
-                format!("affinity-{}", named(to)),
-            );
+            let endpoint = format!("endpoint-{}", endpoint_name(name, to));
+            let affinity = format!("affinity-{}", endpoint_name(name, to));
             let timeout = "flags dynamic,timeout ; timeout 10800s ;";
             let _ = writeln!(
                 self.declared,
@@ -157,11 +156,10 @@ impl Chains {
             }
             self.rule(chain, &format!("{ip} saddr @{affinity} goto {endpoint}"));
         }
-        let choice = |(index, to)| format!("{index} : goto endpoint-{}", named(to));
         let choices = to
             .iter()
             .enumerate()
-            .map(choice)
+            .map(|(index, to)| format!("{index} : goto endpoint-{}", endpoint_name(name, to)))
             .collect::<Vec<_>>()
             .join(" , ");
         self.rule(
@@ -213,6 +211,11 @@ impl Chains {
     }
 }
 
+/// The name of an endpoint of a Service, without the chain's or set's kind before it.
+fn endpoint_name(service: &str, endpoint: &SocketAddr) -> String {
+    format!("{service}__{}/{}", in_names(endpoint.ip()), endpoint.port())
+}
+
 fn refusal(key: &str, service: &ServiceRule, verdict: &str) -> String {
     format!("{key} comment \"{}\" : {verdict}", plain(&service.name))
 }
@@ -233,19 +236,21 @@ fn hash(text: &str) -> String {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     let number = hasher.finish();
-    let letter = |place: u64| {
-        let index = usize::try_from((number >> (5 * place)) & 31).unwrap_or_default();
-        char::from(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"[index])
-    };
-    (0..8).map(letter).collect()
+    (0..8)
+        .map(|place: u64| {
+            let index = usize::try_from((number >> (5 * place)) & 31).unwrap_or_default();
+            char::from(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"[index])
+        })
+        .collect()
 }
 
 /// The text with only the characters that names and comments may have.
 fn plain(text: &str) -> String {
-    let plain = |c: &char| c.is_ascii_alphanumeric() || "-./:".contains(*c);
-    text.chars().filter(plain).take(128).collect()
+    text.chars()
+        .filter(|c| c.is_ascii_alphanumeric() || "-./:".contains(*c))
+        .take(128)
+        .collect()
 }
 
 #[cfg(test)]
-#[path = "chains_tests.rs"]
 mod tests;

@@ -1,12 +1,9 @@
 //! One recording, replayed: the verdicts at each instant, on each denial and on each that is
 //! missing, and their story.
 
-#[cfg(test)]
-pub(super) mod tests;
-
 use super::agent::Agent;
 use super::oracle::{self, Denial, Proof};
-use super::recording::{ApiEvent, Object, Recording, What};
+use super::recording::{ApiEvent, Recording, What};
 use super::truth::{PodIdentity, Truth};
 use super::world::{Key, Standing, World};
 use anyhow::{Context, Result};
@@ -71,8 +68,12 @@ impl Judge {
     /// Stores an API event and the denials that are provable after it.
     fn learn(&mut self, now: Duration, event: &ApiEvent) {
         self.world.apply(now, event);
-        let proof = |key: &Key| Some((key.clone(), oracle::prove(&self.world, key, now).ok()?));
-        self.proofs = self.world.listings.keys().filter_map(proof).collect();
+        self.proofs = self
+            .world
+            .listings
+            .keys()
+            .filter_map(|key| Some((key.clone(), oracle::prove(&self.world, key, now).ok()?)))
+            .collect();
         self.blind_since = if self.world.is_watching() {
             None
         } else {
@@ -132,10 +133,13 @@ impl Judge {
         }
         let mut verdict = Verdict::Ok;
         for holder in holders {
-            let is_own = |object: &Object| self.world.is_own(&denial.key, object);
             let claim = if holder.uids.contains(&denial.meant) {
                 "was meant and still holds the IP"
-            } else if self.truth.object(holder, now).is_some_and(is_own) {
+            } else if self
+                .truth
+                .object(holder, now)
+                .is_some_and(|object| self.world.is_own(&denial.key, object))
+            {
                 "holds the IP and is the Service's own"
             } else {
                 continue;
@@ -163,8 +167,12 @@ impl Judge {
 
     /// Kubernetes sends a Retired pod no new flow, and only new ones are denied.
     fn serves_only_what_it_began(&self, denial: &Denial, holder: &PodIdentity) -> bool {
-        let retired = |uid: &String| self.world.standing(uid) == Standing::Retired;
-        denial.shape.openers_only && !holder.uids.is_empty() && holder.uids.iter().all(retired)
+        denial.shape.openers_only
+            && !holder.uids.is_empty()
+            && holder
+                .uids
+                .iter()
+                .all(|uid| self.world.standing(uid) == Standing::Retired)
     }
 }
 
@@ -216,7 +224,8 @@ pub fn replay(
         truth: Truth::of(recording),
         ..Judge::default()
     };
-    let (mut timeline, mut end) = (Timeline::default(), Duration::ZERO);
+    let mut timeline = Timeline::default();
+    let mut end = Duration::ZERO;
     for (at, what) in &recording.instants {
         if let Some(lease_end) = judge.lease_ends().filter(|lease_end| lease_end < at) {
             timeline.at(lease_end, Vec::new());
@@ -274,3 +283,6 @@ impl Timeline {
         self.closed
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests;

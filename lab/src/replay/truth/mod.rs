@@ -1,8 +1,5 @@
 //! The pods that really held each address, by the node's records. No API object counts here.
 
-#[cfg(test)]
-mod tests;
-
 use super::recording::{Kind, Object, Recording, What};
 use crate::object::{annotation, each, ip, name, non_empty, uid};
 use serde_json::Value;
@@ -64,18 +61,16 @@ impl Truth {
 
     /// The pods that hold the address at this time; one that was not identified has no UIDs.
     pub fn holders(&self, ip: IpAddr, at: Duration) -> Vec<PodIdentity> {
-        let held = |lease: &&Lease| {
-            lease.ip == ip && lease.from <= at && lease.to.is_none_or(|to| at < to)
-        };
         let pod = |lease: &Lease| self.pods.get(lease.sandbox.as_ref()?).cloned();
-        let unknown = || PodIdentity {
-            name: "an unknown pod".into(),
-            uids: BTreeSet::new(),
-        };
         self.leases
             .iter()
-            .filter(held)
-            .map(|lease| pod(lease).unwrap_or_else(unknown))
+            .filter(|lease| lease.ip == ip && lease.from <= at && lease.to.is_none_or(|to| at < to))
+            .map(|lease| {
+                pod(lease).unwrap_or_else(|| PodIdentity {
+                    name: "an unknown pod".into(),
+                    uids: BTreeSet::new(),
+                })
+            })
             .collect()
     }
 
@@ -101,15 +96,14 @@ impl Truth {
             return;
         };
         let pod = format!("{namespace}/{pod}");
-        let is_it = |(api, versions): &(&String, &Vec<(Duration, Object)>)| {
-            let object = &versions[0].1;
-            let mirrors = annotation(object, "kubernetes.io/config.mirror");
-            api.starts_with(uid) || (mirrors.is_some() && name(object) == pod)
-        };
         let uids = self
             .versions
             .iter()
-            .filter(is_it)
+            .filter(|(api, versions)| {
+                let object = &versions[0].1;
+                let mirrors = annotation(object, "kubernetes.io/config.mirror");
+                api.starts_with(uid) || (mirrors.is_some() && name(object) == pod)
+            })
             .map(|(api, _)| api.clone())
             .collect();
         self.pods
@@ -192,8 +186,10 @@ impl Truth {
         let age = age.map_or(0, |(now, created)| now.saturating_sub(created));
         let from = at.saturating_sub(Duration::from_micros(age));
         for ip in each(&sandbox["ips"]).filter_map(ip) {
-            let had = |lease: &Lease| lease.ip == ip && lease.sandbox.as_deref() == Some(id);
-            let over = self.leases.iter().any(had);
+            let over = self
+                .leases
+                .iter()
+                .any(|lease| lease.ip == ip && lease.sandbox.as_deref() == Some(id));
             if let Some(lease) = self.open(node, ip) {
                 lease.sandbox.get_or_insert_with(|| id.into());
             } else if !over {
@@ -231,3 +227,6 @@ impl Lease {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

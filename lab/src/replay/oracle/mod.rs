@@ -4,9 +4,6 @@
 //! Deliberately without indexes and without stored verdicts: each call reads all objects again.
 //! Where the text is ambiguous, a denial is allowed but not required.
 
-#[cfg(test)]
-mod tests;
-
 use super::pod::{self, Answer};
 use super::recording::Kind;
 use super::world::{Gone, Key, PodRecord, Standing, World};
@@ -318,8 +315,12 @@ impl Case<'_> {
             reason: Reason::RetiredBackend,
             openers_only: true,
         };
-        let superseded = |old: &&String| dead.iter().any(|new| self.order(new, old) != Answer::No);
-        match (retired.is_empty(), retired.iter().all(superseded)) {
+        match (
+            retired.is_empty(),
+            retired
+                .iter()
+                .all(|old| dead.iter().any(|new| self.order(new, old) != Answer::No)),
+        ) {
             (true, _) => vec![all],
             (false, true) => vec![openers, all],
             (false, false) => vec![openers],
@@ -383,3 +384,6 @@ fn node_of<'a>(world: &'a World, pod: &Value) -> Option<&'a Value> {
     let mut nodes = world.listed.of(Kind::Node).map(AsRef::as_ref);
     nodes.find(|node| node["metadata"]["name"] == pod["spec"]["nodeName"])
 }
+
+#[cfg(test)]
+mod tests;
