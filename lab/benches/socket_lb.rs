@@ -92,19 +92,21 @@ struct Node {
 impl Node {
     fn new(beside: Beside) -> Self {
         let mut lab = Topology::new(TopologyOptions::default()).unwrap();
-        let (workdir, root) = (Workdir::new().unwrap(), SocketRoot::new().unwrap());
+        let workdir = Workdir::new().unwrap();
+        let root = SocketRoot::new().unwrap();
         let cgroup = root.make("kubepods.slice").unwrap();
         let [server, caller] = PODS.map(|(pod, ip)| {
             lab.add_pod("node-a", pod, &[ip.into()]).unwrap();
             lab.netns(pod).unwrap().clone()
         });
-        let listen = || {
-            (
-                TcpListener::bind(SERVER).unwrap(),
-                UdpSocket::bind(SERVER).unwrap(),
-            )
-        };
-        let (tcp, udp) = server.run(listen).unwrap();
+        let (tcp, udp) = server
+            .run(|| {
+                (
+                    TcpListener::bind(SERVER).unwrap(),
+                    UdpSocket::bind(SERVER).unwrap(),
+                )
+            })
+            .unwrap();
         tcp.set_nonblocking(true).unwrap();
         udp.set_nonblocking(true).unwrap();
         let pins = workdir.pins().join("socket-lb");
@@ -203,7 +205,8 @@ fn load_epguard(lab: &Topology, root: &Path, denials: u16) -> Programs {
     let hooked = (0..2).any(|_| epguard.datapath.follow_socket_lb().unwrap());
     assert!(hooked, "{:?}", epguard.datapath.socket_lb());
     epguard.writer.view.judge_by_socket(true, true).unwrap();
-    let (mut tables, service) = (Tables::default(), ServiceNumber { number: 1 });
+    let mut tables = Tables::default();
+    let service = ServiceNumber { number: 1 };
     for host in 0..denials {
         let [high, low] = host.to_be_bytes();
         deny(

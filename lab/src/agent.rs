@@ -175,23 +175,25 @@ impl Drop for AgentProcess {
 /// For `pre_exec`: it makes system calls that are async-signal-safe, changes only this process, and
 /// allocates nothing.
 pub fn confine(kept: &[u32]) -> io::Result<()> {
-    let set = |option: libc::c_int, value: libc::c_ulong| {
-        // SAFETY: no pointers; each option changes only this process.
-        if unsafe { libc::prctl(option, value, 0, 0, 0) } == 0 {
-            Ok(())
-        } else {
-            Err(io::Error::last_os_error())
-        }
-    };
-    set(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong)?;
+    set_option(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong)?;
     for capability in (0..=63).filter(|capability| !kept.contains(capability)) {
-        match set(libc::PR_CAPBSET_DROP, capability.into()) {
+        match set_option(libc::PR_CAPBSET_DROP, capability.into()) {
             // A number that the kernel does not know.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
             dropped => dropped?,
         }
     }
-    set(libc::PR_SET_NO_NEW_PRIVS, 1)
+    set_option(libc::PR_SET_NO_NEW_PRIVS, 1)
+}
+
+/// Sets an option of this process that takes a number.
+fn set_option(option: libc::c_int, value: libc::c_ulong) -> io::Result<()> {
+    // SAFETY: no pointers; each option changes only this process.
+    if unsafe { libc::prctl(option, value, 0, 0, 0) } == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 fn log(run_dir: &Path) -> PathBuf {

@@ -23,13 +23,12 @@ impl Counters {
 
     /// What was counted since `earlier`.
     pub fn since(&self, earlier: &Self) -> Self {
-        let before = |key| earlier.0.get(key).copied().unwrap_or_default();
-        Self(
-            self.0
-                .iter()
-                .map(|(key, count)| (*key, count.saturating_sub(before(key))))
-                .collect(),
-        )
+        let mut since = self.0.clone();
+        for (key, count) in &mut since {
+            let before = earlier.0.get(key).copied().unwrap_or_default();
+            *count = count.saturating_sub(before);
+        }
+        Self(since)
     }
 
     /// Packets with this reason and outcome.

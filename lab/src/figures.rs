@@ -82,12 +82,11 @@ impl Table {
     }
 
     fn cells(&self, row: &Row) -> [String; 6] {
-        let value = |percent| percentile(&row.samples, percent);
         let ratios = self.ratios(row);
         [
             format!("{}, {}", row.name, row.unit),
-            value(0).map(figure).unwrap_or_default(),
-            value(50).map_or_else(|| "not measured".to_owned(), figure),
+            percentile(&row.samples, 0).map(figure).unwrap_or_default(),
+            percentile(&row.samples, 50).map_or_else(|| "not measured".to_owned(), figure),
             percentile(&ratios, 50)
                 .zip(row.peer)
                 .map(|(median, peer)| format!("{median:.3} to {peer}"))
@@ -112,13 +111,12 @@ impl Table {
 
     /// The rows that miss their limits, each with the title.
     fn missed(&self) -> impl Iterator<Item = String> {
-        let is_missed = |row: &&Row| {
-            row.limit
-                .is_some_and(|limit| !limit.holds(self.limited(row)))
-        };
         self.rows
             .iter()
-            .filter(is_missed)
+            .filter(|row| {
+                row.limit
+                    .is_some_and(|limit| !limit.holds(self.limited(row)))
+            })
             .map(|row| format!("{}: {}", self.title, row.name))
     }
 
@@ -179,7 +177,6 @@ impl fmt::Display for Table {
 /// Prints a benchmark's tables: each as a line of JSON if it was called with `--json`. Fails if it
 /// was called with `--check` and a row misses its limit.
 pub fn print(tables: &[Table]) -> ExitCode {
-    let is_asked = |flag: &str| env::args().any(|argument| argument == flag);
     let is_json = is_asked("--json");
     for table in tables {
         let shown = if is_json {
@@ -198,6 +195,10 @@ pub fn print(tables: &[Table]) -> ExitCode {
         missed.collect::<Vec<String>>().join("; ")
     );
     ExitCode::FAILURE
+}
+
+fn is_asked(flag: &str) -> bool {
+    env::args().any(|argument| argument == flag)
 }
 
 const BETWEEN_PROGRESS: Duration = Duration::from_secs(10);
@@ -239,7 +240,8 @@ pub fn percentile(samples: &[f64], percent: usize) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let at = samples.len().checked_sub(1)? * percent;
-    let (below, above) = (sorted[at / 100], sorted[at.div_ceil(100)]);
+    let below = sorted[at / 100];
+    let above = sorted[at.div_ceil(100)];
     let share = u8::try_from(at % 100).unwrap_or_default();
     Some(below + (above - below) * f64::from(share) / 100.0)
 }
@@ -316,9 +318,9 @@ mod tests {
 
     #[test]
     fn half_of_the_samples_are_below_the_median() {
-        let median = |samples: &[f64]| percentile(samples, 50);
         assert_eq!(
-            [&[9.0, 1.0, 3.0][..], &[9.0, 1.0, 3.0, 5.0], &[]].map(median),
+            [&[9.0, 1.0, 3.0][..], &[9.0, 1.0, 3.0, 5.0], &[]]
+                .map(|samples: &[f64]| percentile(samples, 50)),
             [Some(3.0), Some(4.0), None]
         );
     }

@@ -137,16 +137,21 @@ pub(crate) fn is_controllers(slice: &Value) -> bool {
 
 /// The addresses of a slice that are IPs.
 pub(crate) fn endpoints(slice: &Value) -> impl Iterator<Item = Endpoint<'_>> {
-    let fqdn = slice["addressType"] == "FQDN";
-    each(&slice["endpoints"])
-        .filter(move |_| !fqdn)
-        .flat_map(|endpoint| {
-            let target = &endpoint["targetRef"];
-            let uid = non_empty(&target["uid"]).filter(|_| target["kind"] == "Pod");
-            each(&endpoint["addresses"])
-                .filter_map(ip)
-                .map(move |ip| Endpoint { ip, uid })
-        })
+    let mut found = Vec::new();
+    if slice["addressType"] == "FQDN" {
+        return found.into_iter();
+    }
+    for endpoint in each(&slice["endpoints"]) {
+        let target = &endpoint["targetRef"];
+        let uid = match target["kind"].as_str() {
+            Some("Pod") => non_empty(&target["uid"]),
+            _ => None,
+        };
+        for ip in each(&endpoint["addresses"]).filter_map(ip) {
+            found.push(Endpoint { ip, uid });
+        }
+    }
+    found.into_iter()
 }
 
 /// A port of a Service or slice. They belong together if they have the same name and protocol.
@@ -164,18 +169,18 @@ pub(crate) fn ports(of: &Value) -> impl Iterator<Item = Port<'_>> {
     each(&of["ports"]).filter_map(|port| {
         let name = port["name"].as_str().unwrap_or_default();
         let protocol = Protocol::parse(port["protocol"].as_str())?;
-        let number = |field| {
-            u16::try_from(port[field].as_u64()?)
-                .ok()
-                .filter(|number| *number != 0)
-        };
         Some(Port {
             name,
             protocol,
-            number: number("port")?,
-            on_nodes: number("nodePort"),
+            number: port_number(&port["port"])?,
+            on_nodes: port_number(&port["nodePort"]),
         })
     })
+}
+
+fn port_number(value: &Value) -> Option<u16> {
+    let number = u16::try_from(value.as_u64()?).ok()?;
+    (number != 0).then_some(number)
 }
 
 /// Addresses of a node.
@@ -190,10 +195,9 @@ pub(crate) fn pod_ranges(node: &Value) -> impl Iterator<Item = Cidr> {
 
 /// A node without a kubelet of its own.
 pub(crate) fn is_virtual_kubelet(node: &Value) -> bool {
-    let taint = |taint: &Value| {
-        let key = taint["key"].as_str();
-        key.is_some_and(|key| key.starts_with("virtual-kubelet.io/"))
-    };
     node["metadata"]["labels"]["type"] == "virtual-kubelet"
-        || each(&node["spec"]["taints"]).any(taint)
+        || each(&node["spec"]["taints"]).any(|taint| {
+            let key = taint["key"].as_str();
+            key.is_some_and(|key| key.starts_with("virtual-kubelet.io/"))
+        })
 }

@@ -49,8 +49,8 @@ impl Programs {
     ) -> Result<Self> {
         let workdir = Workdir::new()?;
         let pins = workdir.pins().join("epguard");
-        let load = || prepare(Datapath::load(&pins, Hooks::Auto, nfct_at()?)?);
-        let mut datapath = node.run(load)??;
+        let mut datapath =
+            node.run(|| prepare(Datapath::load(&pins, Hooks::Auto, nfct_at()?)?))??;
         let mut writer = Writer::new(&mut datapath.ebpf)?;
         let links = links(node)?;
         let mut roles = Roles::default();
@@ -90,22 +90,20 @@ impl Programs {
 
     /// Hooks the interfaces that the agent would hook.
     pub fn hook(&mut self) -> Result<()> {
-        let hook = || {
+        self.node.run(|| {
             let mut all = self.interfaces.iter();
             all.try_for_each(|(ifindex, name)| self.datapath.hook(*ifindex, name).map(drop))
-        };
-        self.node.run(hook)?
+        })?
     }
 
     /// Removes all hooks.
     pub fn unhook(&mut self) -> Result<()> {
-        let unhook = || {
+        self.node.run(|| {
             for (ifindex, _) in &self.interfaces {
                 self.datapath.unhook(*ifindex);
             }
             self.datapath.detach_leaving()
-        };
-        self.node.run(unhook)?
+        })?
     }
 
     /// Lets the programs look up maps of Cilium's shapes that are pinned in this folder.
@@ -186,17 +184,18 @@ fn links(node: &NetNs) -> Result<Vec<Interface>> {
         NLM_F_DUMP,
         &[0; 16],
     );
-    let take = |links: &mut Vec<Interface>, message: &Message<'_>| {
-        let parsed =
-            RouteNetlinkMessage::parse_with_param(message.payload(), message.message_type());
-        if let Ok(RouteNetlinkMessage::NewLink(link)) = parsed {
-            let link = Interface::from(link);
-            links.push(Interface {
-                base_kind: Some(link.kind.clone()),
-                ..link
-            });
-        }
-    };
-    node.io(|| request.ask(take))
+    node.io(|| request.ask(add_link))
         .context("cannot list the node's links")
+}
+
+/// Adds the link of a message of the kernel.
+fn add_link(links: &mut Vec<Interface>, message: &Message<'_>) {
+    let parsed = RouteNetlinkMessage::parse_with_param(message.payload(), message.message_type());
+    if let Ok(RouteNetlinkMessage::NewLink(link)) = parsed {
+        let link = Interface::from(link);
+        links.push(Interface {
+            base_kind: Some(link.kind.clone()),
+            ..link
+        });
+    }
 }

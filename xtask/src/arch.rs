@@ -63,14 +63,13 @@ impl Compiler {
     pub(crate) fn ensure(arch: Arch) -> Result<Self> {
         let sysroot = read(command("rustc").args(["--print", "sysroot"]))?;
         let triple = |libc: &str| format!("{}-unknown-linux-{libc}", arch.machine());
-        let has = |triple: &String| {
+        let is_foreign = arch != Arch::host()?;
+        let found = ["musl", "gnu"].map(triple).into_iter().find(|triple| {
             Path::new(sysroot.trim())
                 .join("lib/rustlib")
                 .join(triple)
                 .exists()
-        };
-        let is_foreign = arch != Arch::host()?;
-        let found = ["musl", "gnu"].map(triple).into_iter().find(has);
+        });
         let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
         if found.is_none() {
             println!(

@@ -132,7 +132,8 @@ impl Ladder {
                 failed: 1,
             }
         });
-        let (title, outcome) = (title.into(), Outcome::Counted(count));
+        let title = title.into();
+        let outcome = Outcome::Counted(count);
         self.done.push(Step {
             title,
             outcome,
@@ -158,7 +159,8 @@ impl Ladder {
     /// Records that `title` was not run, which counts neither as passed nor as failed.
     pub(crate) fn leave_out(&mut self, title: &str, why: &str) {
         println!("\n== {title}\nleft out: {why}");
-        let (title, outcome) = (title.into(), Outcome::LeftOut(why.into()));
+        let title = title.into();
+        let outcome = Outcome::LeftOut(why.into());
         self.done.push(Step {
             title,
             outcome,
@@ -216,7 +218,8 @@ impl Planned {
 
     /// Runs it to its end. Returns all that it printed, too.
     fn run(&mut self) -> (Step, Vec<u8>) {
-        let (start, mut output) = (Instant::now(), Vec::new());
+        let start = Instant::now();
+        let mut output = Vec::new();
         let count = count(&mut self.command, self.counted, limit(LIMIT), &mut output);
         let count = count.unwrap_or_else(|error| {
             output.extend(format!("error: {error:#}\n").bytes());
@@ -230,7 +233,8 @@ impl Planned {
         } else {
             Vec::new()
         };
-        let (title, outcome) = (self.title.clone(), Outcome::Counted(count));
+        let title = self.title.clone();
+        let outcome = Outcome::Counted(count);
         (
             Step {
                 title,
@@ -291,7 +295,9 @@ fn count(
         }
     }
     let killed = watchdog.is_some_and(Watchdog::has_killed);
-    if let Some(limit) = limit.filter(|_| killed) {
+    if let Some(limit) = limit
+        && killed
+    {
         writeln!(
             out,
             "error: {name} did not end within {limit:?} and was killed"
@@ -432,7 +438,8 @@ mod tests {
     fn a_command_that_hangs_is_killed_with_its_children_and_counts_as_a_failure() {
         let mut command = crate::process::command("/bin/sh");
         command.args(["-c", "echo '2 passed, 0 failed'; sleep 1000 | sleep 1000"]);
-        let (limit, mut output) = (Some(Duration::from_secs(2)), Vec::new());
+        let limit = Some(Duration::from_secs(2));
+        let mut output = Vec::new();
         let sum = count(&mut command, Counted::ByOutput, limit, &mut output).unwrap();
         assert_eq!(
             sum,

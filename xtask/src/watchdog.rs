@@ -19,7 +19,7 @@ impl Watchdog {
         let (ended, wait) = mpsc::channel();
         let thread = thread::spawn(move || {
             let hangs = wait.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
-            if let Some(group) = i32::try_from(leader).ok().filter(|_| hangs) {
+            if hangs && let Ok(group) = i32::try_from(leader) {
                 let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
             }
             hangs

@@ -68,8 +68,11 @@ impl Suspicion {
         if by_netlink {
             return passed >= NETLINK + costs.longest_turn();
         }
-        let Some(agent) = agent.filter(|_| passed >= WRITE) else {
-            return passed >= WRITE;
+        if passed < WRITE {
+            return false;
+        }
+        let Some(agent) = agent else {
+            return true;
         };
         if agent.is_half_applied() {
             self.turns = None;
@@ -116,8 +119,10 @@ fn is_wrong(
     }
     let holder = world.cluster.holder(denied.ip);
     let Some(vip) = denied.vip else {
-        let holder = holder.filter(|_| !excused(&[]))?;
-        return Some(format!("the sandbox of {} holds it", holder.uid));
+        if excused(&[]) {
+            return None;
+        }
+        return Some(format!("the sandbox of {} holds it", holder?.uid));
     };
     if let Some(holder) = holder.filter(|holder| vip == OWN_ADDRESS && holder.has_host_port_on(0)) {
         let pod = (PODS, key(holder.namespace, &holder.name));

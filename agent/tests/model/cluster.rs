@@ -96,8 +96,11 @@ impl Pod {
     }
 
     pub fn holds(&self, ip: Ip) -> bool {
-        let first = self.sandbox.filter(|_| self.families.contains(&ip.six));
-        first.is_some_and(|own| own.of(ip.six) == ip) || self.sandbox.and(self.attached) == Some(ip)
+        let Some(own) = self.sandbox else {
+            return false;
+        };
+        let is_own = self.families.contains(&ip.six) && own.of(ip.six) == ip;
+        is_own || self.attached == Some(ip)
     }
 }
 

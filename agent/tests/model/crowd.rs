@@ -135,7 +135,8 @@ impl World {
     }
 
     fn write_much(&mut self, how: usize, time: usize) {
-        let (service, is_odd) = (time % self.setup.crowd, time / self.setup.crowd % 2 == 1);
+        let service = time % self.setup.crowd;
+        let is_odd = time / self.setup.crowd % 2 == 1;
         match how {
             0 => self.put_slice_of_crowd(service, is_odd, false),
             1 => self.put_service_of_crowd(service, u8::from(is_odd), 1),
@@ -189,7 +190,7 @@ impl World {
             host_port: false,
             has_been_pulled: false,
         };
-        let object = ended.json((CROWD, &name));
+        let object = ended.json(CROWD, &name);
         self.api.store().put(PODS, &key(CROWD, &name), object);
     }
 
@@ -208,8 +209,7 @@ impl World {
             .map(|last| Ip::four([10, 98, 0, last]))
             .collect();
         let mut object = service.json(&external);
-        let port = |port: u16| json!({"name": format!("p{port}"), "port": port, "targetPort": PORT, "protocol": "TCP"});
-        object["spec"]["ports"] = (80..80 + ports).map(port).collect();
+        object["spec"]["ports"] = (80..80 + ports).map(|port: u16| json!({"name": format!("p{port}"), "port": port, "targetPort": PORT, "protocol": "TCP"})).collect();
         self.api.store().put(SERVICES, &key(CROWD, name), object);
     }
 
@@ -246,7 +246,7 @@ impl World {
         let name = format!("{service}-auto");
         self.api
             .store()
-            .put(SLICES, &key(CROWD, &name), slice.json((CROWD, &name)));
+            .put(SLICES, &key(CROWD, &name), slice.json(CROWD, &name));
     }
 }
 

@@ -46,9 +46,10 @@ impl World {
         let mut endpoints = slices.flat_map(|(_, slice)| &slice.endpoints);
         endpoints.any(|endpoint| {
             let target = endpoint.target.as_ref();
-            let is_meant =
-                |target: &Target| target.uid == pod.uid || target.uid == OF_ANOTHER_CLUSTER;
-            endpoint.ip == ip && target.is_none_or(is_meant)
+            endpoint.ip == ip
+                && target.is_none_or(|target: &Target| {
+                    target.uid == pod.uid || target.uid == OF_ANOTHER_CLUSTER
+                })
         })
     }
 }

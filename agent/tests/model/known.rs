@@ -25,146 +25,146 @@ const WEB: usize = 0;
 const API: usize = 1;
 const PG: usize = 2;
 
-/// What happened, the history, and what has to be denied on the way.
-pub type Known = (&'static str, History, &'static [&'static str]);
+/// A history that ended in a wrong denial once.
+pub struct KnownHistory {
+    pub what_happens: &'static str,
+    pub history: History,
+    /// Reasons of the right denials that the history has on its way.
+    pub denials: &'static [&'static str],
+}
 
-pub fn histories() -> Vec<Known> {
-    let mut all = of_writers_and_nodes();
+pub fn histories() -> Vec<KnownHistory> {
+    let mut all = of_successors();
+    all.push(of_a_forgotten_writer());
+    all.push(of_a_lagging_stream());
     all.extend(of_restores());
-    all.extend([
-        of_a_conviction(),
-        of_a_host_port(),
-        of_a_share(),
-        of_a_bound(),
-    ]);
+    all.push(of_a_conviction());
+    all.extend(of_host_ports());
+    all.push(of_a_share());
+    all.push(of_a_namespaces_bound());
     all
 }
 
-fn of_writers_and_nodes() -> Vec<Known> {
-    use Op::{
-        Address, Bring, Create, Delete, End, Finish, Force, PodGc, Pull, Restart, RollOut, Run,
-        Stall, Step,
+/// A new pod gets the IP of a dead one, and the writer of the slice means the new pod.
+fn of_successors() -> Vec<KnownHistory> {
+    use Op::{Bring, Delete, End, Restart, Run, Step};
+    let next_leader = [
+        (0, Run(PG, 0, 0, 0)),
+        (0, Delete(0)),
+        (0, End(0)),
+        (0, Step(0, 0)),
+        (3_000, Restart(500)),
+        (5_000, Bring(PG, 0, 1, 0)),
+    ];
+    let leader_setup = Setup {
+        pg: 1,
+        lapses: true,
+        converge: false,
+        ..SETUP
     };
-    // A writer of slices keeps the targetRef of a pod while its IP is the same; `number` is the
-    // next pod's.
-    let kept_target = |setup, number| {
-        let ends = [
-            (0, Run(PG, 0, 0, 0)),
-            (0, Delete(0)),
-            (0, End(0)),
-            (0, Step(0, 0)),
-        ];
-        let comes = [(1_000, Bring(PG, 0, number, 0)), (1_000, Step(0, 0))];
-        history(setup, &[&ends[..], &comes].concat())
-    };
-    let dead_backend = &["dead-backend"];
     vec![
-        (
-            "a successor with the name and IP, without a selector",
-            kept_target(SETUP, 0),
-            dead_backend,
-        ),
-        (
-            "a successor, with a selector that only its controller knows",
-            kept_target(Setup { pg: 1, ..SETUP }, 0),
-            dead_backend,
-        ),
-        (
-            "the next replica has another name",
-            kept_target(Setup { owner: 4, ..SETUP }, 1),
-            dead_backend,
-        ),
-        (
-            "the next leader gets the IP after the last one's slice was deleted, and after a restart of the agent",
-            history(
-                Setup {
-                    pg: 1,
-                    lapses: true,
-                    converge: false,
-                    ..SETUP
-                },
-                &[
-                    (0, Run(PG, 0, 0, 0)),
-                    (0, Delete(0)),
-                    (0, End(0)),
-                    (0, Step(0, 0)),
-                    (3_000, Restart(500)),
-                    (5_000, Bring(PG, 0, 1, 0)),
-                ],
-            ),
-            dead_backend,
-        ),
-        (
-            "nothing happens until the last endpoint that another writer listed is forgotten",
-            history(
-                Setup {
-                    ipam: Ipam::Cluster,
-                    patient: false,
-                    ..SETUP
-                },
-                &[
-                    (0, RollOut(PG, 0, 2_361)),
-                    (63, RollOut(WEB, 0, 494)),
-                    (2_923, Restart(1_523)),
-                    (2_504, Finish(0)),
-                    (8_676, Run(PG, 0, 0, 0)),
-                    (0, Finish(1)),
-                    (11_805, Bring(API, 0, 0, 0)),
-                    (0, PodGc(0)),
-                    (0, Pull(0)),
-                    (0, Create(API, 0, 0)),
-                    (2_067, End(0)),
-                    (294, Force(3)),
-                    (0, End(3)),
-                    (0, End(2)),
-                    (0, Create(API, 0, 1)),
-                    (0, Step(3, 0)),
-                ],
-            ),
-            &["reused"],
-        ),
-        (
-            "the stream of pods lags while a pod of the Service gets the IP of a dead one, as freshness checks show",
-            history(
-                Setup {
-                    linger: 25,
-                    ..SETUP
-                },
-                &[
-                    (0, Run(WEB, 0, 0, 0)),
-                    (1_000, End(0)),
-                    (3_000, Stall(PODS)),
-                    (0, Bring(WEB, 0, 1, 0)),
-                ],
-            ),
-            dead_backend,
-        ),
-        (
-            "a pod with a host port is force-deleted, and the Service that lists it has the node's address",
-            history(
-                Setup {
-                    host_port: Some("web"),
-                    ..SETUP
-                },
-                &[
-                    (0, Run(WEB, 0, 0, 0)),
-                    (0, Address(WEB, OWN_ADDRESS)),
-                    (1_000, Force(0)),
-                ],
-            ),
-            &[],
-        ),
+        KnownHistory {
+            what_happens: "a successor with the name and IP, without a selector",
+            history: with_kept_target(SETUP, 0),
+            denials: &["dead-backend"],
+        },
+        KnownHistory {
+            what_happens: "a successor, with a selector that only its controller knows",
+            history: with_kept_target(Setup { pg: 1, ..SETUP }, 0),
+            denials: &["dead-backend"],
+        },
+        KnownHistory {
+            what_happens: "the next replica has another name",
+            history: with_kept_target(Setup { owner: 4, ..SETUP }, 1),
+            denials: &["dead-backend"],
+        },
+        KnownHistory {
+            what_happens: "the next leader gets the IP after the last one's slice was deleted, \
+                           and after a restart of the agent",
+            history: history(leader_setup, &next_leader),
+            denials: &["dead-backend"],
+        },
     ]
 }
 
+/// A writer of slices keeps the targetRef of a pod while its IP is the same; the next pod's name
+/// ends in `number`.
+fn with_kept_target(setup: Setup, number: usize) -> History {
+    use Op::{Bring, Delete, End, Run, Step};
+    let ops = [
+        (0, Run(PG, 0, 0, 0)),
+        (0, Delete(0)),
+        (0, End(0)),
+        (0, Step(0, 0)),
+        (1_000, Bring(PG, 0, number, 0)),
+        (1_000, Step(0, 0)),
+    ];
+    history(setup, &ops)
+}
+
+fn of_a_forgotten_writer() -> KnownHistory {
+    use Op::{Bring, Create, End, Finish, Force, PodGc, Pull, Restart, RollOut, Run, Step};
+    KnownHistory {
+        what_happens: "nothing happens until the last endpoint that another writer listed is \
+                       forgotten",
+        history: history(
+            Setup {
+                ipam: Ipam::Cluster,
+                patient: false,
+                ..SETUP
+            },
+            &[
+                (0, RollOut(PG, 0, 2_361)),
+                (63, RollOut(WEB, 0, 494)),
+                (2_923, Restart(1_523)),
+                (2_504, Finish(0)),
+                (8_676, Run(PG, 0, 0, 0)),
+                (0, Finish(1)),
+                (11_805, Bring(API, 0, 0, 0)),
+                (0, PodGc(0)),
+                (0, Pull(0)),
+                (0, Create(API, 0, 0)),
+                (2_067, End(0)),
+                (294, Force(3)),
+                (0, End(3)),
+                (0, End(2)),
+                (0, Create(API, 0, 1)),
+                (0, Step(3, 0)),
+            ],
+        ),
+        denials: &["reused"],
+    }
+}
+
+fn of_a_lagging_stream() -> KnownHistory {
+    use Op::{Bring, End, Run, Stall};
+    KnownHistory {
+        what_happens: "the stream of pods lags while a pod of the Service gets the IP of a dead \
+                       one, as freshness checks show",
+        history: history(
+            Setup {
+                linger: 25,
+                ..SETUP
+            },
+            &[
+                (0, Run(WEB, 0, 0, 0)),
+                (1_000, End(0)),
+                (3_000, Stall(PODS)),
+                (0, Bring(WEB, 0, 1, 0)),
+            ],
+        ),
+        denials: &["dead-backend"],
+    }
+}
+
 /// In which the API server goes back in time.
-fn of_restores() -> Vec<Known> {
+fn of_restores() -> Vec<KnownHistory> {
     use Op::{Backup, Bring, Create, Delete, End, Force, Restart, Restore, Run, Stall, Step, Sync};
-    let dead_backend = &["dead-backend"];
     vec![
-        (
-            "etcd is restored with a higher revision, and a pod that was dead runs again under its UID",
-            history(
+        KnownHistory {
+            what_happens: "etcd is restored with a higher revision, and a pod that was dead runs \
+                           again under its UID",
+            history: history(
                 Setup {
                     follow: false,
                     ..SETUP
@@ -179,11 +179,12 @@ fn of_restores() -> Vec<Known> {
                     (0, Sync(2)),
                 ],
             ),
-            &["terminated"],
-        ),
-        (
-            "the same, but it is force-deleted before the agent has listed anew: the API never showed that it runs",
-            history(
+            denials: &["terminated"],
+        },
+        KnownHistory {
+            what_happens: "the same, but it is force-deleted before the agent has listed anew: \
+                           the API never showed that it runs",
+            history: history(
                 Setup {
                     converge: false,
                     ..SETUP
@@ -197,11 +198,12 @@ fn of_restores() -> Vec<Known> {
                     (0, Force(0)),
                 ],
             ),
-            dead_backend,
-        ),
-        (
-            "a restore of etcd makes all watches list anew, and a death is first seen then",
-            history(
+            denials: &["dead-backend"],
+        },
+        KnownHistory {
+            what_happens: "a restore of etcd makes all watches list anew, and a death is first \
+                           seen then",
+            history: history(
                 SETUP,
                 &[
                     (0, Run(PG, 0, 0, 0)),
@@ -213,11 +215,11 @@ fn of_restores() -> Vec<Known> {
                     (0, Restore(false)),
                 ],
             ),
-            dead_backend,
-        ),
-        (
-            "the revision goes back between a list and the watch that begins there",
-            history(
+            denials: &["dead-backend"],
+        },
+        KnownHistory {
+            what_happens: "the revision goes back between a list and the watch that begins there",
+            history: history(
                 Setup {
                     kubelets: [Kubelet::OneBinary, Kubelet::Current, Kubelet::Current],
                     patient: false,
@@ -238,16 +240,16 @@ fn of_restores() -> Vec<Known> {
                     (196, End(2)),
                 ],
             ),
-            &[],
-        ),
+            denials: &[],
+        },
     ]
 }
 
-fn of_a_conviction() -> Known {
+fn of_a_conviction() -> KnownHistory {
     use Op::{End, Finish, Restart, Rewrite, Run};
-    (
-        "one of two Services of a dead pod was convicted, and the agent starts anew",
-        history(
+    KnownHistory {
+        what_happens: "one of two Services of a dead pod was convicted, and the agent starts anew",
+        history: history(
             Setup {
                 ipam: Ipam::Cluster,
                 host_port: Some("web"),
@@ -268,44 +270,64 @@ fn of_a_conviction() -> Known {
                 (1_361, Rewrite(1)),
             ],
         ),
-        &["dead-backend"],
-    )
+        denials: &["dead-backend"],
+    }
 }
 
-fn of_a_host_port() -> Known {
+fn of_host_ports() -> Vec<KnownHistory> {
     use Op::{Address, Backup, Create, End, Force, Restore, Run, Stall};
-    (
-        "a pod with a host port is force-deleted before the stream, which stalls, has told of it",
-        history(
-            Setup {
-                host_port: Some("api"),
-                patient: false,
-                converge: false,
-                ..SETUP
-            },
-            &[
-                (0, Run(PG, 0, 0, 1)),
-                (0, Force(0)),
-                (0, End(0)),
-                (0, Backup),
-                (0, Create(PG, 0, 0)),
-                (0, Stall(0)),
-                (0, Restore(false)),
-                (0, Address(3, Ip::four([192, 168, 250, 11]))),
-                (0, Run(API, 0, 0, 1)),
-                (0, Force(0)),
-                (8_900, Create(WEB, 0, 0)),
-            ],
-        ),
-        &["retired-backend"],
-    )
+    vec![
+        KnownHistory {
+            what_happens: "a pod with a host port is force-deleted, and the Service that lists it \
+                           has the node's address",
+            history: history(
+                Setup {
+                    host_port: Some("web"),
+                    ..SETUP
+                },
+                &[
+                    (0, Run(WEB, 0, 0, 0)),
+                    (0, Address(WEB, OWN_ADDRESS)),
+                    (1_000, Force(0)),
+                ],
+            ),
+            denials: &[],
+        },
+        KnownHistory {
+            what_happens: "a pod with a host port is force-deleted before the stream, which \
+                           stalls, has told of it",
+            history: history(
+                Setup {
+                    host_port: Some("api"),
+                    patient: false,
+                    converge: false,
+                    ..SETUP
+                },
+                &[
+                    (0, Run(PG, 0, 0, 1)),
+                    (0, Force(0)),
+                    (0, End(0)),
+                    (0, Backup),
+                    (0, Create(PG, 0, 0)),
+                    (0, Stall(0)),
+                    (0, Restore(false)),
+                    (0, Address(3, Ip::four([192, 168, 250, 11]))),
+                    (0, Run(API, 0, 0, 1)),
+                    (0, Force(0)),
+                    (8_900, Create(WEB, 0, 0)),
+                ],
+            ),
+            denials: &["retired-backend"],
+        },
+    ]
 }
 
-fn of_a_share() -> Known {
+fn of_a_share() -> KnownHistory {
     use Op::{Create, End, Finish, PodGc, Restart, RollOut, Run, Sync};
-    (
-        "the pods of a rollout come while each second list is awaited, until their namespace has used up its share of these",
-        history(
+    KnownHistory {
+        what_happens: "the pods of a rollout come while each second list is awaited, until their \
+                       namespace has used up its share of these",
+        history: history(
             Setup {
                 kubelets: [Kubelet::OneBinary, Kubelet::Current, Kubelet::Current],
                 front: 1,
@@ -325,15 +347,15 @@ fn of_a_share() -> Known {
                 (3_000, RollOut(PG, 0, 1_060)),
             ],
         ),
-        &["dead-backend"],
-    )
+        denials: &["dead-backend"],
+    }
 }
 
-fn of_a_bound() -> Known {
+fn of_a_namespaces_bound() -> KnownHistory {
     use Op::{Create, End, Flood, Run, Step};
-    (
-        "the Namespace of the pod that would be hit asks for no more than observe",
-        history(
+    KnownHistory {
+        what_happens: "the Namespace of the pod that would be hit asks for no more than observe",
+        history: history(
             Setup {
                 crowd: 1,
                 linger: 5,
@@ -352,8 +374,8 @@ fn of_a_bound() -> Known {
                 (0, Create(WEB, 0, 0)),
             ],
         ),
-        &[],
-    )
+        denials: &[],
+    }
 }
 
 fn history(setup: Setup, ops: &[(u16, Op)]) -> History {

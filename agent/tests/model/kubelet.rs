@@ -69,8 +69,10 @@ impl World {
     /// PodGC gives up a pod whose node is cut off.
     pub fn collect(&mut self, index: usize) {
         let cut = self.cluster.cut[self.cluster.pods[index].node];
-        let gives_up = |(_, object): &(Id, PodObject)| cut && !object.is_terminal();
-        let Some((id, mut object)) = self.object(index).filter(gives_up) else {
+        let Some((id, mut object)) = self
+            .object(index)
+            .filter(|(_, object): &(Id, PodObject)| cut && !object.is_terminal())
+        else {
             return;
         };
         object.phase = "Failed";
@@ -87,7 +89,10 @@ impl World {
         let kubelet = self.cluster.kubelets[pod.node];
         let early =
             matches!(kubelet, Kubelet::Old | Kubelet::Virtual) && !self.cluster.cut[pod.node];
-        let Some((id, mut object)) = self.object(index).filter(|_| early) else {
+        if !early {
+            return;
+        }
+        let Some((id, mut object)) = self.object(index) else {
             return;
         };
         if object.phase == "Running" {
@@ -103,10 +108,10 @@ impl World {
     /// The kubelet goes over a pod whose image it cannot pull, and shows its sandbox's IPs.
     pub fn pull(&mut self, index: usize) {
         let pod = self.cluster.pods[index].clone();
-        let shown = self
-            .object(index)
-            .filter(|_| pod.sandbox.is_some() && !self.cluster.cut[pod.node]);
-        let Some((id, mut object)) = shown else {
+        if pod.sandbox.is_none() || self.cluster.cut[pod.node] {
+            return;
+        }
+        let Some((id, mut object)) = self.object(index) else {
             return;
         };
         let Container::Waiting(why) = object.container else {
@@ -179,14 +184,18 @@ impl World {
         let now = self.clock(index);
         let pod = &self.cluster.pods[index];
         object.ip = pod.sandbox;
-        let attached = pod.attached.filter(|_| self.setup.networks > 1);
-        // More than an agent reads, and the last one is right.
-        let many = (0..if self.setup.networks > 2 { 40 } else { 0 })
-            .map(|last| Ip::four([10, 250, 1, last]));
-        object.attached = attached
-            .into_iter()
-            .flat_map(|ip| many.clone().chain([ip]))
-            .collect();
+        object.attached = Vec::new();
+        if let Some(ip) = pod.attached {
+            if self.setup.networks > 2 {
+                // More than an agent reads, and the last one is right.
+                for last in 0..40 {
+                    object.attached.push(Ip::four([10, 250, 1, last]));
+                }
+            }
+            if self.setup.networks > 1 {
+                object.attached.push(ip);
+            }
+        }
         object.phase = "Running";
         object.phase_by = object.kubelet;
         object.ready = true;
@@ -228,7 +237,7 @@ impl World {
     }
 
     fn drop_object(&mut self, id: &Id, object: &PodObject) {
-        let json = object.json((id.0, &id.1));
+        let json = object.json(id.0, &id.1);
         self.api.store().remove(PODS, &key(id.0, &id.1), json);
         self.objects.pods.remove(id);
         self.follow(id.0, object.app);

@@ -85,7 +85,7 @@ impl PodObject {
         self.ip == Some(ip.of(false)) && self.families.contains(&ip.six)
     }
 
-    pub fn json(&self, (namespace, name): (&str, &str)) -> Value {
+    pub fn json(&self, namespace: &str, name: &str) -> Value {
         let condition = |kind: &str, status: bool, at: u64| json!({"type": kind, "status": if status { "True" } else { "False" }, "lastTransitionTime": time(at)});
         let mut conditions = vec![condition("Ready", self.ready, 0)];
         conditions.extend(
@@ -99,8 +99,11 @@ impl PodObject {
                 json!({"terminated": {"exitCode": 0, "startedAt": time(start), "finishedAt": time(end)}})
             }
         };
-        let shown = |ip: Ip| self.families.iter().map(move |six| ip.of(*six).to_string());
-        let ips: Vec<String> = self.ip.into_iter().flat_map(shown).collect();
+        let ips: Vec<String> = self
+            .ip
+            .into_iter()
+            .flat_map(|ip: Ip| self.families.iter().map(move |six| ip.of(*six).to_string()))
+            .collect();
         let owned = |manager: &str, fields: Value| json!({"manager": manager, "operation": "Update", "subresource": "status", "fieldsV1": {"f:status": fields}});
         let mut pod = json!({
             "metadata": {
@@ -166,7 +169,7 @@ pub struct Slice {
 }
 
 impl Slice {
-    pub fn json(&self, (namespace, name): (&str, &str)) -> Value {
+    pub fn json(&self, namespace: &str, name: &str) -> Value {
         let shown = |ip: Ip| {
             let [a, b, c, d] = ip.last;
             let zeros = self.zeros && !ip.six;
@@ -368,6 +371,8 @@ pub fn node(cluster: &Cluster, number: usize, more: &[Ip]) -> Option<Value> {
 
 /// A second of the model as the API writes it.
 fn time(second: u64) -> String {
-    let (hours, minutes, seconds) = (second / 3600, second / 60 % 60, second % 60);
+    let hours = second / 3600;
+    let minutes = second / 60 % 60;
+    let seconds = second % 60;
     format!("2026-01-01T{hours:02}:{minutes:02}:{seconds:02}Z")
 }

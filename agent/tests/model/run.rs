@@ -82,12 +82,13 @@ impl Run {
             self.wait(Duration::from_millis((*after).into())).await?;
             match op {
                 Op::Restart(away) => {
-                    let denied = self.kernel.in_force().into_iter();
-                    let dead =
-                        denied.filter_map(|denied| Some((denied.vip?, denied.ip, denied.dead?)));
-                    self.world
-                        .kept
-                        .extend(dead.filter(|_| self.agent.is_some()));
+                    if self.agent.is_some() {
+                        for denied in self.kernel.in_force() {
+                            if let (Some(vip), Some(dead)) = (denied.vip, denied.dead) {
+                                self.world.kept.insert((vip, denied.ip, dead));
+                            }
+                        }
+                    }
                     self.agent = None;
                     self.blind = self.blind.or_else(|| Some(Instant::now()));
                     self.back = Some(Instant::now() + Duration::from_millis((*away).into()));

@@ -181,13 +181,12 @@ impl Stream {
             return Some((Vec::new(), None));
         }
         let lag = if self.probe { Duration::ZERO } else { kind.lag };
-        let new = |event: &&Event| {
-            event.number > sent && event.version > version && event.change.is_some()
-        };
         let (due, late): (Vec<&Event>, Vec<&Event>) = kind
             .log
             .iter()
-            .filter(new)
+            .filter(|event| {
+                event.number > sent && event.version > version && event.change.is_some()
+            })
             .partition(|event| event.at + lag <= Instant::now());
         let next = late.first().map(|event| event.at + lag);
         Some((due.into_iter().cloned().collect(), next))
@@ -197,12 +196,12 @@ impl Stream {
         let (version, shows) = {
             let store = self.api.store();
             let kind = &store.kinds[self.kind];
-            let late = |event: &Event| {
-                event.number > sent && event.version > after && event.change.is_some()
-            };
             (
                 store.revision,
-                (self.probe || !kind.stalled) && !kind.log.iter().any(late),
+                (self.probe || !kind.stalled)
+                    && !kind.log.iter().any(|event| {
+                        event.number > sent && event.version > after && event.change.is_some()
+                    }),
             )
         };
         if version >= after && shows {

@@ -124,7 +124,8 @@ impl Store {
         self.number += 1;
         object["metadata"]["resourceVersion"] = self.revision.to_string().into();
         let json = object.to_string();
-        let (number, version) = (self.number, self.revision);
+        let number = self.number;
+        let version = self.revision;
         self.kinds[kind].log.push(Event {
             number,
             version,

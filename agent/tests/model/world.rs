@@ -226,7 +226,8 @@ impl World {
             .copied()
             .into_iter()
             .collect();
-        let (name, mut store) = (NODE_NAMES[number], self.api.store());
+        let name = NODE_NAMES[number];
+        let mut store = self.api.store();
         match node(&self.cluster, number, &more) {
             Some(object) => store.put(NODES, name, object),
             None => store.remove(NODES, name, serde_json::json!({"metadata": {"name": name}})),
@@ -366,7 +367,8 @@ impl World {
     /// Writes a pod's object; writers of slices that keep up follow.
     pub fn show(&mut self, id: (&'static str, String), object: PodObject) {
         let before = self.objects.pods.get(&id).map(|before| before.app);
-        let (namespace, app) = (id.0, object.app);
+        let namespace = id.0;
+        let app = object.app;
         self.show_phase(id, object);
         for app in before.into_iter().chain([app]) {
             self.follow(namespace, app);
@@ -376,7 +378,7 @@ impl World {
     /// Writes a pod's object, of which only the phase is new: no writer of slices looks at that
     /// (`endpointslice/util:podEndpointsChanged`).
     pub fn show_phase(&mut self, id: (&'static str, String), object: PodObject) {
-        let json = object.json((id.0, &id.1));
+        let json = object.json(id.0, &id.1);
         self.api.store().put(PODS, &key(id.0, &id.1), json);
         self.objects.pods.insert(id, object);
     }

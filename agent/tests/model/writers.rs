@@ -27,8 +27,9 @@ pub const HANDS: usize = HAND.len();
 impl World {
     /// The Service's writers bring its slices up to date.
     pub fn write_slice(&mut self, service: Service) {
-        let app = service.selects.filter(|_| service.writer != Writer::Leader);
-        if let Some(app) = app {
+        if let Some(app) = service.selects
+            && service.writer != Writer::Leader
+        {
             let endpoints = self.selected(&service, app);
             self.put_slice(&service, "auto", false, &endpoints);
         }
@@ -137,7 +138,7 @@ impl World {
                 .slices
                 .remove(&(service.namespace, name.clone()))
             {
-                let json = slice.json((service.namespace, &name));
+                let json = slice.json(service.namespace, &name);
                 self.api
                     .store()
                     .remove(SLICES, &key(service.namespace, &name), json);
@@ -161,7 +162,7 @@ impl World {
             if before == Some(&slice) || before.is_none() && slice.endpoints.is_empty() {
                 continue;
             }
-            let json = slice.json((id.0, &id.1));
+            let json = slice.json(id.0, &id.1);
             self.api.store().put(SLICES, &key(id.0, &id.1), json);
             self.objects.slices.insert(id, slice);
         }

@@ -398,7 +398,8 @@ fn a_slice_keeps_only_the_fields_that_match_packets() {
         "any IP may be the one that cannot be read"
     );
     let target = |namespace: &str| Some(ObjectName::new(namespace, "pg-0"));
-    let (facts, targets) = (parsed, vec![target("shop"), target("db"), None]);
+    let facts = parsed;
+    let targets = vec![target("shop"), target("db"), None];
     assert_eq!(
         listed(&slice),
         ListedSlice {
@@ -438,16 +439,15 @@ fn of_a_slice_that_lists_more_than_controllers_write_nothing_is_kept_but_its_ser
     let slice = |labels: &Value, endpoints: usize, addresses: usize, ports: usize| {
         let address =
             |number: usize| format!("10.{}.{}.{}", number >> 16, number >> 8 & 255, number & 255);
-        let listed = |endpoint: usize| {
+        let slice = json!({
+            "metadata": {"name": "web-1", "namespace": "shop", "labels": labels},
+            "addressType": "IPv4",
+            "endpoints": (0..endpoints).map(|endpoint: usize| {
             let addresses: Vec<String> = (0..addresses)
                 .map(|more| address(endpoint * addresses + more + 1))
                 .collect();
             json!({"addresses": addresses})
-        };
-        let slice = json!({
-            "metadata": {"name": "web-1", "namespace": "shop", "labels": labels},
-            "addressType": "IPv4",
-            "endpoints": (0..endpoints).map(listed).collect::<Vec<Value>>(),
+        }).collect::<Vec<Value>>(),
             "ports": (1..=ports).map(|port| json!({"port": port})).collect::<Vec<Value>>(),
         });
         Slice::parse(slice.to_string().as_bytes()).unwrap()
@@ -489,11 +489,10 @@ fn of_a_slice_that_lists_more_than_controllers_write_nothing_is_kept_but_its_ser
 #[test]
 fn a_slice_that_names_pods_of_too_many_namespaces_or_of_one_that_cannot_exist_is_not_kept() {
     let listed = |namespaces: &[String]| {
-        let endpoint = |namespace: &String| json!({"addresses": ["10.244.1.10"], "targetRef": {"kind": "Pod", "namespace": namespace}});
         let slice = json!({
             "metadata": {"name": "web-1", "namespace": "shop", "labels": {"kubernetes.io/service-name": "web"}},
             "addressType": "IPv4",
-            "endpoints": namespaces.iter().map(endpoint).collect::<Vec<Value>>(),
+            "endpoints": namespaces.iter().map(|namespace: &String| json!({"addresses": ["10.244.1.10"], "targetRef": {"kind": "Pod", "namespace": namespace}})).collect::<Vec<Value>>(),
         });
         let slice = Slice::parse(slice.to_string().as_bytes()).unwrap();
         (slice.endpoints.len(), slice.namespaces.len(), slice.partial)
@@ -584,9 +583,8 @@ fn a_service_whose_selector_is_not_kept_is_read_in_part_and_may_select_any_pod()
         name: ObjectName::new("shop", "a"),
         ..Pod::default()
     };
-    let read = |labels| (service(labels).partial, service(labels).selects(&pod));
     assert_eq!(
-        [0, 1, 256, 257].map(read),
+        [0, 1, 256, 257].map(|labels| (service(labels).partial, service(labels).selects(&pod))),
         [(false, false), (false, false), (false, false), (true, true)]
     );
     assert_eq!(

@@ -108,8 +108,10 @@ fn the_row_of_interfaces_has_the_number_and_name_of_each_role() {
 
 #[test]
 fn the_table_of_ips_that_outlive_their_pods_has_each_workload_and_mark() {
-    let row = |row: &StaticIp| vec![row.workload.to_owned(), row.marks()];
-    let rows: Vec<_> = STATIC_IPS.iter().map(row).collect();
+    let rows: Vec<_> = STATIC_IPS
+        .iter()
+        .map(|row: &StaticIp| vec![row.workload.to_owned(), row.marks()])
+        .collect();
     assert_rows(
         "docs/reference.md",
         "IPs that outlive their pods",

@@ -114,7 +114,8 @@ impl Traffic {
         });
         let is_over = ends.clone();
         let client = thread::spawn(move || {
-            let (mut next, mut sent) = (Instant::now(), 0_u32);
+            let mut next = Instant::now();
+            let mut sent = 0_u32;
             while !is_over.load(Relaxed) {
                 let _ = socket.send(&sent.to_ne_bytes());
                 sent += 1;

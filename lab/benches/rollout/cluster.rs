@@ -167,13 +167,14 @@ impl Cluster {
 
     /// The Deployment's controller: keeps so many ready, and a surge of new ones.
     fn roll(&mut self) {
-        let is_own = |life: &&Life| life.pod.name.namespace == *"shop" && life.deleted.is_none();
         let is_new = |life: &&Life| number(&life.pod.uid) > self.generation;
-        let own = || self.pods.values().filter(is_own);
-        let (all, ready) = (
-            own().count(),
-            own().filter(|life| life.shown.is_some()).count(),
-        );
+        let own = || {
+            self.pods
+                .values()
+                .filter(|life| life.pod.name.namespace == *"shop" && life.deleted.is_none())
+        };
+        let all = own().count();
+        let ready = own().filter(|life| life.shown.is_some()).count();
         let stuck = usize::from(self.settings.is_one_stuck);
         let old = own()
             .find(|life| life.shown.is_some() && !is_new(life))
@@ -191,15 +192,14 @@ impl Cluster {
     /// Jobs of another namespace take IPs that the Service's pods had.
     fn run_jobs(&mut self) {
         let now = self.now;
-        let is_over = |life: &&Life| {
-            life.pod.name.namespace == *"jobs"
-                && life.deleted.is_none()
-                && life.shown.is_some_and(|at| now >= at + JOB)
-        };
         let over: Vec<Uid> = self
             .pods
             .values()
-            .filter(is_over)
+            .filter(|life| {
+                life.pod.name.namespace == *"jobs"
+                    && life.deleted.is_none()
+                    && life.shown.is_some_and(|at| now >= at + JOB)
+            })
             .map(|life| life.pod.uid)
             .collect();
         for uid in over {

@@ -24,7 +24,8 @@ pub(crate) struct Changes {
 impl Changes {
     /// Calls `change` with 0, 1, 2 and so on, this many times a second.
     pub(crate) fn start(per_second: u32, mut change: impl FnMut(u64) + Send + 'static) -> Self {
-        let (made, begun) = (Arc::new(AtomicU64::new(0)), Instant::now());
+        let made = Arc::new(AtomicU64::new(0));
+        let begun = Instant::now();
         let counted = Arc::clone(&made);
         let turn = move || {
             let due = begun.elapsed().as_millis() * u128::from(per_second) / 1_000;
@@ -60,7 +61,8 @@ pub(crate) struct Waits {
 impl Waits {
     pub(crate) fn start(netns: &NetNs) -> Self {
         let longest = Arc::new(AtomicU64::new(0));
-        let (netns, seen) = (netns.clone(), Arc::clone(&longest));
+        let netns = netns.clone();
+        let seen = Arc::clone(&longest);
         let thread = Repeated::start(move || {
             netns.enter().unwrap();
             go_first();

@@ -80,7 +80,8 @@ impl Cluster {
 
     /// What the agent uses meanwhile.
     pub(crate) fn used(&self, meanwhile: impl FnOnce()) -> Used {
-        let (begun, before) = (Instant::now(), self.total());
+        let begun = Instant::now();
+        let before = self.total();
         meanwhile();
         let after = self.total();
         Used {
@@ -130,7 +131,8 @@ impl Cluster {
         let store = self.store().clone();
         Changes::start(per_second, move |made| {
             let index = usize::try_from(made).unwrap() % pods.len();
-            let (minutes, seconds) = (made / 60 % 60, made % 60);
+            let minutes = made / 60 % 60;
+            let seconds = made % 60;
             pods[index]["status"]["conditions"][2]["lastProbeTime"] =
                 format!("2026-11-21T02:{minutes:02}:{seconds:02}Z").into();
             store.apply(pods[index].clone()).unwrap();

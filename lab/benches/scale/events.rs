@@ -38,7 +38,9 @@ pub(crate) fn join(table: &mut Table, cluster: &Cluster, waits: &Waits, effort: 
 
 /// Three of four Jobs of a Service finish. Prints what the agent asked for.
 pub(crate) fn finish(table: &mut Table, cluster: &mut Cluster) {
-    let (mut counts, mut octets, mut took) = (Vec::new(), Vec::new(), Vec::new());
+    let mut counts = Vec::new();
+    let mut octets = Vec::new();
+    let mut took = Vec::new();
     let mut shown: Vec<String> = Vec::new();
     for round in 0..JOBS {
         let pods: Vec<_> = (1..JOB_PODS).map(|pod| cluster.job(round, pod)).collect();
@@ -152,7 +154,8 @@ pub(crate) fn replace(cluster: &Cluster, pods: Range<u32>) {
     let slices = cluster.size.slices_of(0);
     for number in pods {
         let index = number as usize / SLICE;
-        let (old, new) = (cluster.objects.own(number), successor(cluster, number));
+        let old = cluster.objects.own(number);
+        let new = successor(cluster, number);
         cluster.pod(new, State::Pending);
         cluster.pod(new, State::Running);
         cluster.pod(old, State::Terminating);

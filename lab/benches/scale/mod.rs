@@ -192,7 +192,8 @@ fn while_busy(cluster: &mut Cluster, services: Range<u32>, effort: &Effort) -> f
 
 fn with_denials(table: &mut Table, cluster: &Cluster, effort: &Effort) {
     let used = cluster.used(|| sleep(effort.period));
-    let (name, minutes) = ("a minute, with denials", used.time / 60.0);
+    let name = "a minute, with denials";
+    let minutes = used.time / 60.0;
     table
         .rows
         .push(Row::new(name, "requests", [used.requests / minutes]).at_most(12.0));

@@ -58,13 +58,12 @@ impl Objects {
 
     /// Their slices.
     pub(crate) fn slices(&self) -> impl Iterator<Item = Value> {
-        let of = |service| {
-            (0..)
-                .zip(self.size.slices_of(service))
-                .map(move |(index, pods)| (service, index, pods))
-        };
         (0..self.size.services)
-            .flat_map(of)
+            .flat_map(|service| {
+                (0..)
+                    .zip(self.size.slices_of(service))
+                    .map(move |(index, pods)| (service, index, pods))
+            })
             .map(|(service, index, pods)| {
                 let pods: Vec<_> = pods.into_iter().map(|pod| (pod, State::Running)).collect();
                 self.slice(service, index, &pods)
@@ -107,7 +106,8 @@ impl Objects {
     }
 
     pub(crate) fn node(&self, node: u32) -> Value {
-        let (name, range) = (size::node_name(node), size::range(node));
+        let name = size::node_name(node);
+        let range = size::range(node);
         let mut object = self.node.clone();
         object["metadata"]["name"] = name.as_str().into();
         // `World` has made the first one; the API server gives each its UID.
@@ -123,7 +123,8 @@ impl Objects {
     }
 
     pub(crate) fn service(&self, service: u32) -> Value {
-        let (app, vip) = (size::app(service), size::vip(service));
+        let app = size::app(service);
+        let vip = size::vip(service);
         let mut object = self.service.clone();
         object["metadata"]["name"] = app.as_str().into();
         object["metadata"]["namespace"] = size::namespace(service).into();

@@ -100,7 +100,9 @@ fn absorbed(stage: &mut Stage, setup: Setup, generator: &mut Generator) -> f64 {
     let mut sent = 0;
     let mut good = |rate: u32| {
         let burst = rate / BURSTS;
-        let (begun, mut done, mut bursts) = (used(), 0.0, 0);
+        let begun = used();
+        let mut done = 0.0;
+        let mut bursts = 0;
         loop {
             let elapsed = used().saturating_sub(begun);
             if elapsed >= SLOT {
@@ -117,7 +119,8 @@ fn absorbed(stage: &mut Stage, setup: Setup, generator: &mut Generator) -> f64 {
     let rates = RATES.map(&mut good);
     let undisturbed = f64::midpoint(rates[0], rates[RATES.len() - 1]);
     // Least squares through the origin.
-    let (mut products, mut squares) = (0.0, 0.0);
+    let mut products = 0.0;
+    let mut squares = 0.0;
     for (rate, good) in RATES.map(f64::from).into_iter().zip(rates) {
         products += rate * (1.0 - good / undisturbed);
         squares += rate * rate;

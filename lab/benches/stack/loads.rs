@@ -45,7 +45,8 @@ impl Load {
     pub(crate) fn rate(&self, bed: &Bed, time: Duration) -> f64 {
         let mut work = (self.begin)(bed);
         let mut rate = |time: Duration| {
-            let (begun, mut done) = (used(), 0.0);
+            let begun = used();
+            let mut done = 0.0;
             while used().saturating_sub(begun) < time {
                 done += work();
             }
@@ -62,7 +63,8 @@ fn stream(bed: &Bed) -> impl FnMut() -> f64 + use<> {
     for end in [&client, &server] {
         end.set_nonblocking(true).unwrap();
     }
-    let (out, mut into) = (vec![7; CHUNK], vec![0; CHUNK]);
+    let out = vec![7; CHUNK];
+    let mut into = vec![0; CHUNK];
     move || {
         let _ = some(client.write(&out));
         let mut octets = 0;

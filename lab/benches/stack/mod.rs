@@ -123,8 +123,11 @@ impl Stage {
             Setup::Xdp => {
                 self.hook(Mode::Enforce, &self.stale.clone());
                 let (ifindex, name) = self.epguard.uplink();
-                let hook = || self.epguard.datapath.hook_xdp(ifindex, &name).map(drop);
-                self.bed.node().run(hook).unwrap().unwrap();
+                self.bed
+                    .node()
+                    .run(|| self.epguard.datapath.hook_xdp(ifindex, &name).map(drop))
+                    .unwrap()
+                    .unwrap();
             }
             Setup::Filter(filter) => filter.add(&self.bed),
         }

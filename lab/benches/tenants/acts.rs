@@ -58,7 +58,8 @@ impl Tenant {
 
     /// So many Services with selectors of 1.3 MB.
     pub(crate) fn huge_selectors(&mut self, count: usize) {
-        let (key, value) = ("k".repeat(250), "v".repeat(60));
+        let key = "k".repeat(250);
+        let value = "v".repeat(60);
         for number in 0..count {
             let labels = joined(0..4_000, |label| {
                 format!(r#""{key}/{label}": "{value}-{number}""#)
@@ -175,7 +176,8 @@ impl Tenant {
                 })
                 .collect()
         };
-        let (own, other) = (labels("own"), labels("other"));
+        let own = labels("own");
+        let other = labels("other");
         self.stale_services(1_000, &json!({"selector": own}));
         (0..200).for_each(|number| self.shows(waits(number, &other)));
         self.0.rests();

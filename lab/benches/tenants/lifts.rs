@@ -87,7 +87,8 @@ fn lift(watches: &Sender<Message>, judged: &Judged) -> Vec<f64> {
     let mut samples = Vec::new();
     for number in 10..10 + LIFTS {
         sleep(PAUSE);
-        let (lift, again) = (victim::lift(number), victim::deny_again(number));
+        let lift = victim::lift(number);
+        let again = victim::deny_again(number);
         let sent = Instant::now();
         let _ = watches.blocking_send(message(lift));
         until_judged(judged, false);

@@ -25,7 +25,8 @@ pub(crate) struct Other {
 impl Other {
     pub(crate) fn new(objects: &Objects) -> Self {
         let read = |state| -> Pod { read(&objects.pod(objects.own(POD), state)) };
-        let (running, ended) = (read(State::Running), read(State::Ended));
+        let running = read(State::Running);
+        let ended = read(State::Ended);
         let vip = Vip {
             addr: IpAddr::from(crate::size::vip(SERVICE)).into(),
             port: 80,

@@ -62,7 +62,9 @@ pub fn to_container(ctx: TcContext) -> i32 {
     }
     let flow = flow::parse(&ctx);
     let action = finish(policy::judge(flow.as_ref(), fields.is_from_ingress_proxy()));
-    if let Some(packet) = packet.filter(|_| action == TC_ACT_OK) {
+    if let Some(packet) = packet
+        && action == TC_ACT_OK
+    {
         track(&packet, INGRESS, 0);
     }
     action

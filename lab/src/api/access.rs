@@ -70,7 +70,8 @@ impl Access {
         if granted.iter().any(|rule| rule.allows(verb, route)) {
             return Ok(());
         }
-        let (group, resource) = (&route.group, route.resource());
+        let group = &route.group;
+        let resource = route.resource();
         let scope = match &route.namespace {
             Some(namespace) => format!("in the namespace \"{namespace}\""),
             None => "at the cluster scope".to_owned(),
@@ -89,16 +90,18 @@ impl Access {
 
 impl Rule {
     fn allows(&self, verb: &str, route: &Route) -> bool {
-        let among = |all: &[String], one: &str| all.iter().any(|own| own == one);
-        (self.namespace.is_none() || self.namespace == route.namespace)
-            && among(&self.api_groups, &route.group)
-            && among(&self.resources, &route.resource())
-            && among(&self.verbs, verb)
-            && (self.resource_names.is_empty()
-                || route
-                    .name
-                    .as_ref()
-                    .is_some_and(|name| self.resource_names.contains(name)))
+        if self.namespace.is_some() && self.namespace != route.namespace {
+            return false;
+        }
+        let allows_name = match &route.name {
+            _ if self.resource_names.is_empty() => true,
+            Some(name) => self.resource_names.contains(name),
+            None => false,
+        };
+        allows_name
+            && self.api_groups.contains(&route.group)
+            && self.resources.contains(&route.resource())
+            && self.verbs.iter().any(|allowed| allowed == verb)
     }
 }
 

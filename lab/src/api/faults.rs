@@ -51,14 +51,16 @@ pub struct Faults {
 impl Faults {
     /// Falsifies the objects of a list of pods if a poisoned list is due.
     pub(super) fn poison(&self, kind: Kind, objects: &mut [Arc<Object>]) {
-        let Some((lie, lists)) = self.poisoned.as_ref().filter(|_| kind == Kind::Pod) else {
+        if kind != Kind::Pod {
+            return;
+        }
+        let Some((lie, lists)) = &self.poisoned else {
             return;
         };
-        let one_less = |left: u32| left.checked_sub(1);
-        if lists
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
-            .is_err()
-        {
+        let taken = lists.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            left.checked_sub(1)
+        });
+        if taken.is_err() {
             return;
         }
         for object in objects {

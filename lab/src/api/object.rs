@@ -97,7 +97,8 @@ struct Requirement {
 impl Selector {
     /// Reads selectors in the form of a query; an empty one selects everything.
     pub(crate) fn parse(kind: Kind, labels: &str, fields: &str) -> Result<Self, ApiError> {
-        let (labels, fields) = (requirements(labels)?, requirements(fields)?);
+        let labels = requirements(labels)?;
+        let fields = requirements(fields)?;
         let unknown = fields
             .iter()
             .find(|field| selectable(kind).all(|path| path != field.key));
@@ -141,11 +142,17 @@ fn requirements(text: &str) -> Result<Vec<Requirement>, ApiError> {
         }
         c == ',' && depth == 0
     });
-    let terms = terms.map(str::trim).filter(|term| !term.is_empty());
-    let wrong = |term| ApiError::bad_request(format!("unable to parse the requirement {term:?}"));
-    terms
-        .map(|term| requirement(term).ok_or_else(|| wrong(term)))
-        .collect()
+    let mut requirements = Vec::new();
+    for term in terms.map(str::trim) {
+        if term.is_empty() {
+            continue;
+        }
+        let requirement = requirement(term).ok_or_else(|| {
+            ApiError::bad_request(format!("unable to parse the requirement {term:?}"))
+        })?;
+        requirements.push(requirement);
+    }
+    Ok(requirements)
 }
 
 fn requirement(term: &str) -> Option<Requirement> {

@@ -42,10 +42,10 @@ fn merge(target: &mut Value, patch: &Value, field: &str) {
     if !target.is_object() || fields.contains_key("$patch") {
         *target = json!({});
     }
-    let Some(target) = target
-        .as_object_mut()
-        .filter(|_| patch["$patch"] != "delete")
-    else {
+    if patch["$patch"] == "delete" {
+        return;
+    }
+    let Some(target) = target.as_object_mut() else {
         return;
     };
     for (key, value) in fields.iter().filter(|(key, _)| !key.starts_with('$')) {

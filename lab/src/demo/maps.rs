@@ -66,20 +66,29 @@ fn words(value: &Value, names: &BTreeMap<String, String>) -> String {
     let Some(fields) = value.as_object() else {
         return value.to_string().replace('"', "");
     };
-    let shown = fields.iter().filter(|(field, _)| *field != "reserved");
-    let word = |(field, value): (&String, &Value)| match octets(value) {
-        Some(octets) if field.contains("uid") || field == "boot_id" => {
-            format!("{field}={}", uid(octets, names))
+    let mut shown = Vec::new();
+    for (field, value) in fields {
+        if field != "reserved" {
+            shown.push(word(field, value, names));
         }
-        _ => match value.get("number") {
-            Some(slot) => format!("{field}={slot}"),
-            None if octets(value).is_none() && value.is_object() => {
-                format!("{field}={{{}}}", words(value, names))
-            }
-            None => format!("{field}={}", words(value, names)),
-        },
-    };
-    shown.map(word).collect::<Vec<_>>().join(" ")
+    }
+    shown.join(" ")
+}
+
+fn word(field: &str, value: &Value, names: &BTreeMap<String, String>) -> String {
+    let octets = octets(value);
+    if let Some(octets) = octets
+        && (field.contains("uid") || field == "boot_id")
+    {
+        return format!("{field}={}", uid(octets, names));
+    }
+    if let Some(slot) = value.get("number") {
+        return format!("{field}={slot}");
+    }
+    if octets.is_none() && value.is_object() {
+        return format!("{field}={{{}}}", words(value, names));
+    }
+    format!("{field}={}", words(value, names))
 }
 
 /// Words after a label, on as many lines as they need.

@@ -75,7 +75,8 @@ mod tests {
     #[test]
     fn the_pod_of_the_rerun_is_another_one_and_alone_in_the_slice() {
         let story = story();
-        let (a, again) = (&story.pods["A"], &story.pods["A-again"]);
+        let a = &story.pods["A"];
+        let again = &story.pods["A-again"];
         assert_eq!(
             (&a.labels, again.answers.as_deref()),
             (&again.labels, Some("A"))

@@ -31,7 +31,8 @@ impl OnScreen {
     pub(super) fn new(story: &Scenario) -> Self {
         let screen = Screen::new();
         screen.heading(&format!("epguard: {}", story.title));
-        let (claims, broken) = (0, Vec::new());
+        let claims = 0;
+        let broken = Vec::new();
         Self {
             screen,
             claims,
@@ -139,7 +140,8 @@ fn fleet_output(stage: &Stage, words: &str) -> Result<String> {
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
     }))?;
     let epguard = process::epguard()?;
-    let (program, run_dir) = (epguard.clone(), stage.workdir.path.clone());
+    let program = epguard.clone();
+    let run_dir = stage.workdir.path.clone();
     cluster.api.api.execs.answer(move |exec| {
         let mut command = Command::new(&program);
         command

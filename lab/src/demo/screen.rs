@@ -93,7 +93,8 @@ impl Screen {
     /// The answers so far, drawn over what was drawn before; without a terminal, only once they are
     /// complete.
     pub fn answers(&mut self, so_far: &Played<'_>) {
-        let (answers, burst) = (&so_far.answers, so_far.burst);
+        let answers = &so_far.answers;
+        let burst = so_far.burst;
         let complete = answers.iter().flatten().all(Option::is_some);
         if !self.live && !complete {
             return;
@@ -107,7 +108,7 @@ impl Screen {
         let lines = burst
             .callers()
             .zip(answers)
-            .map(|(caller, row)| self.answer_line(caller, row) + end);
+            .map(|((group, caller), row)| self.answer_line(group, caller, row) + end);
         let text: String = std::iter::once(up).chain(lines).collect();
         print(&text);
         self.drawn = if complete { 0 } else { answers.len() };
@@ -122,19 +123,28 @@ impl Screen {
         });
     }
 
-    fn answer_line(&self, (group, caller): (&Group, &Caller), row: &[Option<Answer>]) -> String {
-        let glyph = |answer: &Option<Answer>| match answer.as_ref().map(|answer| &answer.outcome) {
-            None => self.paint(DIM, "·"),
-            Some(Outcome::Reply(pod)) => {
+    fn answer_line(&self, group: &Group, caller: &Caller, row: &[Option<Answer>]) -> String {
+        let glyphs: String = row
+            .iter()
+            .map(|answer| self.glyph(group, answer.as_ref()))
+            .collect();
+        format!("    {:<35} {glyphs}  {}", caller.who, summary(row))
+    }
+
+    /// One character for an answer.
+    fn glyph(&self, group: &Group, answer: Option<&Answer>) -> String {
+        let Some(answer) = answer else {
+            return self.paint(DIM, "·");
+        };
+        match &answer.outcome {
+            Outcome::Reply(pod) => {
                 let style = if *pod == group.means { GOOD } else { BAD };
                 self.paint(style, &pod.chars().take(1).collect::<String>())
             }
-            Some(Outcome::TimedOut) => self.paint(STOPPED, "×"),
-            Some(Outcome::Refused) => self.paint(STOPPED, "⊘"),
-            Some(_) => self.paint(BAD, "!"),
-        };
-        let glyphs: String = row.iter().map(glyph).collect();
-        format!("    {:<35} {glyphs}  {}", caller.who, summary(row))
+            Outcome::TimedOut => self.paint(STOPPED, "×"),
+            Outcome::Refused => self.paint(STOPPED, "⊘"),
+            _ => self.paint(BAD, "!"),
+        }
     }
 
     fn paint(&self, style: Style, text: &str) -> String {

@@ -21,7 +21,8 @@ pub fn listing(cluster: &Cluster) -> String {
 }
 
 fn pod(pod: &Value) -> Option<String> {
-    let (meta, status) = (&pod["metadata"], &pod["status"]);
+    let meta = &pod["metadata"];
+    let status = &pod["status"];
     let name = format!("{}/{}", meta["namespace"].as_str()?, meta["name"].as_str()?);
     meta["labels"]
         .as_object()
@@ -34,7 +35,8 @@ fn pod(pod: &Value) -> Option<String> {
 }
 
 fn endpoint(slice: &Value) -> Option<String> {
-    let (meta, endpoint) = (&slice["metadata"], &slice["endpoints"][0]);
+    let meta = &slice["metadata"];
+    let endpoint = &slice["endpoints"][0];
     let service = meta["labels"]["kubernetes.io/service-name"].as_str()?;
     let name = format!("{}/{service}", meta["namespace"].as_str()?);
     Some(format!(
@@ -73,36 +75,29 @@ pub fn table(played: &[Played<'_>]) -> Table {
 }
 
 fn row(played: &Played<'_>, group: &Group) -> Row {
-    let count = |what: &dyn Fn(&Outcome) -> bool| {
-        played
-            .of(group)
-            .filter(|answer| what(&answer.outcome))
-            .count()
-    };
-    let by = |pod| count(&|outcome| matches!(outcome, Outcome::Reply(name) if name == pod));
-    let (all, timed_out, refused) = (
-        count(&|_| true),
-        count(&|outcome| *outcome == Outcome::TimedOut),
-        count(&|outcome| *outcome == Outcome::Refused),
-    );
-    let (a, b) = (by("A"), by("B"));
-    let counts = [
-        all,
-        a,
-        b,
-        timed_out,
-        refused,
-        all - a - b - timed_out - refused,
-    ];
-    let numbers = counts.map(|number| {
-        Cell::new(if number == 0 {
-            "·".into()
-        } else {
-            number.to_string()
-        })
-    });
-    let mut cells = vec![Cell::new(format!("  clients of {}", group.means))];
-    cells.extend(numbers);
-    cells.push(Cell::new(milliseconds(played.median(group))));
-    cells.into()
+    let mut calls = 0;
+    let mut by_a = 0;
+    let mut by_b = 0;
+    let mut timed_out = 0;
+    let mut refused = 0;
+    let mut other = 0;
+    for answer in played.of(group) {
+        calls += 1;
+        match &answer.outcome {
+            Outcome::Reply(pod) if pod == "A" => by_a += 1,
+            Outcome::Reply(pod) if pod == "B" => by_b += 1,
+            Outcome::TimedOut => timed_out += 1,
+            Outcome::Refused => refused += 1,
+            _ => other += 1,
+        }
+    }
+    let mut row = vec![Cell::new(format!("  clients of {}", group.means))];
+    for count in [calls, by_a, by_b, timed_out, refused, other] {
+        row.push(match count {
+            0 => Cell::new("·"),
+            count => Cell::new(count),
+        });
+    }
+    row.push(Cell::new(milliseconds(played.median(group))));
+    row.into()
 }

@@ -117,16 +117,20 @@ impl std::fmt::Display for Counts {
 const FIELDS: &str = "len pkt_type mark queue_mapping protocol vlan_present vlan_tci vlan_proto priority ingress_ifindex ifindex \
     tc_index cb[0] cb[1] cb[2] cb[3] cb[4] hash tc_classid napi_id wire_len gso_segs gso_size tstamp hwtstamp octets";
 
+impl Flow {
+    /// The key of FORBIDDEN.
+    fn key(&self) -> [u8; 36] {
+        let mut key = [0; 36];
+        key[..16].copy_from_slice(&Addr::from(self.from).octets);
+        key[16..].copy_from_slice(&endpoint(self.to));
+        key
+    }
+}
+
 impl Neighbour {
     /// Makes the policy forbid these flows and no others.
     pub fn forbid(&self, flows: &[Flow]) -> Result<()> {
-        let key = |flow: &Flow| {
-            let mut key = [0; 36];
-            key[..16].copy_from_slice(&Addr::from(flow.from).octets);
-            key[16..].copy_from_slice(&endpoint(flow.to));
-            key
-        };
-        let wanted: BTreeMap<[u8; 36], u32> = flows.iter().map(|flow| (key(flow), 1)).collect();
+        let wanted: BTreeMap<[u8; 36], u32> = flows.iter().map(|flow| (flow.key(), 1)).collect();
         replace(&self.pins, "FORBIDDEN", &wanted)
     }
 

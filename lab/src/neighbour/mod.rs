@@ -77,22 +77,36 @@ pub struct Plan {
 
 impl Plan {
     fn programs(self) -> Vec<(&'static str, At)> {
-        let at = |hook, first| At { hook, first };
         let (ingress, egress) = match self.kind {
             Kind::Policy => ("from_container", "to_container"),
             Kind::HostRouting => ("from_container_routed", "to_container"),
             Kind::Scrambler => ("scramble", "scramble"),
             Kind::PacketLb => ("lb_from_container", "lb_to_container"),
-            Kind::Tunnel => return vec![("from_overlay", at(Ingress, false))],
+            Kind::Tunnel => return vec![("from_overlay", At::last(Ingress))],
             Kind::Recorder => {
-                let both = [Ingress, Egress].into_iter();
-                let pair = |hook| [("before", at(hook, true)), ("after", at(hook, false))];
-                return both.flat_map(pair).collect();
+                return vec![
+                    ("before", At::first(Ingress)),
+                    ("after", At::last(Ingress)),
+                    ("before", At::first(Egress)),
+                    ("after", At::last(Egress)),
+                ];
             }
         };
         vec![
-            (ingress, at(Ingress, self.place == Place::Before)),
-            (egress, at(Egress, self.place != Place::Behind)),
+            (
+                ingress,
+                At {
+                    hook: Ingress,
+                    first: self.place == Place::Before,
+                },
+            ),
+            (
+                egress,
+                At {
+                    hook: Egress,
+                    first: self.place != Place::Behind,
+                },
+            ),
         ]
     }
 }
@@ -134,13 +148,14 @@ impl Neighbour {
     /// The node's interfaces with its programs at their ingress.
     pub fn at_ingress(&self) -> BTreeSet<&str> {
         let programs = self.plan.programs();
-        let at_ingress = |place: usize| {
-            programs
-                .get(place)
-                .is_some_and(|(_, at)| at.hook == Ingress)
-        };
-        let links = self.links.keys().filter(|(_, place)| at_ingress(*place));
-        links.map(|(interface, _)| &**interface).collect()
+        let mut interfaces = BTreeSet::new();
+        for (interface, place) in self.links.keys() {
+            let (_, at) = programs[*place];
+            if at.hook == Ingress {
+                interfaces.insert(&**interface);
+            }
+        }
+        interfaces
     }
 
     /// Whether its programs are attached, even after its process was killed.
@@ -160,14 +175,15 @@ impl Neighbour {
             _ => Object::load(&self.pins, &object::MAPS, &object::PROGRAMS)?,
         };
         let programs = self.plan.programs();
-        let links = std::mem::take(&mut self.links).into_iter();
-        let mut take_over = |(key, link): ((String, usize), _)| {
-            let link = object.take_over(programs[key.1].0, link)?;
-            Ok((key, link))
-        };
-        self.links = self
-            .node
-            .run(|| links.map(&mut take_over).collect::<Result<_>>())??;
+        let links = std::mem::take(&mut self.links);
+        self.links = self.node.run(|| {
+            let mut taken = Links::new();
+            for ((interface, place), link) in links {
+                let (name, _) = programs[place];
+                taken.insert((interface, place), object.take_over(name, link)?);
+            }
+            anyhow::Ok(taken)
+        })??;
         self.object = Some(object);
         self.is_alive = true;
         Ok(())
@@ -197,15 +213,21 @@ impl Neighbour {
     /// that are gone. Programs that belong before epguard's are attached once `epguard_is_there`,
     /// as the last one to come is the first one, and those of [`Kind::Recorder`] all.
     pub fn hook(&mut self, interfaces: &[&str], epguard_is_there: bool) -> Result<()> {
-        let (links, plan) = (&mut self.links, self.plan);
-        let object = self.object.as_mut().filter(|_| self.is_alive);
+        let links = &mut self.links;
+        let plan = self.plan;
+        let is_alive = self.is_alive;
+        let object = self.object.as_mut();
         self.node.run(|| {
             links.retain(|(interface, _), _| interfaces.contains(&&**interface));
             let Some(object) = object else { return Ok(()) };
-            let programs = plan.programs().into_iter().enumerate();
-            let waits = |at: At| at.first || plan.kind == Kind::Recorder;
-            let due = programs.filter(|(_, (_, at))| epguard_is_there || !waits(*at));
-            for (index, (name, at)) in due {
+            if !is_alive {
+                return Ok(());
+            }
+            for (index, (name, at)) in plan.programs().into_iter().enumerate() {
+                let waits_for_epguard = at.first || plan.kind == Kind::Recorder;
+                if waits_for_epguard && !epguard_is_there {
+                    continue;
+                }
                 for interface in interfaces {
                     if let Entry::Vacant(missing) = links.entry(((*interface).to_owned(), index)) {
                         missing.insert(object.attach(name, interface, at, plan.clsact)?);

@@ -98,6 +98,16 @@ pub(super) struct At {
     pub(super) first: bool,
 }
 
+impl At {
+    pub(super) fn first(hook: TcAttachType) -> Self {
+        Self { hook, first: true }
+    }
+
+    pub(super) fn last(hook: TcAttachType) -> Self {
+        Self { hook, first: false }
+    }
+}
+
 /// Programs, loaded over the maps under the pin folder.
 #[derive(Debug)]
 pub(super) struct Object(Ebpf, &'static [&'static str]);
@@ -163,15 +173,17 @@ impl Object {
         let own: Vec<u32> = programs
             .map(|program| Ok(program.info()?.id()))
             .collect::<Result<_>>()?;
-        // An interface that is gone has no programs, nor has a kernel without TCX.
-        let has = |place| {
-            SchedClassifier::query_tcx(interface, place).is_ok_and(|(_, attached)| {
-                attached.iter().any(|program| own.contains(&program.id()))
-            })
-        };
         wait::until(Duration::from_millis(1), || {
-            let is_there = has(TcAttachType::Ingress) || has(TcAttachType::Egress);
-            Ok(is_there.then(|| format!("{interface} has the neighbour's programs")))
+            for place in [TcAttachType::Ingress, TcAttachType::Egress] {
+                // An interface that is gone has no programs, nor has a kernel without TCX.
+                let Ok((_, attached)) = SchedClassifier::query_tcx(interface, place) else {
+                    continue;
+                };
+                if attached.iter().any(|program| own.contains(&program.id())) {
+                    return Ok(Some(format!("{interface} has the neighbour's programs")));
+                }
+            }
+            Ok(None)
         })
     }
 

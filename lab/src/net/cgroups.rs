@@ -70,12 +70,14 @@ impl Drop for SocketRoot {
 /// Makes a socket in a cgroup of each hierarchy, and in the network namespace of the calling
 /// thread.
 pub fn socket_in(cgroups: &[PathBuf], domain: Domain, kind: Type) -> io::Result<Socket> {
-    let open = |cgroup: &PathBuf| {
-        File::options()
-            .write(true)
-            .open(cgroup.join("cgroup.procs"))
-    };
-    let processes: Vec<File> = cgroups.iter().map(open).collect::<Result<_, _>>()?;
+    let processes: Vec<File> = cgroups
+        .iter()
+        .map(|cgroup: &PathBuf| {
+            File::options()
+                .write(true)
+                .open(cgroup.join("cgroup.procs"))
+        })
+        .collect::<Result<_, _>>()?;
     let mut maker = Command::new("sleep");
     maker.arg("60").stdout(Stdio::null());
     // SAFETY: the closure makes system calls only, all of them async-signal-safe, and allocates

@@ -62,7 +62,8 @@ pub(super) fn attach(
     } else {
         1500
     };
-    let (link, peer) = (&pod.host_ifname, pod.netns.name());
+    let link = &pod.host_ifname;
+    let peer = pod.netns.name();
     host.add(format!(
         "link add {link} mtu {mtu} type veth peer name eth0 address {mac} mtu {mtu} netns {peer}"
     ));
@@ -88,7 +89,8 @@ pub(super) fn attach(
 /// answered there.
 pub(super) fn attach_net1(node: &Node, pod: &PodNet, ip: IpAddr) -> Result<String> {
     let link = pod.host_ifname.replace("veth", "vnet");
-    let (mut host, mut sandbox) = (Batch::default(), Batch::default());
+    let mut host = Batch::default();
+    let mut sandbox = Batch::default();
     let peer = pod.netns.name();
     host.add(format!(
         "link add {link} type veth peer name net1 netns {peer}"
@@ -96,7 +98,8 @@ pub(super) fn attach_net1(node: &Node, pod: &PodNet, ip: IpAddr) -> Result<Strin
     ptp(&link, "net1", &[ip], &mut host, &mut sandbox);
     host.run(&node.netns)?;
     sandbox.run(&pod.netns)?;
-    let (family, from) = (if ip.is_ipv4() { "-4" } else { "-6" }, ip.to_string());
+    let family = if ip.is_ipv4() { "-4" } else { "-6" };
+    let from = ip.to_string();
     let rule = [family, "rule", "add", "from", &from, "lookup", "1"];
     process::output(pod.netns.command("ip").args(rule))?;
     wait_until_ready(&node.netns, &[&link])?;

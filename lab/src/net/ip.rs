@@ -76,33 +76,31 @@ pub(super) fn wait_until_ready(netns: &NetNs, links: &[&str]) -> Result<()> {
         let output = ip(netns, &["-json", "-details", "address", "show"], "")?;
         let states: Vec<Value> = serde_json::from_slice(&output.stdout)
             .context("`ip -json address show` printed no JSON")?;
-        let unready = |name: &&&str| {
-            !states
-                .iter()
-                .any(|link| link["ifname"] == ***name && is_ready(link))
-        };
-        let unready = links.iter().find(unready);
-        Ok(unready.map(|link| {
-            format!(
-                "link {link} of network namespace {} is not ready",
-                netns.name()
-            )
-        }))
+        for name in links {
+            let mut states = states.iter();
+            if !states.any(|link| link["ifname"] == **name && is_ready(link)) {
+                return Ok(Some(format!(
+                    "link {name} of network namespace {} is not ready",
+                    netns.name()
+                )));
+            }
+        }
+        Ok(None)
     })
 }
 
 fn is_ready(link: &Value) -> bool {
-    let (info, addresses) = (&link["linkinfo"], link["addr_info"].as_array());
+    let info = &link["linkinfo"];
+    let addresses = link["addr_info"].as_array();
     if info["info_slave_kind"] == "bridge" {
         return link["operstate"] == "UP" && info["info_slave_data"]["state"] == "forwarding";
     }
     // A VXLAN device has no carrier to watch.
     let up = link["operstate"] == "UP" || info["info_kind"] == "vxlan";
-    let link_local = |address: &Value| address["family"] == "inet6" && address["scope"] == "link";
-    up && addresses
-        .into_iter()
-        .flatten()
-        .any(|address| link_local(address) && address["tentative"] != true)
+    let has_link_local = addresses.into_iter().flatten().any(|address| {
+        address["family"] == "inet6" && address["scope"] == "link" && address["tentative"] != true
+    });
+    up && has_link_local
 }
 
 fn ip(netns: &NetNs, arguments: &[&str], input: &str) -> Result<Output> {

@@ -141,12 +141,10 @@ impl Node {
     /// Adds the VXLAN device and the routes over it. It has the first address of the node's pod
     /// CIDR, as with flannel.
     fn route_over_vxlan(&self, peer: &Self, is_keyed: bool, batch: &mut Batch) {
-        let (local, remote, mac, peer_mac) = (
-            self.ipv4,
-            peer.ipv4,
-            vtep_mac(self.number),
-            vtep_mac(peer.number),
-        );
+        let local = self.ipv4;
+        let remote = peer.ipv4;
+        let mac = vtep_mac(self.number);
+        let peer_mac = vtep_mac(peer.number);
         let (kind, key) = if is_keyed {
             (
                 "external dstport 8472".to_owned(),

@@ -21,7 +21,8 @@ pub fn service_rules(services: &[Value], slices: &[Value], node: &str) -> Vec<Se
 }
 
 fn rules(service: &Value, slices: &[Value], node: &str) -> Vec<ServiceRule> {
-    let (spec, name) = (&service["spec"], name(service));
+    let spec = &service["spec"];
+    let name = name(service);
     let vips = cluster_ips(service);
     if spec["type"] == "ExternalName" || vips.is_empty() {
         return Vec::new();
@@ -30,36 +31,52 @@ fn rules(service: &Value, slices: &[Value], node: &str) -> Vec<ServiceRule> {
         .iter()
         .filter(|slice| slice_service(slice).as_ref() == Some(&name))
         .collect();
-    let to = |port: Port<'_>, node: Option<&str>| {
-        let families = [false, true].into_iter();
-        families
-            .flat_map(|ipv6| backends(&own, port, node, ipv6))
-            .collect()
-    };
     let is_local = spec["externalTrafficPolicy"] == "Local";
-    let rule = |port: Port<'_>| ServiceRule {
-        name: format!("{name}:{}", port.name),
-        protocol: port.protocol,
-        frontends: frontends(service, &vips, port),
-        backends: to(port, None),
-        affinity: spec["sessionAffinity"] == "ClientIP",
-        local: is_local.then(|| to(port, Some(node))),
-    };
-    ports(spec).map(rule).collect()
+    let mut rules = Vec::new();
+    for port in ports(spec) {
+        rules.push(ServiceRule {
+            name: format!("{name}:{}", port.name),
+            protocol: port.protocol,
+            frontends: frontends(service, &vips, port),
+            backends: backends_of_both_families(&own, port, None),
+            affinity: spec["sessionAffinity"] == "ClientIP",
+            local: is_local.then(|| backends_of_both_families(&own, port, Some(node))),
+        });
+    }
+    rules
 }
 
 fn frontends(service: &Value, vips: &[IpAddr], port: Port<'_>) -> Vec<Frontend> {
-    let at = |ip: IpAddr| SocketAddr::new(ip, port.number);
-    let external = each(&service["spec"]["externalIPs"]).filter_map(ip);
-    let ingress =
-        each(&service["status"]["loadBalancer"]["ingress"]).filter_map(|at| ip(&at["ip"]));
-    let node_ports = vips
-        .iter()
-        .filter_map(|family| Some((*family, port.on_nodes?)));
-    let vips = vips.iter().map(|ip| Frontend::ClusterIp(at(*ip)));
-    vips.chain(external.chain(ingress).map(|ip| Frontend::External(at(ip))))
-        .chain(node_ports.map(|(family, port)| Frontend::NodePort { family, port }))
-        .collect()
+    let mut frontends = Vec::new();
+    for vip in vips {
+        frontends.push(Frontend::ClusterIp(SocketAddr::new(*vip, port.number)));
+    }
+    let ingress = each(&service["status"]["loadBalancer"]["ingress"]).map(|entry| &entry["ip"]);
+    let outside = each(&service["spec"]["externalIPs"]).chain(ingress);
+    for ip in outside.filter_map(ip) {
+        frontends.push(Frontend::External(SocketAddr::new(ip, port.number)));
+    }
+    if let Some(number) = port.on_nodes {
+        for vip in vips {
+            frontends.push(Frontend::NodePort {
+                family: *vip,
+                port: number,
+            });
+        }
+    }
+    frontends
+}
+
+fn backends_of_both_families(
+    slices: &[&Value],
+    port: Port<'_>,
+    node: Option<&str>,
+) -> Vec<SocketAddr> {
+    let mut both = Vec::new();
+    for ipv6 in [false, true] {
+        both.extend(backends(slices, port, node, ipv6));
+    }
+    both
 }
 
 /// The backends on one node, or all.
@@ -69,7 +86,8 @@ fn backends(
     node: Option<&str>,
     ipv6: bool,
 ) -> BTreeSet<SocketAddr> {
-    let (mut ready, mut fallback) = (BTreeSet::new(), BTreeSet::new());
+    let mut ready = BTreeSet::new();
+    let mut fallback = BTreeSet::new();
     for slice in slices {
         for port in ports(slice).filter(|port| (port.name, port.protocol) == (of.name, of.protocol))
         {
@@ -127,14 +145,10 @@ mod tests {
                 json!({"ready": ready, "serving": serving, "terminating": terminating});
             json!({"addresses": [ip], "conditions": conditions})
         };
-        let (ready, draining) = (
-            json!({"addresses": ["10.244.1.2"]}),
-            with("10.244.1.3", [false, true, true]),
-        );
-        let (failed, unready) = (
-            with("10.244.1.4", [false, false, true]),
-            with("10.244.1.5", [false; 3]),
-        );
+        let ready = json!({"addresses": ["10.244.1.2"]});
+        let draining = with("10.244.1.3", [false, true, true]);
+        let failed = with("10.244.1.4", [false, false, true]);
+        let unready = with("10.244.1.5", [false; 3]);
         for (endpoints, expected) in [
             (json!([ready, draining]), &["10.244.1.2:8080"][..]),
             (json!([draining]), &["10.244.1.3:8080"]),

@@ -5,6 +5,7 @@
 //! same each time. TCP is refused by a reset: Linux 6.18 ignores the `ICMPv6` error in reply to a
 //! SYN over veth.
 
+use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 
 use super::chains::{Chains, Elements};
@@ -80,9 +81,10 @@ fn table(family: Family, services: &[ServiceRule], options: ProxyOptions) -> Str
         elements,
         ..
     } = chains;
-    let is_used =
-        |line: &&str| options.masquerade_all || !line.contains("masquerade all clusterIP traffic");
-    let base: String = BASE.split_inclusive('\n').filter(is_used).collect();
+    let base: String = BASE
+        .split_inclusive('\n')
+        .filter(|line| options.masquerade_all || !line.contains("masquerade all clusterIP traffic"))
+        .collect();
     let base = base
         .replace("$ip", ip)
         .replace("$address", family.address());
@@ -91,13 +93,14 @@ fn table(family: Family, services: &[ServiceRule], options: ProxyOptions) -> Str
 }
 
 fn filled(ip: &str, elements: &Elements) -> String {
-    let add = |(set, elements): (&&str, &std::collections::BTreeSet<String>)| {
-        let elements = elements
-            .iter()
-            .map(String::as_str)
-            .collect::<Vec<_>>()
-            .join(", ");
-        format!("add element {ip} kube-proxy {set} {{ {elements} }}\n")
-    };
-    elements.iter().map(add).collect()
+    let mut commands = String::new();
+    for (set, elements) in elements {
+        let elements: Vec<&str> = elements.iter().map(String::as_str).collect();
+        let elements = elements.join(", ");
+        let _ = writeln!(
+            commands,
+            "add element {ip} kube-proxy {set} {{ {elements} }}"
+        );
+    }
+    commands
 }

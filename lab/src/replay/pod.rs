@@ -32,17 +32,16 @@ pub(super) fn is_terminal(pod: &Value) -> bool {
 
 /// Whether the status proves that the UID will never send or receive again, if it isn't a mirror's.
 pub(super) fn is_dead(pod: &Value) -> bool {
-    let over = |status: &Value| {
-        status["state"]["terminated"].is_object()
-            || (!status["state"]["running"].is_object()
-                && !status["lastState"]["terminated"].is_object())
-    };
     is_terminal(pod)
         && phase_is_the_kubelets(pod)
         && condition(pod, "PodReadyToStartContainers").is_some_and(|c| c["status"] == "False")
         && each(&pod["spec"]["containers"]).count()
             <= each(&pod["status"]["containerStatuses"]).count()
-        && containers(pod).all(over)
+        && containers(pod).all(|status| {
+            status["state"]["terminated"].is_object()
+                || (!status["state"]["running"].is_object()
+                    && !status["lastState"]["terminated"].is_object())
+        })
         && containers(pod).any(|status| status["state"]["terminated"].is_object())
 }
 
@@ -66,8 +65,11 @@ pub(super) fn node_ips(pod: &Value) -> Vec<IpAddr> {
     let status = &pod["status"];
     let hosts = std::iter::once(&status["hostIP"])
         .chain(each(&status["hostIPs"]).map(|entry| &entry["ip"]));
-    let own = status_ips(pod).filter(|_| is_host_network(pod));
-    hosts.filter_map(ip).chain(own).collect()
+    let mut ips: Vec<IpAddr> = hosts.filter_map(ip).collect();
+    if is_host_network(pod) {
+        ips.extend(status_ips(pod));
+    }
+    ips
 }
 
 /// Whether the pod, alive, may hold an IP that it doesn't publish: it has none yet, or its sandbox

@@ -64,7 +64,8 @@ impl Agent {
             .filter_map(|(flag, value)| Some(format!("--{flag}={}", value?)));
         arguments.extend(given.map(OsString::from));
         let program = process::epguard()?;
-        let (netns, capabilities) = (netns.clone(), (0..=63).collect());
+        let netns = netns.clone();
+        let capabilities = (0..=63).collect();
         Ok(Self {
             process: None,
             program,
@@ -107,15 +108,14 @@ impl Agent {
 
     /// Waits until the maps reflect all objects in the store and every named link has its hooks.
     pub fn catch_up(&mut self, store: &Store, links: &[&str]) -> Result<Status> {
-        let version = |watched: Watched| {
-            Ok((
-                watched,
-                store.resource_version(watched.to_string().parse()?),
-            ))
-        };
         let wanted = Watched::ALWAYS
             .into_iter()
-            .map(version)
+            .map(|watched: Watched| {
+                Ok((
+                    watched,
+                    store.resource_version(watched.to_string().parse()?),
+                ))
+            })
             .collect::<Result<Vec<_>>>()?;
         let process = self.process.as_mut().context("the agent was killed")?;
         process.until("did not catch up", |status| missing(status, &wanted, links))
@@ -144,7 +144,7 @@ impl Agent {
     }
 
     /// Whether the programs look up the map of Cilium's with this name and id.
-    pub fn reads(&self, (name, id): (&str, u32)) -> bool {
+    pub fn reads(&self, name: &str, id: u32) -> bool {
         let id = format!("id={id}");
         let log = self.log();
         let mut lines = log.lines().filter(|line| line.contains(name));

@@ -127,7 +127,7 @@ impl Balancer {
                 .lb
                 .pinned()?
                 .into_iter()
-                .filter(|map| !agent.reads(*map))
+                .filter(|(name, id)| !agent.reads(name, *id))
                 .collect();
             let found = !seen.programs.is_empty();
             let everywhere = interfaces

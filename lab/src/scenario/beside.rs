@@ -7,9 +7,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use super::cluster::Cluster;
-use super::format::{Call, Forbidden, NeighbourStep, Wire};
+use super::format::{Call, Forbidden, NeighbourStep};
 use super::stage::Stage;
-use super::traffic::destination;
+use super::traffic::{Aim, destination};
 use crate::neighbour::{Counts, Flow, Kind, Neighbour};
 use crate::wait;
 
@@ -142,7 +142,8 @@ pub(super) fn check(
             format!("the neighbour's policy has not dropped {least}: before {before}, now {now}")
         }))
     })?;
-    let (changed, seen) = (neighbour.changed()?, neighbour.counts()?);
+    let changed = neighbour.changed()?;
+    let seen = neighbour.counts()?;
     ensure!(
         seen.keyless == 0,
         "a packet has entered at the tunnel that did not come out of it: {seen}"
@@ -161,13 +162,8 @@ pub(super) fn check(
 }
 
 fn flow(forbidden: &Forbidden, cluster: &Cluster) -> Result<Flow> {
-    let to = destination(
-        &forbidden.to,
-        (forbidden.port, false),
-        Wire::Tcp,
-        "client",
-        cluster,
-    )?;
+    let aim = Aim::tcp(forbidden.port);
+    let to = destination(&forbidden.to, aim, "client", cluster)?;
     let from = match &*forbidden.from {
         "node-a" => cluster.topology.node("node-a")?.ip(to.is_ipv4()),
         "external" => cluster.topology.external_ip(to.is_ipv4())?,

@@ -10,9 +10,10 @@ use epguard_common::{Outcome, Reason};
 
 use super::agent::Agent;
 use super::format::{Action, Burst, Group};
-use super::stage::Stage;
+use super::names::Names;
 use super::tell::{Presenter, Run};
 use super::traffic::word;
+use crate::counters::Counters;
 use crate::figures::percentile;
 use crate::traffic::{Answer, Call, Client, Server};
 use crate::wait;
@@ -68,13 +69,6 @@ impl<'a> Run<'a> {
     /// Makes the calls and hands every claim to the presenter.
     pub(super) fn burst(&mut self, burst: &'a Burst) -> Result<()> {
         self.stage.catch_up()?;
-        let Self {
-            clients,
-            played: earlier,
-            presenter,
-            stage,
-            ..
-        } = self;
         for group in &burst.groups {
             let is_whole = group.denied.is_some() == group.hit.is_some();
             ensure!(
@@ -83,88 +77,175 @@ impl<'a> Run<'a> {
                 group.means
             );
         }
-        let server = |group: &Group| stage.cluster.servers.get(&group.means);
-        let requests = |group: &Group| server(group).map_or(0, Server::requests);
-        let (before, drops_before) = (stage.counters()?, stage.agent.drops().unwrap_or_default());
-        let received: Vec<u64> = burst.groups.iter().map(requests).collect();
-        let calls = burst.callers().map(|(_, caller)| {
-            let call = |_| clients.aim(&caller.from, &caller.call, TIMEOUT, &stage.cluster);
-            (0..burst.rounds).map(call).collect()
-        });
-        let calls = calls.collect::<Result<Vec<_>>>()?;
-        let answers = vec![vec![None; usize::try_from(burst.rounds)?]; calls.len()];
+        let before = Before {
+            counters: self.stage.counters()?,
+            drops: self.stage.agent.drops().unwrap_or_default(),
+            received: self.requests_received(burst),
+        };
+        let mut played = self.play(burst)?;
+        let denied = burst.denied();
+        if let Some(group) = denied {
+            let wanted = played.calls(group);
+            played.reports = counted_since(&before.drops, &self.stage.agent, wanted);
+        }
+        let counted = self.stage.counters()?.since(&before.counters);
+        self.presenter.counted(&played);
+        self.claim_answers(&played)?;
+        if let Some(group) = denied {
+            if group.by.is_some() {
+                self.claim_requests(&played, &before.received)?;
+                self.claim_packets(&played, group, &counted)?;
+            } else {
+                self.claim_nothing_stopped(&counted)?;
+            }
+            self.claim_reports(&played, group)?;
+            if let Some(than) = burst.quicker_than {
+                self.claim_quicker(&played, group, than)?;
+            }
+        }
+        self.played.push(played);
+        Ok(())
+    }
+
+    /// Requests that the server of each group has received.
+    fn requests_received(&self, burst: &Burst) -> Vec<u64> {
+        let groups = burst.groups.iter();
+        groups.map(|group| self.requests_of(group)).collect()
+    }
+
+    fn requests_of(&self, group: &Group) -> u64 {
+        let server = self.stage.cluster.servers.get(&group.means);
+        server.map_or(0, Server::requests)
+    }
+
+    /// Makes all calls of the burst.
+    fn play(&mut self, burst: &'a Burst) -> Result<Played<'a>> {
+        let mut calls = Vec::new();
+        for (_, caller) in burst.callers() {
+            let mut of_caller = Vec::new();
+            for _ in 0..burst.rounds {
+                let cluster = &self.stage.cluster;
+                let call = self
+                    .clients
+                    .aim(&caller.from, &caller.call, TIMEOUT, cluster)?;
+                of_caller.push(call);
+            }
+            calls.push(of_caller);
+        }
         let mut played = Played {
             burst,
-            answers,
+            answers: vec![vec![None; usize::try_from(burst.rounds)?]; calls.len()],
             reports: Vec::new(),
         };
-        make(&calls, &mut played, *presenter);
-        let denied = burst.denied().map(|group| (group, played.calls(group)));
-        if let Some((_, wanted)) = denied {
-            played.reports = counted_since(&drops_before, &stage.agent, wanted);
+        make(&calls, &mut played, self.presenter);
+        Ok(played)
+    }
+
+    /// Each group's clients saw what the story says.
+    fn claim_answers(&mut self, played: &Played<'_>) -> Result<()> {
+        for group in &played.burst.groups {
+            let calls = played.calls(group);
+            let as_told = played.of(group).filter(|answer| word(answer) == group.sees);
+            let saw = as_told.count() as u64;
+            let text = format!("all {calls} {}", group.claim);
+            self.presenter
+                .claim(saw == calls, text, format!("{saw} were"))?;
         }
-        let now = stage.counters()?.since(&before);
-        presenter.counted(&played);
-        for group in &burst.groups {
-            let saw = played
-                .of(group)
-                .filter(|answer| word(answer) == group.sees)
-                .count() as u64;
-            let text = format!("all {} {}", played.calls(group), group.claim);
-            presenter.claim(saw == played.calls(group), text, format!("{saw} were"))?;
-        }
-        let Some((group, calls)) = denied else {
-            earlier.push(played);
-            return Ok(());
-        };
-        if group.by.is_some() {
-            let others = burst.groups.iter().zip(&received);
-            for (other, before) in others.filter(|(other, _)| other.denied.is_none()) {
-                let (own, got) = (played.calls(other), requests(other) - before);
-                let text = format!(
-                    "{}'s process received those {own} requests and not one more",
-                    other.means
-                );
-                presenter.claim(own == got, text, format!("it received {got}"))?;
+        Ok(())
+    }
+
+    /// The servers of groups that are not denied received their own requests alone.
+    fn claim_requests(&mut self, played: &Played<'_>, before: &[u64]) -> Result<()> {
+        for (group, before) in played.burst.groups.iter().zip(before) {
+            if group.denied.is_some() {
+                continue;
             }
-            let outcome = outcome(group);
-            let reason = group.denied.as_deref().and_then(Reason::parse);
-            let counted = reason.map_or(0, |reason| now.of(reason, outcome));
-            let (kind, means) = (outcome.as_str(), &group.means);
-            let text =
-                format!("epguard counted {calls} {kind} packets, a SYN for each call to {means}");
-            presenter.claim(counted == calls, text, format!("it counted {now}"))?;
-        } else {
-            let stopped: u64 = Outcome::stopped()
-                .map(|outcome| now.with_outcome(outcome))
-                .sum();
-            let text = "epguard stopped nothing".into();
-            presenter.claim(stopped == 0, text, format!("it counted {now}"))?;
+            let made = played.calls(group);
+            let received = self.requests_of(group) - before;
+            let text = format!(
+                "{}'s process received those {made} requests and not one more",
+                group.means
+            );
+            self.presenter
+                .claim(made == received, text, format!("it received {received}"))?;
         }
-        let (named, all) = named(&played, group, stage)?;
+        Ok(())
+    }
+
+    /// The kernel counted a packet for each denied call.
+    fn claim_packets(
+        &mut self,
+        played: &Played<'_>,
+        group: &Group,
+        counted: &Counters,
+    ) -> Result<()> {
+        let calls = played.calls(group);
+        let outcome = outcome(group);
+        let packets = match group.denied.as_deref().and_then(Reason::parse) {
+            Some(reason) => counted.of(reason, outcome),
+            None => 0,
+        };
+        let kind = outcome.as_str();
+        let means = &group.means;
+        let text =
+            format!("epguard counted {calls} {kind} packets, a SYN for each call to {means}");
+        self.presenter
+            .claim(packets == calls, text, format!("it counted {counted}"))
+    }
+
+    fn claim_nothing_stopped(&mut self, counted: &Counters) -> Result<()> {
+        let stopped: u64 = Outcome::stopped()
+            .map(|outcome| counted.with_outcome(outcome))
+            .sum();
+        let text = "epguard stopped nothing".into();
+        self.presenter
+            .claim(stopped == 0, text, format!("it counted {counted}"))
+    }
+
+    /// The agent counted a connection for each denied call, with the names of both pods.
+    fn claim_reports(&mut self, played: &Played<'_>, group: &Group) -> Result<()> {
+        let calls = played.calls(group);
+        let reported = reported(played, group, &self.stage.cluster.names)?;
         let means = &group.means;
         let text = format!(
             "epguard counted all {calls} connections to {means}, with both pods' names, and no other"
         );
-        presenter.claim(
-            named == calls && all == calls,
+        self.presenter.claim(
+            reported.right == calls && reported.all == calls,
             text,
-            format!("{named} of {all} are right"),
-        )?;
-        if let Some(than) = burst.quicker_than {
-            let mut denied = earlier
-                .iter()
-                .filter_map(|played| Some((played, played.burst.denied()?)));
-            let before = denied.find(|(_, group)| group.by == Some(than));
-            let (before, of) = before.context("no earlier burst is denied in this way")?;
-            let (now, before) = (played.median(group), before.median(of));
-            let [short, long] = [now, before].map(milliseconds);
-            let text = format!("half of them within {short}, where {than} let them wait {long}");
-            presenter.claim(now * 10 <= before, text, "not even a tenth".into())?;
-        }
-        earlier.push(played);
-        Ok(())
+            format!("{} of {} are right", reported.right, reported.all),
+        )
     }
+
+    /// Clients knew of the denial in a tenth of the time that an earlier burst's clients needed.
+    fn claim_quicker(&mut self, played: &Played<'_>, group: &Group, than: Action) -> Result<()> {
+        let mut slow = None;
+        for earlier in &self.played {
+            if let Some(denied) = earlier.burst.denied()
+                && denied.by == Some(than)
+            {
+                slow = Some(earlier.median(denied));
+                break;
+            }
+        }
+        let slow = slow.context("no earlier burst is denied in this way")?;
+        let quick = played.median(group);
+        let text = format!(
+            "half of them within {}, where {than} let them wait {}",
+            milliseconds(quick),
+            milliseconds(slow)
+        );
+        self.presenter
+            .claim(quick * 10 <= slow, text, "not even a tenth".into())
+    }
+}
+
+/// What was counted before a burst.
+struct Before {
+    counters: Counters,
+    drops: Vec<Dropped>,
+    /// Requests by group.
+    received: Vec<u64>,
 }
 
 fn outcome(group: &Group) -> Outcome {
@@ -213,28 +294,33 @@ fn counted_since(before: &[Dropped], agent: &Agent, wanted: u64) -> Vec<Dropped>
     rows
 }
 
-/// Connections that the agent counted as it should, and all that it counted.
-fn named(played: &Played<'_>, group: &Group, stage: &Stage) -> Result<(u64, u64)> {
-    let names = &stage.cluster.names;
-    let full = |pod: &str| names.expand_text(&format!("${{{pod}}}"));
-    let (meant, hit) = (
-        full(&group.means)?,
-        full(group.hit.as_deref().unwrap_or_default())?,
-    );
-    let right = |Dropped { kind, .. }: &&Dropped| {
-        kind.outcome == outcome(group).as_str()
+/// Connections that the agent counted.
+struct Reported {
+    /// With the expected outcome, reason, Service and names.
+    right: u64,
+    all: u64,
+}
+
+fn reported(played: &Played<'_>, group: &Group, names: &Names) -> Result<Reported> {
+    let meant = names.expand_text(&format!("${{{}}}", group.means))?;
+    let hit = group.hit.as_deref().unwrap_or_default();
+    let hit = names.expand_text(&format!("${{{hit}}}"))?;
+    let mut reported = Reported { right: 0, all: 0 };
+    for Dropped { kind, openings, .. } in &played.reports {
+        let is_right = kind.outcome == outcome(group).as_str()
             && Some(&*kind.reason) == group.denied.as_deref()
             && group
                 .callers
                 .iter()
                 .any(|caller| caller.call == kind.service)
-            && (&kind.meant, &kind.hit) == (&meant, &hit)
-    };
-    let opened = |row: &Dropped| row.openings;
-    Ok((
-        played.reports.iter().filter(right).map(opened).sum(),
-        played.reports.iter().map(opened).sum(),
-    ))
+            && kind.meant == meant
+            && kind.hit == hit;
+        if is_right {
+            reported.right += openings;
+        }
+        reported.all += openings;
+    }
+    Ok(reported)
 }
 
 #[cfg(test)]

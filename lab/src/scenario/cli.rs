@@ -48,15 +48,20 @@ impl Args {
     fn variants(&self, own: &Runs, index: usize) -> Vec<Variant> {
         let at_sockets = own.at_sockets();
         if self.all {
-            let others = at_sockets.filter(|_| !own.has_socket_lb());
-            let runs = [own.clone()].into_iter().chain(others);
-            return runs.flat_map(|runs| Variant::all(&runs)).collect();
+            let mut variants = Variant::all(own);
+            if let Some(runs) = at_sockets
+                && !own.has_socket_lb()
+            {
+                variants.extend(Variant::all(&runs));
+            }
+            return variants;
         }
-        let Some(runs) = (if self.socket_lb {
+        let runs = if self.socket_lb {
             at_sockets
         } else {
             Some(own.clone())
-        }) else {
+        };
+        let Some(runs) = runs else {
             return Vec::new();
         };
         let mut variants = if runs.sample {

@@ -147,9 +147,13 @@ impl Cluster {
                 let mut backends = Vec::new();
                 for alias in pods {
                     let pod = self.names.pod(alias)?;
-                    let other = pod.other_family.filter(|_| declared.dual_stack);
-                    let ips = other.into_iter().chain([pod.address(declared, None)?]);
-                    backends.extend(ips.map(|ip| SocketAddr::new(ip, declared.target_port)));
+                    if let Some(ip) = pod.other_family
+                        && declared.dual_stack
+                    {
+                        backends.push(SocketAddr::new(ip, declared.target_port));
+                    }
+                    let ip = pod.address(declared, None)?;
+                    backends.push(SocketAddr::new(ip, declared.target_port));
                 }
                 backends
             } else {
@@ -164,7 +168,8 @@ impl Cluster {
     /// not masqueraded.
     pub fn set_host_ports(&mut self, ports: &BTreeMap<u16, String>) -> Result<()> {
         let rule = |(port, alias): (&u16, &String)| {
-            let (ip, numbers) = (self.names.pod(alias)?.ip, &self.cast[alias].ports);
+            let ip = self.names.pod(alias)?.ip;
+            let numbers = &self.cast[alias].ports;
             let first = numbers
                 .first()
                 .context("a pod with a hostPort needs a port")?;
@@ -186,7 +191,8 @@ impl Cluster {
 
     /// Makes an event happen to an address at node-a's uplink.
     pub fn address_event(&self, name: &str, event: AddressEvent) -> Result<()> {
-        let (node, ip) = (self.topology.node("node-a")?, self.names.address(name)?);
+        let node = self.topology.node("node-a")?;
+        let ip = self.names.address(name)?;
         match event {
             AddressEvent::Added => node.add_address(ip),
             AddressEvent::Removed => node.remove_address(ip),

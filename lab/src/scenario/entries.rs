@@ -17,15 +17,18 @@ pub fn read(pin_dir: &Path, map: &str) -> Result<Vec<Value>> {
     bpftool.args(["-j", "map", "dump", "pinned"]);
     let text = process::output(bpftool.arg(path(pin_dir, map)))?;
     let entries: Vec<Value> = serde_json::from_str(&text).context("bpftool wrote no JSON array")?;
-    let formatted = |entry: Value| entry.get("formatted").cloned().unwrap_or(entry);
-    let entries = entries.into_iter().map(formatted);
+    let entries = entries
+        .into_iter()
+        .map(|entry: Value| entry.get("formatted").cloned().unwrap_or(entry));
     Ok(entries.map(without_second_key).collect())
 }
 
 fn without_second_key(mut entry: Value) -> Value {
     let inner = entry["value"].get("value").cloned();
     let repeats = entry["value"].get("key") == entry.get("key");
-    if let Some(inner) = inner.filter(|_| repeats) {
+    if let Some(inner) = inner
+        && repeats
+    {
         entry["value"] = inner;
     }
     entry
@@ -33,11 +36,13 @@ fn without_second_key(mut entry: Value) -> Value {
 
 /// Octets: numbers, or hexadecimal text in some versions of bpftool.
 pub fn octets(values: &[Value]) -> Option<Vec<u8>> {
-    let octet = |value: &Value| match value {
-        Value::String(text) => u8::from_str_radix(text.trim_start_matches("0x"), 16).ok(),
-        number => number.as_u64()?.try_into().ok(),
-    };
-    values.iter().map(octet).collect()
+    values
+        .iter()
+        .map(|value: &Value| match value {
+            Value::String(text) => u8::from_str_radix(text.trim_start_matches("0x"), 16).ok(),
+            number => number.as_u64()?.try_into().ok(),
+        })
+        .collect()
 }
 
 /// Where a map is pinned.
@@ -50,12 +55,17 @@ pub fn mismatch(expected: &Entries, seen: &[Value]) -> Option<String> {
     if let Some(count) = expected.count.filter(|count| *count != seen.len()) {
         return Some(format!("{} entries instead of {count}", seen.len()));
     }
-    let found = |wanted: &&Value| seen.iter().any(|entry| matches(wanted, entry));
-    if let Some(missing) = expected.has.iter().find(|wanted| !found(wanted)) {
-        return Some(format!("no entry has {missing}"));
+    for wanted in &expected.has {
+        if !seen.iter().any(|entry| matches(wanted, entry)) {
+            return Some(format!("no entry has {wanted}"));
+        }
     }
-    let unwanted = expected.lacks.iter().find(found)?;
-    Some(format!("there is an entry with {unwanted}"))
+    for unwanted in &expected.lacks {
+        if seen.iter().any(|entry| matches(unwanted, entry)) {
+            return Some(format!("there is an entry with {unwanted}"));
+        }
+    }
+    None
 }
 
 /// Whether a value matches: an object needs at least the expected fields, and a struct may wrap a

@@ -36,7 +36,9 @@ impl Cluster {
                 let server = Server::start(netns, name, &declared.ports)?;
                 self.servers.insert(name.into(), server);
             }
-            ServerEvent::Ends => drop(self.servers.remove(name)),
+            ServerEvent::Ends => {
+                self.servers.remove(name);
+            }
         }
         Ok(())
     }

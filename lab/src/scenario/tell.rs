@@ -3,13 +3,12 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use epguard_common::Mode;
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
 use super::burst::Played;
 use super::entries;
-use super::format::{AgentStep, Call, Entries, LeaseStep, ProxyStep, Scenario, Step};
+use super::format::{AgentStep, Call, CallsInModes, Entries, LeaseStep, ProxyStep, Scenario, Step};
 use super::output::await_output;
 use super::stage::Stage;
 use super::traffic::{Clients, as_expected};
@@ -86,20 +85,19 @@ pub fn tell(
     variant: Variant,
     how: &How,
 ) -> Result<Stage, Box<Failure>> {
-    let unprepared = |error| {
-        Box::new(Failure {
-            line: None,
-            error,
-            evidence: String::new(),
-        })
-    };
     let mut run = Run {
         scenario,
         variant,
         clients: Clients::default(),
         played: Vec::new(),
         presenter,
-        stage: Stage::new(scenario, variant, how).map_err(unprepared)?,
+        stage: Stage::new(scenario, variant, how).map_err(|error| {
+            Box::new(Failure {
+                line: None,
+                error,
+                evidence: String::new(),
+            })
+        })?,
     };
     let mut told = run.stage.catch_up().map_err(|error| (None, error));
     for step in &scenario.steps {
@@ -183,34 +181,34 @@ impl<'a> Run<'a> {
             | Step::EveryMode(_)
             | Step::Off(_)
             | Step::Observe(_)
-            | Step::Enforce(_) => self.calls(step.calls()),
+            | Step::Enforce(_) => self.calls(&step.calls()),
         }
     }
 
     /// Makes a call before the agent starts. Only the clients' results are checked.
     fn without_agent(&mut self, call: &Spanned<Call>) -> Result<()> {
-        let (cluster, sees) = (&self.stage.cluster, &call.value.sees);
+        let cluster = &self.stage.cluster;
+        let sees = &call.value.sees;
         let answers = self
             .clients
             .make(&call.value, sees, cluster, self.variant)?;
         as_expected(sees, &answers).with_context(|| format!("line {}", call.referenced.line()))
     }
 
-    fn calls(&mut self, (modes, rounds, calls): (&[Mode], u32, &[Spanned<Call>])) -> Result<()> {
+    fn calls(&mut self, step: &CallsInModes<'_>) -> Result<()> {
         self.stage.catch_up()?;
         let mut series = Series::new(self.scenario, &self.stage, self.variant)?;
-        for mode in modes {
+        for mode in step.modes {
             self.stage.agent.run(&format!("mode {}", mode.as_str()))?;
             series.mode = *mode;
-            for call in (0..rounds).flat_map(|_| calls) {
-                let line = || format!("line {}", call.referenced.line());
+            for call in (0..step.rounds).flat_map(|_| step.calls) {
                 series
                     .make(&call.value, &mut self.clients)
-                    .with_context(line)?;
+                    .with_context(|| format!("line {}", call.referenced.line()))?;
             }
         }
         // Their senders get no answer; their retransmissions would be counted among later calls.
-        let denied = calls.iter().filter(|call| call.value.denied.is_some());
+        let denied = step.calls.iter().filter(|call| call.value.denied.is_some());
         for flow in denied.filter_map(|call| call.value.on.as_ref()) {
             self.clients.silence(flow);
         }
@@ -219,53 +217,43 @@ impl<'a> Run<'a> {
 
     /// Compares a map, or a table of `epguard dump`, with what the story expects or claims.
     fn table(&mut self, table: &str, is_dump: bool, expected: &Entries) -> Result<()> {
-        let read = || {
-            if is_dump {
-                return Ok(self.stage.agent.dump()?[table]
-                    .as_array()
-                    .cloned()
-                    .unwrap_or_default());
-            }
-            entries::read(&self.stage.agent.pin_dir, table)
+        let outcome = if is_dump {
+            self.entries(expected, || self.dumped(table))
+                .with_context(|| format!("epguard dump: {table}"))
+        } else {
+            let pin_dir = &self.stage.agent.pin_dir;
+            self.entries(expected, || entries::read(pin_dir, table))
+                .with_context(|| table.to_owned())
         };
-        let seen = self.entries(expected, read);
-        let seen = seen.with_context(|| {
-            if is_dump {
-                format!("epguard dump: {table}")
-            } else {
-                table.into()
-            }
-        });
         let Some(text) = &expected.claim else {
-            return seen;
+            return outcome;
         };
-        let wrong = seen
-            .as_ref()
-            .err()
-            .map_or_else(String::new, |error| format!("{error:#}"));
-        self.presenter.claim(seen.is_ok(), text.clone(), wrong)
+        let wrong = match &outcome {
+            Ok(()) => String::new(),
+            Err(error) => format!("{error:#}"),
+        };
+        self.presenter.claim(outcome.is_ok(), text.clone(), wrong)
+    }
+
+    /// The rows of a table of `epguard dump`.
+    fn dumped(&self, table: &str) -> Result<Vec<Value>> {
+        let dump = self.stage.agent.dump()?;
+        Ok(dump[table].as_array().cloned().unwrap_or_default())
     }
 
     /// Waits for the expected entries: those that depend on the node's routes follow them after a
     /// moment. Then they must hold.
     fn entries(&self, expected: &Entries, read: impl Fn() -> Result<Vec<Value>>) -> Result<()> {
-        let expand = |values: &[Value]| {
-            values
-                .iter()
-                .map(|value| self.stage.cluster.names.expand(value))
-                .collect::<Result<_>>()
-        };
-        let expanded = Entries {
-            has: expand(&expected.has)?,
-            lacks: expand(&expected.lacks)?,
-            ..expected.clone()
-        };
-        let compare = || -> Result<Option<String>> {
+        let names = &self.stage.cluster.names;
+        let mut expanded = expected.clone();
+        for value in expanded.has.iter_mut().chain(&mut expanded.lacks) {
+            *value = names.expand(value)?;
+        }
+        await_and_hold(expected.hold(), || {
             let seen = read()?;
-            Ok(entries::mismatch(&expanded, &seen)
-                .map(|what| format!("{what}; seen:\n  {}", shown(&seen))))
-        };
-        await_and_hold(expected.hold(), compare)
+            let mismatch = entries::mismatch(&expanded, &seen);
+            Ok(mismatch.map(|what| format!("{what}; seen:\n  {}", shown(&seen))))
+        })
     }
 
     fn logged(&self, texts: &[String]) -> Result<()> {

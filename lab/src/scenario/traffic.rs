@@ -62,7 +62,7 @@ impl Clients {
         for _ in 0..call.times {
             let answer = word(&match (&call.on, &call.call) {
                 (Some(flow), None) => self.flow(flow)?.ask(timeout),
-                (None, Some(to)) => self.request((call, to), timeout, cluster, variant)?,
+                (None, Some(to)) => self.request(call, to, timeout, cluster, variant)?,
                 _ => bail!("a call has either `call: WHOM` or `on: FLOW`"),
             });
             let is_allowed = sees.allowed().contains(&answer);
@@ -82,7 +82,7 @@ impl Clients {
         timeout: Duration,
         cluster: &Cluster,
     ) -> Result<(Client, traffic::Call)> {
-        let to = destination(to, (None, false), Wire::Tcp, from, cluster)?;
+        let to = destination(to, Aim::tcp(None), from, cluster)?;
         Ok((
             cluster.client(from, None)?,
             from_port(Some(self.next_port()), Wire::Tcp, to, timeout),
@@ -125,20 +125,15 @@ impl Clients {
 
     fn request(
         &mut self,
-        (call, to): (&Call, &str),
+        call: &Call,
+        to: &str,
         timeout: Duration,
         cluster: &Cluster,
         variant: Variant,
     ) -> Result<Answer> {
         let host = call.from.as_deref().unwrap_or(variant.caller_host());
         let client = cluster.client(host, Some(call))?;
-        let to = destination(
-            to,
-            (call.port, call.other_family),
-            call.protocol,
-            host,
-            cluster,
-        )?;
+        let to = destination(to, call.into(), host, cluster)?;
         let to = match to.ip() {
             IpAddr::V4(ip) if call.mapped => SocketAddr::new(ip.to_ipv6_mapped().into(), to.port()),
             IpAddr::V6(_) if call.mapped => {
@@ -205,13 +200,37 @@ fn any(to: SocketAddr) -> IpAddr {
     }
 }
 
-pub(super) fn destination(
-    to: &str,
-    (port, other_family): (Option<u16>, bool),
+/// Which of the addresses and ports of a pod or Service a call goes to.
+#[derive(Clone, Copy)]
+pub(super) struct Aim {
+    /// The port of a pod or a node; 8080 if none is given.
+    port: Option<u16>,
+    /// The Service's address of the other family, if it has one.
+    other_family: bool,
     protocol: Wire,
-    host: &str,
-    cluster: &Cluster,
-) -> Result<SocketAddr> {
+}
+
+impl Aim {
+    pub(super) fn tcp(port: Option<u16>) -> Self {
+        Self {
+            port,
+            other_family: false,
+            protocol: Wire::Tcp,
+        }
+    }
+}
+
+impl From<&Call> for Aim {
+    fn from(call: &Call) -> Self {
+        Self {
+            port: call.port,
+            other_family: call.other_family,
+            protocol: call.protocol,
+        }
+    }
+}
+
+pub(super) fn destination(to: &str, aim: Aim, host: &str, cluster: &Cluster) -> Result<SocketAddr> {
     let Some(service) = cluster.services.get(to) else {
         let ip = match to {
             "node-a" | "node-b" | "node-c" => {
@@ -219,22 +238,23 @@ pub(super) fn destination(
             }
             _ => cluster.names.address(to)?,
         };
-        return Ok(SocketAddr::new(ip, port.unwrap_or(8080)));
+        return Ok(SocketAddr::new(ip, aim.port.unwrap_or(8080)));
     };
     let frontends = cluster.names.service(to)?;
-    let vip = frontends
-        .other_family
-        .filter(|_| other_family)
-        .unwrap_or(frontends.vip);
+    let vip = match frontends.other_family {
+        Some(vip) if aim.other_family => vip,
+        _ => frontends.vip,
+    };
     if host != "external" {
         return Ok(SocketAddr::new(vip, service.port));
     }
     let index = (0..)
         .zip(&service.protocols)
-        .find(|(_, served)| **served == protocol);
+        .find(|(_, served)| **served == aim.protocol);
     let (Some(first), Some((index, _))) = (frontends.node_port, index) else {
         bail!(
-            "{to} has no NodePort for {protocol:?}: give it a `node-port`, or run with `caller: nodeport`"
+            "{to} has no NodePort for {:?}: give it a `node-port`, or run with `caller: nodeport`",
+            aim.protocol
         );
     };
     let node = cluster.topology.node("node-a")?;

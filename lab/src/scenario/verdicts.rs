@@ -1,7 +1,6 @@
 //! Calls in one mode after the other: the clients' results, and epguard's counters.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,7 +13,7 @@ use super::stage::Stage;
 use super::traffic::{Clients, as_expected, describe, summary};
 use super::variant::Variant;
 use crate::counters::Counters;
-use crate::neighbour::Neighbour;
+use crate::neighbour::{Counts, Neighbour};
 use crate::traffic::Sniffer;
 use crate::wait::{self, PATIENCE};
 
@@ -78,25 +77,37 @@ impl<'a> Series<'a> {
             .transpose()?;
         let answers = clients.make(call, &expected.sees, &self.stage.cluster, self.variant)?;
         self.quiet()?;
-        let judge = || {
-            if let Err(unexpected) = as_expected(&expected.sees, &answers) {
-                self.no_other_reason(&expected, &self.stage.counters()?.since(&before), &answers)?;
-                return Err(unexpected);
-            }
-            self.await_counted(&expected, &before, &answers)?;
-            if let (Some(neighbour), Some(before)) = (&self.stage.neighbour, beside) {
-                beside::check(neighbour, call, expected.forbidden, before)?;
-            }
-            let packets = sniffer.map_or(Ok(0), |mut sniffer| sniffer.packets())?;
+        let seen = Seen {
+            answers,
+            before,
+            beside,
+            sniffer,
+        };
+        self.judge(&expected, seen)
+            .with_context(|| format!("{} in mode {}", describe(call), self.mode.as_str()))?;
+        if let (Some(_), Some(reason)) = (&call.on, expected.denied) {
+            self.noisy.insert(reason);
+        }
+        Ok(())
+    }
+
+    /// An error unless the call was answered, counted and sent as expected.
+    fn judge(&self, expected: &Expected<'_>, seen: Seen) -> Result<()> {
+        if let Err(unexpected) = as_expected(&expected.sees, &seen.answers) {
+            let counted = self.stage.counters()?.since(&seen.before);
+            self.no_other_reason(expected, &counted, &seen.answers)?;
+            return Err(unexpected);
+        }
+        self.await_counted(expected, &seen.before, &seen.answers)?;
+        if let (Some(neighbour), Some(before)) = (&self.stage.neighbour, seen.beside) {
+            beside::check(neighbour, expected.call, expected.forbidden, before)?;
+        }
+        if let Some(mut sniffer) = seen.sniffer {
+            let packets = sniffer.packets()?;
             ensure!(
                 packets == 0,
                 "expected that the refused call sends no packet, seen: {packets} to its backend"
             );
-            Ok(())
-        };
-        judge().with_context(|| format!("{} in mode {}", describe(call), self.mode.as_str()))?;
-        if let (Some(_), Some(reason)) = (&call.on, expected.denied) {
-            self.noisy.insert(reason);
         }
         Ok(())
     }
@@ -106,15 +117,15 @@ impl<'a> Series<'a> {
             call.forbidden.is_none() || self.stage.neighbour.is_some(),
             "the call is forbidden, and the story has no `neighbour` whose policy could do that"
         );
-        let denied = call.denied.as_ref().filter(|_| self.mode != Mode::Off);
-        let unknown = |text| {
-            format!(
-                "no denial has the reason {text:?}: {}",
-                OneOf(Reason::TO_DENY)
-            )
+        let denied = match &call.denied {
+            Some(text) if self.mode != Mode::Off => {
+                let known = OneOf(Reason::TO_DENY);
+                let reason = Reason::parse(text)
+                    .with_context(|| format!("no denial has the reason {text:?}: {known}"))?;
+                Some(reason)
+            }
+            _ => None,
         };
-        let denied = denied.map(|text| Reason::parse(text).with_context(|| unknown(text)));
-        let denied = denied.transpose()?;
         let action = self
             .variant
             .action
@@ -215,18 +226,19 @@ impl<'a> Series<'a> {
             .stage
             .cluster
             .backends(call.call.as_deref().unwrap_or_default());
-        let is_local = |at: &SocketAddr| {
-            topology
-                .node("node-a")
-                .is_ok_and(|node| node.has_in_pod_cidr(at.ip()))
-        };
-        let leads_out = backends.is_some_and(|backends| !backends.iter().any(is_local));
-        let is_uplink = |interface: &&str| topology.uplinks().contains(interface);
+        let leads_out = backends.is_some_and(|backends| {
+            !backends.iter().any(|at| {
+                topology
+                    .node("node-a")
+                    .is_ok_and(|node| node.has_in_pod_cidr(at.ip()))
+            })
+        });
+        if !leads_out && self.variant.cni.is_bridge() {
+            // Programs at a bridge's ports do not see what enters at the bridge.
+            return false;
+        }
         let mut shared = self.stage.shared_entrances().into_iter();
-        // Programs at a bridge's ports do not see what enters at the bridge.
-        shared.any(|interface| {
-            is_uplink(&interface) == leads_out && (leads_out || !self.variant.cni.is_bridge())
-        })
+        shared.any(|interface| topology.uplinks().contains(&interface) == leads_out)
     }
 
     /// Counts from now on the packets of a call to the Service's backends.
@@ -283,16 +295,15 @@ impl<'a> Series<'a> {
         wait::until(Duration::from_millis(1), || {
             let now = self.stage.counters()?.since(before);
             self.no_other_reason(expected, &now, seen)?;
-            let seen = || format!("counted {now}; {}", summary(seen));
+            let seen = format!("counted {now}; {}", summary(seen));
             ensure!(
                 self.mode == Mode::Enforce
                     || Outcome::stopped().all(|outcome| now.with_outcome(outcome) == 0),
-                "expected that every packet passes, seen: {}",
-                seen()
+                "expected that every packet passes, seen: {seen}"
             );
             self.no_more(expected, &now)?;
             let missing = self.missing(expected, &now);
-            Ok(missing.map(|missing| format!("expected {missing} counted, seen: {}", seen())))
+            Ok(missing.map(|missing| format!("expected {missing} counted, seen: {seen}")))
         })
     }
 
@@ -323,15 +334,12 @@ impl<'a> Series<'a> {
         // the IP itself.
         let observed = self.mode == Mode::Observe && expected.call.protocol == Wire::Udp;
         let also = (self.variant.caller.is_at_sockets() && observed).then_some(Reason::Terminated);
-        let wanted = |reason: &Reason| {
-            let reason = Some(*reason);
-            reason == expected.denied
-                || reason == also
-                || self.noisy.iter().any(|noisy| Some(*noisy) == reason)
-        };
+        let mut wanted = self.noisy.clone();
+        wanted.extend(expected.denied);
+        wanted.extend(also);
         Reason::TO_DENY
             .into_iter()
-            .find(|reason| !wanted(reason) && counted.denials(*reason) > 0)
+            .find(|reason| !wanted.contains(reason) && counted.denials(*reason) > 0)
     }
 
     /// An error if packets were counted beyond those that the call sends.
@@ -339,7 +347,8 @@ impl<'a> Series<'a> {
         let (Some(packets), Some(reason)) = (call.packets, *denied) else {
             return Ok(());
         };
-        let (sent, counted) = (u64::from(call.times * packets), now.denials(reason));
+        let sent = u64::from(call.times * packets);
+        let counted = now.denials(reason);
         // A neighbour solicitation to the same IP is not tracked.
         let may_pass = (self.variant.family == Family::Ipv6).then_some(Outcome::NoConnection);
         let passed = Outcome::ALL
@@ -400,16 +409,26 @@ impl<'a> Series<'a> {
                 ));
             }
         }
-        let is_uncounted = |text: &&String| {
-            Outcome::named(text).is_none_or(|outcome| now.with_outcome(outcome) == 0)
-        };
+        if self.mode == Mode::Off {
+            return None;
+        }
         let uncounted = call
             .counted
             .iter()
-            .find(is_uncounted)
-            .filter(|_| self.mode != Mode::Off);
+            .find(|text| Outcome::named(text).is_none_or(|outcome| now.with_outcome(outcome) == 0));
         uncounted.map(|text| format!("at least one {text}"))
     }
+}
+
+/// What a call has led to.
+struct Seen {
+    answers: Vec<String>,
+    /// The counters before the call.
+    before: Counters,
+    /// The neighbour's counts before the call.
+    beside: Option<Counts>,
+    /// Counts the packets of a call that has to be refused at its socket.
+    sniffer: Option<Sniffer>,
 }
 
 /// What a call leads to in the mode.

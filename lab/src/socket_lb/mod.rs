@@ -104,8 +104,12 @@ impl SocketLb {
         if !self.pins.exists() {
             return Ok(Vec::new());
         }
-        let id = |pin| MapInfo::from_pin(self.pins.join(pin)).map(|info| info.id());
-        ciliums().map(|(_, pin)| Ok((pin, id(pin)?))).collect()
+        let mut pinned = Vec::new();
+        for (_, pin) in ciliums() {
+            let info = MapInfo::from_pin(self.pins.join(pin))?;
+            pinned.push((pin, info.id()));
+        }
+        Ok(pinned)
     }
 
     /// Translates the sockets of these network namespaces, and of no others: those of a node and
@@ -176,7 +180,9 @@ fn replace_maps(pins: &Path, with_other_flags: bool) -> Result<()> {
             MapType::LruHash => info.map_flags() ^ BPF_F_NO_COMMON_LRU,
             _ => info.map_flags() ^ BPF_F_NO_PREALLOC,
         };
-        let (key, value, size) = (info.key_size(), info.value_size(), 2 * info.max_entries());
+        let key = info.key_size();
+        let value = info.value_size();
+        let size = 2 * info.max_entries();
         let map = aya_obj::Map::new_from_params(kind as u32, key, value, size, flags);
         let map = MapData::create(map, pin, None).with_context(|| format!("cannot make {pin}"))?;
         fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;

@@ -1,7 +1,6 @@
 //! The load balancer's maps, with the layouts of `lab/neighbour/src/socket_lb/maps.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::path::Path;
 
 use anyhow::Result;
@@ -76,9 +75,10 @@ impl Tables {
                     count += 1;
                 }
                 let reversal = key_of(service);
-                match vip.ip() {
-                    IpAddr::V4(_) => drop(wanted.reversals4.insert(reversal, tail(&key))),
-                    IpAddr::V6(_) => drop(wanted.reversals6.insert(reversal, tail(&key))),
+                if vip.is_ipv4() {
+                    wanted.reversals4.insert(reversal, tail(&key));
+                } else {
+                    wanted.reversals6.insert(reversal, tail(&key));
                 }
                 let affinity = if rule.affinity { AFFINITY_SECONDS } else { 0 };
                 wanted.services.insert(key, [count, service, affinity, 0]);

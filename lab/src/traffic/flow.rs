@@ -55,15 +55,12 @@ impl Flow {
     pub fn ask(&mut self, timeout: Duration) -> Answer {
         let start = Instant::now();
         let deadline = start + timeout;
-        let number = server::request();
-        let request = server::encode(number, self.size);
-        let outcome = match &mut self.connection {
-            Connection::Tcp { stream, line } => {
-                ask_stream(stream, line, (number, &request), deadline)
-            }
-            Connection::Udp(socket) => ask_datagram(socket, (number, &request), deadline),
+        let request = Request::new(self.size);
+        let replier = match &mut self.connection {
+            Connection::Tcp { stream, line } => ask_stream(stream, line, &request, deadline),
+            Connection::Udp(socket) => ask_datagram(socket, &request, deadline),
         };
-        let outcome = outcome.map_or_else(Outcome::from, Outcome::Reply);
+        let outcome = replier.map_or_else(Outcome::from, Outcome::Reply);
         Answer::now(outcome, start, self.local)
     }
 }
@@ -113,22 +110,38 @@ pub(super) fn lost_on_the_way(error: io::Error) -> io::Result<()> {
     }
 }
 
+struct Request {
+    number: u64,
+    /// What is sent.
+    octets: Vec<u8>,
+}
+
+impl Request {
+    fn new(size: usize) -> Self {
+        let number = server::request();
+        Self {
+            number,
+            octets: server::encode(number, size),
+        }
+    }
+}
+
 /// `line` keeps the part of a reply that had arrived at a deadline.
 fn ask_stream(
     stream: &mut BufReader<TcpStream>,
     line: &mut Vec<u8>,
-    (number, request): (u64, &[u8]),
+    request: &Request,
     deadline: Instant,
 ) -> io::Result<String> {
     stream.get_ref().set_write_timeout(left(deadline)?)?;
-    stream.get_mut().write_all(request)?;
+    stream.get_mut().write_all(&request.octets)?;
     loop {
         stream.get_ref().set_read_timeout(left(deadline)?)?;
         stream.read_until(b'\n', line)?;
         if line.last() != Some(&b'\n') {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
-        let replier = server::replier(line, number);
+        let replier = server::replier(line, request.number);
         line.clear();
         if let Some(name) = replier {
             return Ok(name);
@@ -136,18 +149,17 @@ fn ask_stream(
     }
 }
 
-fn ask_datagram(
-    socket: &UdpSocket,
-    (number, request): (u64, &[u8]),
-    deadline: Instant,
-) -> io::Result<String> {
+fn ask_datagram(socket: &UdpSocket, request: &Request, deadline: Instant) -> io::Result<String> {
     let mut datagram = [0; 2048];
     // An error of an earlier request would be returned instead of sending.
     socket.take_error()?;
-    socket.send(request).map(drop).or_else(lost_on_the_way)?;
+    socket
+        .send(&request.octets)
+        .map(drop)
+        .or_else(lost_on_the_way)?;
     loop {
         let length = receive(socket, &mut datagram, deadline)?;
-        if let Some(name) = server::replier(&datagram[..length], number) {
+        if let Some(name) = server::replier(&datagram[..length], request.number) {
             return Ok(name);
         }
     }

@@ -155,7 +155,8 @@ mod tests {
 
     #[test]
     fn source_ports_begin_again_when_there_are_no_more() {
-        let (from, to) = ([10, 244, 1, 2].into(), "10.96.0.1:80".parse().unwrap());
+        let from = [10, 244, 1, 2].into();
+        let to = "10.96.0.1:80".parse().unwrap();
         assert_eq!(syn(from, to, 64_511)[0], [0xff, 0xff, 0, 80]);
         assert_eq!(syn(from, to, 64_512)[0], [0x04, 0x00, 0, 80]);
     }

@@ -29,8 +29,8 @@ impl Sniffer {
     /// ones. Those of kept connections are sent again at any time. Needs root.
     pub fn new(netns: &NetNs, to: Vec<SocketAddr>) -> Result<Self> {
         let every = Protocol::from(i32::from(EVERY.to_be()));
-        let open = || Socket::new(Domain::PACKET, Type::DGRAM.nonblocking(), Some(every));
-        let socket = netns.io(open);
+        let socket =
+            netns.io(|| Socket::new(Domain::PACKET, Type::DGRAM.nonblocking(), Some(every)));
         let socket = socket.with_context(|| format!("cannot sniff in {}", netns.name()))?;
         Ok(Self { socket, to })
     }

@@ -53,8 +53,9 @@ impl UdpPeer {
             self.socket.set_read_timeout(left(deadline)?)?;
             match self.socket.recv_from(&mut datagram) {
                 Ok((length, from)) => {
-                    let name = server::replier(&datagram[..length], request).filter(|_| from == to);
-                    if let Some(name) = name {
+                    if let Some(name) = server::replier(&datagram[..length], request)
+                        && from == to
+                    {
                         return Ok(name);
                     }
                 }

@@ -32,8 +32,11 @@ async fn the_driver_sends_a_rst_for_each_syn_to_an_orphan_ip() {
         "neighbour add 192.168.9.9 lladdr 02:00:00:00:00:01 dev up0",
     ];
     world.netns.ip(&lines).unwrap();
-    let forwarding = || fs::write("/proc/sys/net/ipv4/conf/all/forwarding", "1");
-    world.netns.run(forwarding).unwrap().unwrap();
+    world
+        .netns
+        .run(|| fs::write("/proc/sys/net/ipv4/conf/all/forwarding", "1"))
+        .unwrap()
+        .unwrap();
     world.gets_range("10.244.1.0/24");
     world.store.ensure_namespace("shop").unwrap();
     world.store.apply(dead_pod("a", "10.244.1.10")).unwrap();

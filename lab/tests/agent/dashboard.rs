@@ -34,15 +34,17 @@ async fn every_panel_of_the_dashboard_has_data() {
         live_on(&world, moments.next().unwrap());
         let second = began.elapsed().as_secs();
         let panels = panels(&world, second);
-        let has_data = |panel: &&Value| {
+        let (full, empty): (Vec<_>, Vec<_>) = panels.iter().partition(|panel| {
             let data = panel["data"].as_array().unwrap();
             !data.is_empty() && !data.contains(&json!([]))
-        };
-        let (full, empty): (Vec<_>, Vec<_>) = panels.iter().partition(has_data);
-        let is_above_0 = |value: &Value| value[1].as_str().unwrap().parse::<f64>().unwrap() > 0.0;
+        });
         let denied = panels[0]["data"][0].as_array().unwrap().iter();
         let mut denied = denied.flat_map(|series| series["values"].as_array().unwrap());
-        if !full.is_empty() && empty.is_empty() && denied.any(is_above_0) && second >= seconds {
+        if !full.is_empty()
+            && empty.is_empty()
+            && denied.any(|value| value[1].as_str().unwrap().parse::<f64>().unwrap() > 0.0)
+            && second >= seconds
+        {
             break panels;
         }
         let empty: Vec<_> = empty.iter().map(|panel| &panel["title"]).collect();
@@ -61,8 +63,12 @@ async fn every_panel_of_the_dashboard_has_data() {
 fn live_on(world: &World, moment: u32) {
     world.connect_to_the_service();
     let suspect = SocketAddr::from(([10, 244, 1, 10], 8080));
-    let call = || TcpStream::connect_timeout(&suspect, Duration::from_millis(200)).is_err();
-    assert!(world.netns.run(call).unwrap());
+    assert!(
+        world
+            .netns
+            .run(|| TcpStream::connect_timeout(&suspect, Duration::from_millis(200)).is_err())
+            .unwrap()
+    );
     let mut pod = dead_pod(
         &format!("job-{moment}"),
         &format!("10.244.1.{}", 30 + moment % 4),

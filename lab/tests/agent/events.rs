@@ -182,9 +182,8 @@ fn counters(world: &World) -> maps::Counters {
 /// Counters of dropped packets, for all reasons.
 fn kernel(world: &World) -> Count {
     let counters = counters(world);
-    let of = |reason| counters[&(reason, Outcome::Dropped)];
     Reason::ALL
-        .map(of)
+        .map(|reason| counters[&(reason, Outcome::Dropped)])
         .into_iter()
         .fold(Count::default(), Count::plus)
 }
@@ -247,8 +246,9 @@ fn reuse(world: &mut World) {
 fn call(world: &World, times: usize) {
     let service: SocketAddr = "10.96.0.1:80".parse().unwrap();
     let answered = world.netns.run(|| {
-        let connect = |_| TcpStream::connect_timeout(&service, Duration::from_millis(1));
-        (0..times).flat_map(connect).count()
+        (0..times)
+            .flat_map(|_| TcpStream::connect_timeout(&service, Duration::from_millis(1)))
+            .count()
     });
     assert_eq!(answered.unwrap(), 0);
 }
@@ -275,9 +275,11 @@ fn masked(world: &World, mut event: Value) -> Value {
         .unwrap()
         .parse()
         .unwrap();
-    let about = |object: &&Value| object["metadata"]["uid"] == event["regarding"]["uid"];
     let objects = world.store.list(kind);
-    let object = objects.iter().find(about).expect("the UID of an object");
+    let object = objects
+        .iter()
+        .find(|object| object["metadata"]["uid"] == event["regarding"]["uid"])
+        .expect("the UID of an object");
     assert_eq!(object["metadata"]["name"], event["regarding"]["name"]);
     event["regarding"]["uid"] = "*".into();
     for time in ["/eventTime", "/series/lastObservedTime"] {

@@ -35,7 +35,8 @@ fn deny(world: &mut World) {
     world.store.ensure_namespace("shop").unwrap();
     world.gets_range("10.244.0.0/16");
     for number in 0..SUSPECTS {
-        let (ip, name) = (ip(number), format!("web-{number}"));
+        let ip = ip(number);
+        let name = format!("web-{number}");
         lines.push(format!("neigh add {ip} lladdr 02:00:00:00:00:01 dev va"));
         let mut service = service(&name, &vip(number).ip().to_string());
         service["spec"]["ports"] = json!([{"port": 80, "targetPort": 8080, "protocol": "UDP"}]);
@@ -78,7 +79,8 @@ async fn a_flood_over_300_suspects_ends_no_lease_and_skipped_reports_are_counted
         netns.enter().unwrap();
         pour()
     });
-    let (renewals, last) = (Cell::new(0), Cell::new(i64::MAX));
+    let renewals = Cell::new(0);
+    let last = Cell::new(i64::MAX);
     let status = world.until("renewing its lease while it skips reports", |status| {
         // The agent has enough to do.
         sleep(Duration::from_millis(50));

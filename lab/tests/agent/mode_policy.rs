@@ -1,7 +1,6 @@
 //! Modes for all nodes from one `ConfigMap`, with the real agent.
 
 use super::world::World;
-use epguard::shared::status::Watch;
 use epguard_common::{Mode, Reason};
 use epguard_core::facts::Watched;
 use epguard_lab::api::{Kind, ObjectRef};
@@ -106,16 +105,15 @@ async fn an_unreadable_config_map_never_raises_the_mode_over_the_flags() {
         .faults(|faults| faults.forbidden = [Kind::ConfigMap].into());
     world.start(&options);
     let status = world.until("refused", |status| {
-        let refused = |watch: &Watch| {
-            watch
-                .error
-                .as_ref()
-                .is_some_and(|error| error.contains("forbidden"))
-        };
         let is_refused = status
             .watches
             .get(&Watched::ModePolicy)
-            .is_some_and(refused);
+            .is_some_and(|watch| {
+                watch
+                    .error
+                    .as_ref()
+                    .is_some_and(|error| error.contains("forbidden"))
+            });
         status.synced && is_refused && status.mode == Some(Mode::Observe)
     });
     assert_eq!(

@@ -33,7 +33,8 @@ async fn the_status_shows_problems_first_and_by_its_exit_code() {
     assert!(!text.contains('\x1b'), "a pipe gets no colours: {text}");
 
     let archive = world.dir.join("sysdump.tar");
-    let (file, pins) = (archive.to_str().unwrap(), world.dir.join("bpf/epguard"));
+    let file = archive.to_str().unwrap();
+    let pins = world.dir.join("bpf/epguard");
     let dumped = world.run(&["sysdump", "-f", file, "--pin-dir", pins.to_str().unwrap()]);
     assert!(dumped.status.success(), "{dumped:?}");
     let list = std::process::Command::new("tar")
@@ -98,13 +99,15 @@ async fn the_status_shows_problems_first_and_by_its_exit_code() {
         first.starts_with("no watch is up: cannot watch "),
         "{first}"
     );
-    let lease = |problem: &Value| {
-        problem["what"]
-            .as_str()
-            .unwrap()
-            .starts_with("the lease has ended")
-    };
-    assert!(problems.iter().any(lease), "{problems:?}");
+    assert!(
+        problems.iter().any(|problem| {
+            problem["what"]
+                .as_str()
+                .unwrap()
+                .starts_with("the lease has ended")
+        }),
+        "{problems:?}"
+    );
     println!("{}", self::text(&world.run(&["status"])));
 }
 

@@ -21,7 +21,8 @@ fn mass(name: &str) -> World {
     world.gets_range("10.244.1.0/24");
     world.store.apply(service("web", "10.96.0.1")).unwrap();
     for number in 1..=3 {
-        let (name, ip) = (format!("a{number}"), format!("10.244.1.1{number}"));
+        let name = format!("a{number}");
+        let ip = format!("10.244.1.1{number}");
         world.list_dead(&name, &ip, "web", "TCP");
     }
     world

@@ -35,7 +35,8 @@ fn deny(world: &mut World) {
 /// view.
 fn outlive(world: &mut World) -> Status {
     world.until("past the lease", |status| {
-        let (age, lease) = (status.view_age_ms.unwrap(), status.lease_ms);
+        let age = status.view_age_ms.unwrap();
+        let lease = status.lease_ms;
         assert!(
             lease <= 0 || age + u64::try_from(lease).unwrap() <= 3001,
             "{status:?}"

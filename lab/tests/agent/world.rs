@@ -48,7 +48,8 @@ impl World {
             .listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
             .unwrap();
         let server = ApiServer::start(listener, store.clone()).unwrap();
-        let (dir, capabilities) = (workdir.path.clone(), CAPABILITIES.to_vec());
+        let dir = workdir.path.clone();
+        let capabilities = CAPABILITIES.to_vec();
         Self {
             agent: None,
             netns,
@@ -135,8 +136,12 @@ impl World {
     /// Sends one SYN to the Service of [`World::deny`]; the kernel would repeat it after a second.
     pub fn connect_to_the_service(&self) {
         let service = SocketAddr::from(([10, 96, 0, 1], 80));
-        let connect = || TcpStream::connect_timeout(&service, Duration::from_millis(200));
-        assert!(self.netns.run(connect).unwrap().is_err());
+        assert!(
+            self.netns
+                .run(|| TcpStream::connect_timeout(&service, Duration::from_millis(200)))
+                .unwrap()
+                .is_err()
+        );
     }
 
     /// Makes a dead pod and a slice in which the Service still lists it, on port 8080. Returns the

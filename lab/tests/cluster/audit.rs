@@ -153,13 +153,15 @@ fn audit(stage: &Stage) -> (i32, String) {
         }
         _ => word.to_owned(),
     };
-    let line = |line: &str| {
-        line.split_whitespace()
-            .map(word)
-            .collect::<Vec<_>>()
-            .join(" ")
-    };
-    let lines: Vec<String> = text.lines().map(line).collect();
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line: &str| {
+            line.split_whitespace()
+                .map(word)
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
+        .collect();
     let masked = lines.join("\n");
     let (before, after) = masked.split_once("compared ").unwrap();
     let (_, after) = after.split_once(' ').unwrap();

@@ -26,7 +26,8 @@ fn interfaces_recreated_during_an_overrun_are_hooked_after_it() {
             .map(|n| format!("link set lo alias a{n}"))
             .collect();
         lines.extend((0..STORM).map(|n| {
-            let (high, low) = (n / 250, n % 250 + 1);
+            let high = n / 250;
+            let low = n % 250 + 1;
             format!("neighbour replace 198.18.{high}.{low} lladdr 02:00:00:00:00:01 dev eth0 nud permanent")
         }));
         // After the overrun, so that these changes are not announced.
@@ -47,8 +48,12 @@ fn interfaces_recreated_during_an_overrun_are_hooked_after_it() {
 /// Messages that netlink sockets of this network namespace had no room for.
 fn drops(netns: &NetNs) -> u64 {
     let sockets = netns.run(|| std::fs::read_to_string("/proc/thread-self/net/netlink"));
-    let drops = |line: &str| line.split_whitespace().nth(8)?.parse::<u64>().ok();
-    sockets.unwrap().unwrap().lines().filter_map(drops).sum()
+    sockets
+        .unwrap()
+        .unwrap()
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(8)?.parse::<u64>().ok())
+        .sum()
 }
 
 fn signal(pid: i32, signal: i32) {

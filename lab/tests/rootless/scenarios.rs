@@ -33,7 +33,12 @@ fn each_story_at_sockets_makes_a_call_that_is_denied_and_one_that_passes() {
         let file = file.unwrap().path();
         let scenario = load(&file).unwrap();
         assert!(scenario.runs.has_socket_lb(), "{}", scenario.id);
-        let calls = || scenario.steps.iter().flat_map(|step| step.value.calls().2);
+        let calls = || {
+            scenario
+                .steps
+                .iter()
+                .flat_map(|step| step.value.calls().calls)
+        };
         for is_denied in [true, false] {
             // Without epguard the stranger answers it.
             let mut of_stranger = calls().filter(|call| call.value.sees.allowed() == ["B"]);

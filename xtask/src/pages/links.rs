@@ -34,10 +34,10 @@ pub(super) fn broken(pages: &[File], root: &Path) -> Vec<String> {
 
 /// True for the path of one file or folder. Capitals stand for any name.
 fn is_path(span: &str) -> bool {
-    let is_plain = |octet: u8| {
-        octet.is_ascii_lowercase() || octet.is_ascii_digit() || b"/._-".contains(&octet)
-    };
-    FOLDERS.iter().any(|folder| span.starts_with(folder)) && span.bytes().all(is_plain)
+    FOLDERS.iter().any(|folder| span.starts_with(folder))
+        && span.bytes().all(|octet: u8| {
+            octet.is_ascii_lowercase() || octet.is_ascii_digit() || b"/._-".contains(&octet)
+        })
 }
 
 fn error(page: &File, link: &str, pages: &[File], root: &Path) -> Option<&'static str> {

@@ -43,19 +43,19 @@ pub(super) fn parts(page: &str) -> Parts {
             Event::Text(text) => block.iter_mut().for_each(|block| block.push_str(&text)),
             Event::End(TagEnd::CodeBlock) => {
                 let text = block.take().unwrap_or_default().replace("\\\n", " ");
-                // A block that shows output.
-                let lines = text
-                    .lines()
-                    .filter(|_| !text.starts_with("VERDICT"))
-                    .map(without_comment);
-                let line = |text: &str| Line {
-                    section: section.clone(),
-                    text: text.to_owned(),
-                    is_span: false,
-                };
-                parts
-                    .lines
-                    .extend(lines.filter(|line| !line.is_empty()).map(line));
+                if text.starts_with("VERDICT") {
+                    // The block shows output.
+                    continue;
+                }
+                for line in text.lines().map(without_comment) {
+                    if !line.is_empty() {
+                        parts.lines.push(Line {
+                            section: section.clone(),
+                            text: line.to_owned(),
+                            is_span: false,
+                        });
+                    }
+                }
             }
             Event::Code(text) => {
                 let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -97,7 +97,8 @@ fn without_comment(line: &str) -> &str {
 pub(super) fn variants(line: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for kept in 0..3 {
-        let (mut depth, mut is_quoted) = (0, false);
+        let mut depth = 0;
+        let mut is_quoted = false;
         let mut variant = String::new();
         for c in line.chars() {
             is_quoted ^= c == '\'';

@@ -200,16 +200,14 @@ fn flag(text: &str) -> Result<(), String> {
     for verb in cli.get_subcommands().filter(|verb| takes(verb)) {
         let values = value.filter(|value| !value.contains("...")).into_iter();
         // A verb may need arguments beside the flag.
-        let is_refused = |value: &str| {
-            let line = format!("epguard {} {name} {value}", verb.get_name());
-            command(&line)
-                .err()
-                .filter(|error| !error.contains("required arguments were not provided"))
-        };
         match values
             .flat_map(|value| value.split('|'))
-            .find_map(is_refused)
-        {
+            .find_map(|value: &str| {
+                let line = format!("epguard {} {name} {value}", verb.get_name());
+                command(&line)
+                    .err()
+                    .filter(|error| !error.contains("required arguments were not provided"))
+            }) {
             None => return Ok(()),
             Some(error) => refused = error,
         }

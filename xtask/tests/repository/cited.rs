@@ -71,11 +71,12 @@ fn known(root: &Path) -> BTreeSet<String> {
     let sources = rooms.iter().flat_map(|room| files(&root.join(room), "rs"));
     let functions = sources.flat_map(|source| {
         let text = fs::read_to_string(source).unwrap();
-        let name = |line: &str| {
-            let (_, rest) = line.split_once("fn ")?;
-            Some(rest.split(['(', '<']).next()?.to_owned())
-        };
-        text.lines().filter_map(name).collect::<Vec<_>>()
+        text.lines()
+            .filter_map(|line| {
+                let (_, rest) = line.split_once("fn ")?;
+                Some(rest.split(['(', '<']).next()?.to_owned())
+            })
+            .collect::<Vec<_>>()
     });
     let stories = files(&root.join("lab/scenarios"), "yaml");
     let stories = stories

@@ -15,7 +15,8 @@ fn a_running_agent_hooks_renamed_and_recreated_interfaces_and_drops_removed_ones
     let node = Node::new();
     let mut agent = Agent::start(&node, &[]);
     agent.attached();
-    let (old, before) = (ifindex("pod"), link(&node.pin(Hook::Egress)));
+    let old = ifindex("pod");
+    let before = link(&node.pin(Hook::Egress));
     ip("link set pod down");
     ip("link set pod name pod7");
     let attached = agent.wait_for("pod7", |at| at.attached);
@@ -104,8 +105,10 @@ impl Agent {
 
     fn is_attached(&self, name: &str, ifindex: u32) -> bool {
         let status = status::current(&self.run_dir).unwrap_or_default();
-        let wanted = |at: &Attachment| at.name == name && at.ifindex == ifindex && at.attached;
-        status.interfaces.iter().any(wanted)
+        status
+            .interfaces
+            .iter()
+            .any(|at| at.name == name && at.ifindex == ifindex && at.attached)
     }
 
     pub fn end(self, signal: i32) {

@@ -44,7 +44,8 @@ fn the_first_write_removes_unknown_owners() {
         },
         ..Owner::default()
     };
-    let (stays, goes) = (Addr::v4([10, 9, 0, 1]), Addr::v4([10, 9, 0, 2]));
+    let stays = Addr::v4([10, 9, 0, 1]);
+    let goes = Addr::v4([10, 9, 0, 2]);
     let both = SortedMap::from_iter([(stays, owner(1)), (goes, owner(2))]);
     write(&node, |writer| {
         assert_eq!(
@@ -125,7 +126,8 @@ fn a_map_that_is_missing_or_of_another_layout_is_made_and_the_others_stay_as_one
         assert_eq!(writer.restored().denied, denying().denied);
         assert!(writer.install(&denying()).unwrap());
     });
-    let (missing, later) = (node.pins().join("v3/CLIENTS"), node.pins().join("v3/LATER"));
+    let missing = node.pins().join("v3/CLIENTS");
+    let later = node.pins().join("v3/LATER");
     std::fs::rename(&missing, &later).unwrap();
     write(&node, |writer| assert_eq!(writer.restored(), &denying()));
     assert!(missing.exists() && later.exists());
@@ -290,7 +292,8 @@ fn no_earlier_denial_stands_once_the_modes_of_its_agent_are_unknown() {
 fn other_abi_versions_are_removed_once_this_one_is_attached() {
     let node = Node::new();
     node.hooked(Hooks::Tcx);
-    let (own, old) = (node.pins().join("v3"), node.pins().join("v0"));
+    let own = node.pins().join("v3");
+    let old = node.pins().join("v0");
     std::fs::rename(&own, &old).unwrap();
     let datapath = node.hooked(Hooks::Tcx);
     let chain = datapath.find(ifindex("pod")).unwrap().unwrap();

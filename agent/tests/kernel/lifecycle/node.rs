@@ -112,11 +112,15 @@ impl Node {
 }
 
 fn within<T: Send>(netns: &File, act: impl FnOnce() -> T + Send) -> T {
-    let enter = || {
-        setns(netns, CloneFlags::CLONE_NEWNET).unwrap();
-        act()
-    };
-    std::thread::scope(|scope| scope.spawn(enter).join()).unwrap()
+    std::thread::scope(|scope| {
+        scope
+            .spawn(|| {
+                setns(netns, CloneFlags::CLONE_NEWNET).unwrap();
+                act()
+            })
+            .join()
+    })
+    .unwrap()
 }
 
 fn path_of(netns: &File) -> String {

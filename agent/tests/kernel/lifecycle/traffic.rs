@@ -44,7 +44,8 @@ fn replace_under_traffic(hooks: Hooks) {
     node.peer
         .set_read_timeout(Some(Duration::from_secs(10)))
         .unwrap();
-    let (over, received) = (AtomicBool::new(false), AtomicU64::new(0));
+    let over = AtomicBool::new(false);
+    let received = AtomicU64::new(0);
     let start = Instant::now();
     let sent = std::thread::scope(|scope| {
         scope.spawn(|| {

@@ -78,7 +78,8 @@ fn frames_of_a_vlan_are_not_judged_at_the_interface_below_it() {
         let frame = frame(tags);
         denied_while(&node, 50, || socket.send(&frame, ETHERNET))
     };
-    let (untagged, tagged) = (&[][..], &[0x8100][..]);
+    let untagged = &[][..];
+    let tagged = &[0x8100][..];
     datapath.hook(ifindex("pod"), "pod").unwrap();
     assert_eq!((send(untagged), send(tagged)), (50, 0), "TC");
     datapath.hook_xdp(ifindex("pod"), "pod").unwrap();

@@ -108,7 +108,8 @@ fn an_interface_where_xdp_gains_nothing_or_cannot_be_is_refused() {
 fn an_xdp_link_of_another_version_gives_way_and_detach_removes_it_after_a_crash() {
     let node = Node::new();
     drop(attach(&node, Xdp::Driver));
-    let (pinned, other) = (node.xdp_pin(), node.pins().join("v2"));
+    let pinned = node.xdp_pin();
+    let other = node.pins().join("v2");
     std::fs::rename(node.pins().join("v3"), &other).unwrap();
     let (before, _) = link(&other.join(pinned.strip_prefix(node.pins().join("v3")).unwrap()));
     attach(&node, Xdp::Driver);

@@ -57,7 +57,8 @@ fn the_service_of_another_vip_and_the_suspect_at_another_address_are_none() {
     }
     rig.affect(&key, SHOP);
     rig.expect("its own", &syn(REUSED), DENIED);
-    let (key, value) = (MOVED, suspect(Suspect::DENIED));
+    let key = MOVED;
+    let value = suspect(Suspect::DENIED);
     rig.put("SUSPECTS", &REUSED, Keyed { key, value });
     rig.expect("another address", &syn(REUSED), Clear);
 }

@@ -81,8 +81,10 @@ fn dumped(map: &str) -> Vec<Value> {
     let Value::Array(entries) = bpftool("dump", map) else {
         panic!("{map} is no list");
     };
-    let formatted = |mut entry: Value| entry["formatted"].take();
-    entries.into_iter().map(formatted).collect()
+    entries
+        .into_iter()
+        .map(|mut entry: Value| entry["formatted"].take())
+        .collect()
 }
 
 /// A number for each reason.

@@ -89,7 +89,8 @@ fn settings(mode: u32, reused: u32, others: u32, rest: u32) -> [u32; CONFIG] {
 fn numbers_that_are_no_mode_are_off_and_those_that_are_no_action_drop() {
     let mut rig = Rig::new();
     for garbage in [5, 77, 0x100, 0x0200_0000, u32::MAX] {
-        let (off, on) = (garbage, Mode::Enforce as u32);
+        let off = garbage;
+        let on = Mode::Enforce as u32;
         rig.set("CONFIG", settings(off, on, on, 0));
         rig.expect(&format!("mode {garbage}"), &syn(), Clear);
         rig.set("CONFIG", settings(on, off, on, 0));
@@ -111,7 +112,8 @@ fn numbers_that_are_no_proof_deny_nothing() {
         mode: Mode::Enforce as u32,
         ..RawDenial::default()
     };
-    let (reused, dead) = (Reason::Reused as u32, UidState::Dead as u32);
+    let reused = Reason::Reused as u32;
+    let dead = UidState::Dead as u32;
     for garbage in [8, 77, 0x102, 0x0200_0000, u32::MAX] {
         rig.deny(&target(REUSED, TCP), words(garbage, dead));
         rig.expect(

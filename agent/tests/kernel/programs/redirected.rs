@@ -81,10 +81,8 @@ fn is_redirected(rig: &mut Rig, ip: &[u8]) -> bool {
 #[ignore = "needs root: loads eBPF programs"]
 fn a_flow_stays_redirected_while_its_endpoint_holds_its_ip_and_its_addresses_are_not_taken() {
     const MORE_FRAGMENTS: u16 = 0x2000;
-    let (ack, datagram) = (
-        packet(REUSED, TCP, &tcp(PORT, ACK)),
-        packet(REUSED, UDP, &udp(PORT)),
-    );
+    let ack = packet(REUSED, TCP, &tcp(PORT, ACK));
+    let datagram = packet(REUSED, UDP, &udp(PORT));
     let first = v4_with(REUSED, &[], MORE_FRAGMENTS, UDP, &udp(PORT));
     for (name, flags, ip, expected) in [
         ("TCP", 0, &ack, true),
@@ -112,10 +110,8 @@ fn a_flow_stays_redirected_while_its_endpoint_holds_its_ip_and_its_addresses_are
 #[ignore = "needs root: loads eBPF programs"]
 fn a_new_flow_from_the_port_of_a_closed_one_is_not_redirected_with_it() {
     let mut rig = rig(Redirected::CLIENT_CLOSED);
-    let (syn, ack) = (
-        packet(REUSED, TCP, &tcp(PORT, SYN)),
-        packet(REUSED, TCP, &tcp(PORT, ACK)),
-    );
+    let syn = packet(REUSED, TCP, &tcp(PORT, SYN));
+    let ack = packet(REUSED, TCP, &tcp(PORT, ACK));
     assert!(
         is_redirected(&mut rig, &ack),
         "the last flow is not yet over"
@@ -256,13 +252,11 @@ fn the_entry_of_another_flow_redirects_no_packet() {
     let mut rig = rig(0);
     let ack = packet(REUSED, TCP, &tcp(PORT, ACK));
     assert!(is_redirected(&mut rig, &ack), "its own");
-    let (key, value) = (
-        flow(UDP),
-        Redirected {
-            backend: LIVE,
-            ..Redirected::default()
-        },
-    );
+    let key = flow(UDP);
+    let value = Redirected {
+        backend: LIVE,
+        ..Redirected::default()
+    };
     rig.put("FLOWS", &flow(TCP), Keyed { key, value });
     assert!(!is_redirected(&mut rig, &ack), "another's");
 }

@@ -119,7 +119,8 @@ impl Rig {
             .unwrap()
             .try_into()
             .unwrap();
-        let (mut data_out, mut context_out) = (vec![0; frame.len() + 64], context);
+        let mut data_out = vec![0; frame.len() + 64];
+        let mut context_out = context;
         let options = TestRunOptions {
             data_in: Some(frame),
             data_out: Some(&mut data_out),

@@ -104,7 +104,8 @@ fn frame(instructions: &[bpf_insn]) -> usize {
     // Registers that hold the address of the frame, until something is added to it.
     let mut copies = [false; 16];
     for instruction in instructions {
-        let (from, to) = (instruction.src_reg(), instruction.dst_reg());
+        let from = instruction.src_reg();
+        let to = instruction.dst_reg();
         let offset = if LOADS_AND_STORES.contains(&(instruction.code & 7))
             && (from == FRAME || to == FRAME)
         {

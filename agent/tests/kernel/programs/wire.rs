@@ -82,7 +82,8 @@ fn v4(packet: &[u8]) -> Option<Ip> {
     if header[0] >> 4 != 4 || length < 20 {
         return None;
     }
-    let (protocol, later_fragment) = (header[9], half(header, 6)? & 0x1fff != 0);
+    let protocol = header[9];
+    let later_fragment = half(header, 6)? & 0x1fff != 0;
     Some(Ip {
         src: address4(header, 12)?,
         dst: address4(header, 16)?,
@@ -97,7 +98,8 @@ fn v4(packet: &[u8]) -> Option<Ip> {
 
 fn v6(packet: &[u8]) -> Option<Ip> {
     let header: &[u8; 40] = packet.first_chunk()?;
-    let (src, dst) = (address6(header, 8)?, address6(header, 24)?);
+    let src = address6(header, 8)?;
+    let dst = address6(header, 24)?;
     if header[0] >> 4 != 6 || [src, dst].iter().any(|end| end.to_ipv4_mapped().is_some()) {
         return None;
     }
@@ -107,7 +109,9 @@ fn v6(packet: &[u8]) -> Option<Ip> {
         protocol,
         ports,
     };
-    let (mut next, mut at, mut skipped) = (header[6], 40, 0);
+    let mut next = header[6];
+    let mut at = 40;
+    let mut skipped = 0;
     loop {
         let unit = match next {
             0 | 43 | 60 => 8,
@@ -144,7 +148,8 @@ fn ports(packet: &[u8], at: usize, protocol: u8) -> Option<Option<Ports>> {
         }
         _ => return Some(None),
     };
-    let (src, dst) = (half(packet, at)?, half(packet, at + 2)?);
+    let src = half(packet, at)?;
+    let dst = half(packet, at + 2)?;
     Some(Some(Ports {
         src,
         dst,

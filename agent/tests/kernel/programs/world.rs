@@ -163,7 +163,8 @@ pub fn tracked(frame: &[u8]) -> Tracked {
 }
 
 fn called(ip: &Ip) -> Tracked {
-    let (client, endpoint) = (Addr::from(ip.src), Addr::from(ip.dst));
+    let client = Addr::from(ip.src);
+    let endpoint = Addr::from(ip.dst);
     let has_ports = matches!(ip.protocol, 6 | 17 | 132);
     let (src, dst) = ip
         .ports

@@ -28,9 +28,9 @@ impl Before {
     /// Compares the tables between two parts of the list.
     pub fn check(&self, now: &Tables) -> Result<(), TestCaseError> {
         let before = &self.tables;
-        let in_force =
-            |(key, _): &(&DenialKey, _)| now.services.values().any(|number| *number == key.service);
-        for (key, denial) in now.denied.iter().filter(in_force) {
+        for (key, denial) in now.denied.iter().filter(|(key, _): &(&DenialKey, _)| {
+            now.services.values().any(|number| *number == key.service)
+        }) {
             let known = before.denied.get(key);
             prop_assert!(
                 known.is_some_and(|known| is_kept(known, denial)),
@@ -54,13 +54,12 @@ impl Before {
         let proven = now.terminated.iter();
         for (ip, orphan_ip) in proven.filter(|(_, orphan_ip)| orphan_ip.lifted.is_none()) {
             let known = before.terminated.get(ip);
-            let is_kept = |known: &OrphanIp| {
-                known.lifted.is_none()
-                    && known.dead == orphan_ip.dead
-                    && orphan_ip.mode <= known.mode
-            };
             prop_assert!(
-                known.is_some_and(is_kept),
+                known.is_some_and(|known| {
+                    known.lifted.is_none()
+                        && known.dead == orphan_ip.dead
+                        && orphan_ip.mode <= known.mode
+                }),
                 "{ip} is {orphan_ip:?}, before: {known:?}"
             );
         }

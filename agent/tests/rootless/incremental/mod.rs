@@ -86,7 +86,8 @@ impl Run {
             now: Duration::from_secs(1),
         };
         world.tell(routes_to(&[]));
-        let (cluster, maps) = (Cluster::new(), Maps::default());
+        let cluster = Cluster::new();
+        let maps = Maps::default();
         Self {
             world,
             cluster,

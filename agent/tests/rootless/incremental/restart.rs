@@ -52,8 +52,11 @@ impl Maps {
                 .iter()
                 .filter(|(_, number)| **number == key.service);
             let addrs: BTreeSet<Addr> = vips.map(|(vip, _)| vip.addr).collect();
-            let claim = |service: &&Service| service.vips.iter().any(|addr| addrs.contains(addr));
-            let mut services = state.cluster().services.values().filter(claim);
+            let mut services = state
+                .cluster()
+                .services
+                .values()
+                .filter(|service| service.vips.iter().any(|addr| addrs.contains(addr)));
             services.any(|service| {
                 state
                     .live_claimants(key.addr)
@@ -76,8 +79,12 @@ impl Maps {
 
     fn write(&mut self, op: &Op) {
         match op {
-            Op::Owner(ip, None) => drop(self.owners.remove(ip)),
-            Op::Owner(ip, Some(owner)) => drop(self.owners.insert(*ip, *owner)),
+            Op::Owner(ip, None) => {
+                self.owners.remove(ip);
+            }
+            Op::Owner(ip, Some(owner)) => {
+                self.owners.insert(*ip, *owner);
+            }
             Op::Terminated(ip, Some(_)) => {
                 let before = self.tables.terminated.get(ip);
                 assert_eq!(before, None, "what the programs wrote is overwritten");
@@ -98,13 +105,15 @@ impl Maps {
             denied,
             ..
         } = &self.tables;
-        let is_back = |op: &&Op| match op {
-            Op::Denial(key, _) => denied.contains_key(key),
-            Op::Service(vip, _) => services.contains_key(vip),
-            Op::Suspect(ip, _) => suspects.contains_key(ip),
-            _ => false,
-        };
-        self.removed.iter().filter(is_back).collect()
+        self.removed
+            .iter()
+            .filter(|op| match op {
+                Op::Denial(key, _) => denied.contains_key(key),
+                Op::Service(vip, _) => services.contains_key(vip),
+                Op::Suspect(ip, _) => suspects.contains_key(ip),
+                _ => false,
+            })
+            .collect()
     }
 }
 

@@ -128,38 +128,47 @@ fn a_retired_pod_that_is_seen_alive_again_was_denied_wrongly() {
 
 #[test]
 fn a_denial_that_was_right_when_it_began_or_is_old_is_not_found_wrong() {
-    let [dies, retires]: [fn(&Pod) -> Pod; 2] = [dead, terminal];
-    let own = || shown(pod("shop", "b", "web", &[X]));
-    for (sentence, end, reason, wait, facts) in [
-        (
-            "bound later",
-            dies,
-            DeadBackend,
-            Duration::ZERO,
-            vec![shown(pending("shop", "b", "web")), own()],
-        ),
-        (
-            "dead later",
-            retires,
-            RetiredBackend,
-            Duration::ZERO,
-            vec![shown(dead(&a())), gone(&dead(&a()))],
-        ),
-        (
-            "alive after a long time",
-            retires,
-            RetiredBackend,
-            OPEN,
-            vec![shown(a())],
-        ),
-    ] {
+    struct Case {
+        sentence: &'static str,
+        ended: Pod,
+        reason: Reason,
+        wait: Duration,
+        facts: Vec<Fact>,
+    }
+    let cases = [
+        Case {
+            sentence: "bound later",
+            ended: dead(&a()),
+            reason: DeadBackend,
+            wait: Duration::ZERO,
+            facts: vec![
+                shown(pending("shop", "b", "web")),
+                shown(pod("shop", "b", "web", &[X])),
+            ],
+        },
+        Case {
+            sentence: "dead later",
+            ended: terminal(&a()),
+            reason: RetiredBackend,
+            wait: Duration::ZERO,
+            facts: vec![shown(dead(&a())), gone(&dead(&a()))],
+        },
+        Case {
+            sentence: "alive after a long time",
+            ended: terminal(&a()),
+            reason: RetiredBackend,
+            wait: OPEN,
+            facts: vec![shown(a())],
+        },
+    ];
+    for case in cases {
         let (mut world, a) = World::cluster().with_a();
-        world.pod(&end(&a));
-        denied(&mut world, reason, a.uid);
-        world.now += wait;
-        assert_eq!(findings(&mut world), [], "{sentence}");
-        world.tell_all(facts);
-        assert_eq!(findings(&mut world), [], "{sentence}");
+        world.pod(&case.ended);
+        denied(&mut world, case.reason, a.uid);
+        world.now += case.wait;
+        assert_eq!(findings(&mut world), [], "{}", case.sentence);
+        world.tell_all(case.facts);
+        assert_eq!(findings(&mut world), [], "{}", case.sentence);
     }
 }
 
@@ -213,7 +222,8 @@ fn a_scan_of_one_ip_evicts_no_denial_of_another() {
 /// A packet to `shop/web` on X would have hit this pod.
 fn hit(world: &mut World, meant: Uid, owner: Uid) {
     world.now += Duration::from_secs(1);
-    let (at_ns, reason) = (u64::try_from(world.now.as_nanos()).unwrap(), Reused as u32);
+    let at_ns = u64::try_from(world.now.as_nanos()).unwrap();
+    let reason = Reused as u32;
     let service = world
         .state
         .tables()
@@ -222,7 +232,8 @@ fn hit(world: &mut World, meant: Uid, owner: Uid) {
         .next()
         .copied()
         .unwrap();
-    let (dead_uid, owner_uid) = (meant, owner);
+    let dead_uid = meant;
+    let owner_uid = owner;
     world.state.denied(&Event {
         at_ns,
         dead_uid,
@@ -237,29 +248,43 @@ fn hit(world: &mut World, meant: Uid, owner: Uid) {
 #[test]
 fn a_pod_that_was_hit_was_meant_if_a_slice_lists_it_there_unless_a_selector_proves_that_it_was_a_stranger()
  {
-    let stranger = pod("other", "b", "b", &[X]);
-    let of_the_namespace = pod("shop", "b", "api", &[X]);
-    for (sentence, selector, before, after, is_wrong) in [
-        (
-            "the writer of the slices meant it",
-            None,
-            &stranger,
-            stranger.clone(),
-            true,
-        ),
-        (
-            "it got the label",
-            web().selector,
-            &of_the_namespace,
-            pod("shop", "b", "web", &[X]),
-            false,
-        ),
-    ] {
+    struct Case {
+        sentence: &'static str,
+        selector: Option<Selector>,
+        /// The pod that is hit, and how a slice lists it afterwards.
+        before: Pod,
+        after: Pod,
+        is_wrong: bool,
+    }
+    let cases = [
+        Case {
+            sentence: "the writer of the slices meant it",
+            selector: None,
+            before: pod("other", "b", "b", &[X]),
+            after: pod("other", "b", "b", &[X]),
+            is_wrong: true,
+        },
+        Case {
+            sentence: "it got the label",
+            selector: web().selector,
+            before: pod("shop", "b", "api", &[X]),
+            after: pod("shop", "b", "web", &[X]),
+            is_wrong: false,
+        },
+    ];
+    for case in cases {
+        let Case {
+            sentence,
+            selector,
+            before,
+            after,
+            is_wrong,
+        } = case;
         let (mut world, a) = World::cluster().with_a();
         world.tell(service(Service { selector, ..web() }));
         world
             .pod(&dead(&a))
-            .pod(before)
+            .pod(&before)
             .denies_as(sentence, &[Reused]);
         hit(&mut world, a.uid, before.uid);
         assert_eq!(findings(&mut world), [], "{sentence}");

@@ -185,7 +185,7 @@ fn an_ip_on_another_network_is_owned_by_its_pod_and_is_no_conflict_or_proof_agai
     };
     let (mut world, _) = World::where_a_died();
     world.pod(&attached).denies(&[Reason::Reused]);
-    assert_eq!(world.denials()[0].4, Some(attached.uid));
+    assert_eq!(world.denials()[0].owner, Some(attached.uid));
     assert!(!world.is_orphan(X), "it is in use");
     assert_eq!(owner(&mut world), Some((attached.uid, 0)));
     world

@@ -80,7 +80,8 @@ fn a_second_list_that_disagrees_drops_pending_denials_and_deaths() {
 #[test]
 fn a_denial_that_one_list_began_is_pending_and_one_from_before_stays_in_force() {
     let b = pod("shop", "b", "web", &[X]);
-    let (is_dead, is_listed) = (shown(dead(&a())), list_of(&[dead(&a())]));
+    let is_dead = shown(dead(&a()));
+    let is_listed = list_of(&[dead(&a())]);
     let lacks_b = [is_dead.clone(), shown(b.clone()), is_listed.clone()];
     let with_b = list_of(&[dead(&a()), b.clone()]);
     let holder = list_of(&[dead(&a()), pending("shop", "b", "web")]);

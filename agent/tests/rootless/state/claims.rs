@@ -36,7 +36,7 @@ fn a_pod_that_no_node_takes_ends_no_denial_of_others() {
     }
     world.pod(&b());
     assert_eq!(
-        (world.reasons(), world.denials()[0].4),
+        (world.reasons(), world.denials()[0].owner),
         (vec![Reused], Some(b().uid))
     );
 }
@@ -84,10 +84,8 @@ fn a_pod_of_the_service_may_hold_the_ip_on_every_node_but_not_without_one() {
         (running("c", "node-b", FAR), &[]),
         (unbound("c"), &[DeadBackend]),
     ] {
-        let (name, labels) = (
-            ObjectName::new("shop", "c"),
-            [("app", "web")].into_iter().collect(),
-        );
+        let name = ObjectName::new("shop", "c");
+        let labels = [("app", "web")].into_iter().collect();
         let own = Pod {
             bound: Mode::Enforce,
             name,

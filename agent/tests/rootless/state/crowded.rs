@@ -9,12 +9,13 @@ const VIP: Addr = Addr::v4([10, 96, 0, 1]);
 
 /// A slice of `shop/web` beside the one of [`slice`], with so many endpoints and ports.
 fn wide(endpoints: u16, ports: u16) -> Slice {
-    let at = |number: u16| {
-        let [high, low] = number.to_be_bytes();
-        endpoint(Addr::v4([10, 20, high, low]), None)
-    };
     Slice {
-        endpoints: (1..=endpoints).map(at).collect(),
+        endpoints: (1..=endpoints)
+            .map(|number: u16| {
+                let [high, low] = number.to_be_bytes();
+                endpoint(Addr::v4([10, 20, high, low]), None)
+            })
+            .collect(),
         ports: (1..=ports)
             .map(|port| tcp(&port.to_string(), port))
             .collect(),
@@ -30,16 +31,17 @@ fn too_large() -> Slice {
 /// `crowd/wide`, with this external IP and many more, and so many ports from 80 on.
 fn service(external: Addr, ports: u16) -> Service {
     let more = (0..=255).map(|last| Addr::v4([203, 0, 113, last]));
-    let port = |number: u16| ServicePort {
-        port: 80 + number,
-        node_port: 0,
-        protocol: Protocol::Tcp,
-    };
     Service {
         uid: uid("wide"),
         name: ObjectName::new("crowd", "wide"),
         vips: std::iter::once(external).chain(more).collect(),
-        ports: (0..ports).map(port).collect(),
+        ports: (0..ports)
+            .map(|number: u16| ServicePort {
+                port: 80 + number,
+                node_port: 0,
+                protocol: Protocol::Tcp,
+            })
+            .collect(),
         ..web()
     }
 }

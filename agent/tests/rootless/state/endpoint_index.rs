@@ -28,8 +28,12 @@ impl Naive {
     fn take(&mut self, now: Duration, step: &Step) {
         let before: Vec<Listed> = self.slices.values().flat_map(listed).collect();
         match step {
-            Step::Applied(slice) => drop(self.slices.insert(slice.name.clone(), slice.clone())),
-            Step::Deleted(slice) => drop(self.slices.remove(&slice.name)),
+            Step::Applied(slice) => {
+                self.slices.insert(slice.name.clone(), slice.clone());
+            }
+            Step::Deleted(slice) => {
+                self.slices.remove(&slice.name);
+            }
             Step::Wait(_) => {}
         }
         let current: BTreeSet<Listed> = self.slices.values().flat_map(listed).collect();
@@ -98,7 +102,8 @@ proptest! {
 
     #[test]
     fn the_index_finds_what_a_look_at_every_slice_finds(steps in prop::collection::vec(any_step(), 1..40)) {
-        let (mut index, mut naive) = (EndpointIndex::default(), Naive::default());
+        let mut index = EndpointIndex::default();
+        let mut naive = Naive::default();
         let mut now = Duration::from_secs(1000);
         for step in steps {
             naive.take(now, &step);

@@ -33,7 +33,8 @@ fn node_ports_are_denied_again_after_a_start_over() {
             .collect::<Vec<_>>()
     };
     let before = vips(&world);
-    let (node_ports, cluster_ip) = (3, 1);
+    let node_ports = 3;
+    let cluster_ip = 1;
     assert_eq!(before.len(), node_ports + cluster_ip, "{before:?}");
     world.state.start_over(world.now);
     list_everything(&mut world, std::slice::from_ref(&a));
@@ -163,7 +164,8 @@ fn revivals_cause_as_many_start_overs_as_there_are_namespaces_with_one() {
 fn a_pod_that_comes_back_during_the_pause_may_hold_the_ip_of_another_dead_one() {
     for again in [pod("shop", "b", "web", &[X]), pending("shop", "b", "web")] {
         let (mut world, a) = World::cluster().with_a();
-        let (b, c) = (pod("shop", "b", "web", &[Y]), pod("shop", "c", "web", &[Y]));
+        let b = pod("shop", "b", "web", &[Y]);
+        let c = pod("shop", "c", "web", &[Y]);
         world.pod(&dead(&c));
         world.pod(&c);
         assert_eq!(world.state.take_revived(), Some(c.name.clone()));
@@ -199,7 +201,8 @@ fn a_list_that_is_applied_in_parts_ends_denials_at_once_and_begins_none_before_i
     let (mut world, pods) = World::cluster().with_backends(2);
     let [a, b] = pods.try_into().unwrap();
     world.pod(&dead(&b)).denies(&[DeadBackend]);
-    let (y, x) = (pod("shop", "c", "web", &[Y]), pod("shop", "d", "web", &[X]));
+    let y = pod("shop", "c", "web", &[Y]);
+    let x = pod("shop", "d", "web", &[X]);
     let list = Fact::Pod(Change::Reset(vec![dead(&a), dead(&b), y, x]));
     world.state.begin_fact(world.now, list);
     let mut parts = 0;

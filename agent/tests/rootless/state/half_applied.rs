@@ -79,7 +79,8 @@ fn another_reason_is_in_force_once_the_whole_list_is_applied() {
 fn a_claim_that_a_part_of_a_list_shows_first_is_no_newer_than_others() {
     let (mut world, a) = World::cluster().with_a();
     world.pod(&terminal(&a)).denies(&[RetiredBackend]);
-    let (b, c) = (pod("other", "b", "b", &[X]), pod("other", "c", "c", &[Y]));
+    let b = pod("other", "b", "b", &[X]);
+    let c = pod("other", "c", "c", &[Y]);
     world.begin(list_of(&[b, terminal(&a), c]), 2);
     assert_eq!(world.in_force(), []);
     world.end();

@@ -48,54 +48,42 @@ fn selector_less() -> Service {
 
 /// Each finding in one line, without the fix, which is never empty.
 fn found(listed: &Listed) -> Vec<String> {
-    let line = |finding: epguard::commands::lint::Finding| {
+    let mut lines = Vec::new();
+    for finding in findings(listed, None) {
         assert!(
             !finding.fix.is_empty() && !finding.controller.is_empty(),
             "{finding:?}"
         );
         let address = finding.address.map_or("-".to_owned(), |ip| ip.to_string());
-        format!(
+        lines.push(format!(
             "{} {} {address}: {}",
             finding.object, finding.problem, finding.what
-        )
-    };
-    findings(listed, None).into_iter().map(line).collect()
+        ));
+    }
+    lines
+}
+
+/// A slice that the EndpointSlice controller keeps.
+fn by_controller(pods: &[&Pod]) -> Vec<ListedSlice> {
+    vec![slice("web-1", Some(ENDPOINTSLICE), pods)]
+}
+
+fn by(managed_by: Option<&str>, pod: &Pod) -> Vec<ListedSlice> {
+    vec![slice("web-1", managed_by, &[pod])]
 }
 
 #[test]
-fn each_error_is_found_once_and_what_is_right_is_not() {
-    let by_controller = |pods: &[&Pod]| vec![slice("web-1", Some(ENDPOINTSLICE), pods)];
-    let by = |managed_by, pod: &Pod| vec![slice("web-1", managed_by, &[pod])];
-    let (a, b, c) = (backend("a", 10), backend("b", 11), backend("c", 12));
-    let (same, moved) = (backend("b", 10), backend("a", 11));
+fn an_address_of_another_pod_or_of_none_is_an_error() {
+    let a = backend("a", 10);
+    let b = backend("b", 11);
+    let c = backend("c", 12);
+    let same = backend("b", 10);
+    let moved = backend("a", 11);
     let finished = super::dead(&backend("c", 10));
     let stray = Pod {
         ips: [Addr::v4([10, 244, 2, 10])].into(),
         ..backend("stray", 10)
     };
-    let machine = |name: &str| Pod {
-        static_ip: true,
-        ..backend(name, 10)
-    };
-    let (source, target) = (machine("vm-1"), machine("vm-2"));
-    let (ended, next) = (super::dead(&source), target.clone());
-    let mut of_others = by(Some(MIRRORING), &a);
-    of_others[0].facts.endpoints = vec![endpoint(Addr::v4([192, 0, 2, 7]), None)];
-    of_others[0].targets = vec![None];
-    let two_controllers = vec![
-        slice("web-1", Some("one.example"), &[&a]),
-        slice("web-2", None, &[&b]),
-    ];
-    let of_two = "foreign-controller -: Service shop/web has slices of 2 controllers, which do not coordinate";
-    let with_vip = Service {
-        vips: vec![addr(10)],
-        ..web()
-    };
-    let mut at_node = cluster(web(), vec![b.clone()], vec![]);
-    at_node.nodes[1].addresses = vec![addr(11)];
-    let foreign = "EndpointSlice shop/web-1 foreign-controller -: Service shop/web has a selector, so \
-         endpointslice-controller.k8s.io keeps its slices; this one lists endpoints beside them, and is not updated \
-         when pods come and go";
     for (name, listed, expected) in [
         (
             "a correct cluster",
@@ -140,10 +128,79 @@ fn each_error_is_found_once_and_what_is_right_is_not() {
                10.244.1.11",
             ],
         ),
+    ] {
+        assert_eq!(found(&listed), expected, "{name}");
+    }
+}
+
+#[test]
+fn an_address_of_a_service_or_node_is_an_error_and_an_ip_that_outlives_its_pod_is_none() {
+    let a = backend("a", 10);
+    let b = backend("b", 11);
+    let machine = |name: &str| Pod {
+        static_ip: true,
+        ..backend(name, 10)
+    };
+    let source = machine("vm-1");
+    let target = machine("vm-2");
+    let ended = super::dead(&source);
+    let next = target.clone();
+    let with_vip = Service {
+        vips: vec![addr(10)],
+        ..web()
+    };
+    let mut at_node = cluster(web(), vec![b], vec![]);
+    at_node.nodes[1].addresses = vec![addr(11)];
+    for (name, listed, expected) in [
+        (
+            "an IP that outlives its pod",
+            cluster(
+                web(),
+                vec![source.clone(), target],
+                by_controller(&[&source]),
+            ),
+            &[][..],
+        ),
+        (
+            "one whose pod has ended",
+            cluster(web(), vec![ended, next], by_controller(&[&source])),
+            &[],
+        ),
+        (
+            "the address of a Service",
+            cluster(with_vip, vec![a], vec![]),
+            &["Pod shop/a foreign-address 10.244.1.10: shop/a has the address of Service shop/web"],
+        ),
+        (
+            "the address of a Node",
+            at_node,
+            &["Pod shop/b foreign-address 10.244.1.11: shop/b has the address of Node node-b"],
+        ),
+    ] {
+        assert_eq!(found(&listed), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_slice_that_its_controller_does_not_keep_is_an_error() {
+    let a = backend("a", 10);
+    let b = backend("b", 11);
+    let mut of_others = by(Some(MIRRORING), &a);
+    of_others[0].facts.endpoints = vec![endpoint(Addr::v4([192, 0, 2, 7]), None)];
+    of_others[0].targets = vec![None];
+    let two_controllers = vec![
+        slice("web-1", Some("one.example"), &[&a]),
+        slice("web-2", None, &[&b]),
+    ];
+    let of_two = "foreign-controller -: Service shop/web has slices of 2 controllers, which do not coordinate";
+    let foreign = "EndpointSlice shop/web-1 foreign-controller -: Service shop/web has a selector, so \
+         endpointslice-controller.k8s.io keeps its slices; this one lists endpoints beside them, and is not updated \
+         when pods come and go";
+    for (name, listed, expected) in [
         (
             "a slice without a controller",
             cluster(web(), vec![a.clone()], by(None, &a)),
-            &[foreign],
+            &[foreign][..],
         ),
         (
             "another controller",
@@ -189,30 +246,6 @@ fn each_error_is_found_once_and_what_is_right_is_not() {
                 &format!("EndpointSlice shop/web-2 {of_two}"),
             ],
         ),
-        (
-            "an IP that outlives its pod",
-            cluster(
-                web(),
-                vec![source.clone(), target],
-                by_controller(&[&source]),
-            ),
-            &[],
-        ),
-        (
-            "one whose pod has ended",
-            cluster(web(), vec![ended, next], by_controller(&[&source])),
-            &[],
-        ),
-        (
-            "the address of a Service",
-            cluster(with_vip, vec![a], vec![]),
-            &["Pod shop/a foreign-address 10.244.1.10: shop/a has the address of Service shop/web"],
-        ),
-        (
-            "the address of a Node",
-            at_node,
-            &["Pod shop/b foreign-address 10.244.1.11: shop/b has the address of Node node-b"],
-        ),
     ] {
         assert_eq!(found(&listed), expected, "{name}");
     }
@@ -227,11 +260,9 @@ fn with_a_namespace_shared_addresses_elsewhere_are_not_reported() {
 
 #[test]
 fn traffic_that_reaches_the_services_own_is_no_error() {
-    let (old, next, stranger) = (
-        backend("pg-0", 10),
-        backend("pg-0", 10),
-        pod("other", "b", "b", &[addr(10)]),
-    );
+    let old = backend("pg-0", 10);
+    let next = backend("pg-0", 10);
+    let stranger = pod("other", "b", "b", &[addr(10)]);
     let by_hand = || vec![slice("web-1", Some("patroni"), &[&old])];
     let severities = |service: Service, pods: Vec<Pod>| {
         let found = findings(&cluster(service, pods, by_hand()), None).into_iter();

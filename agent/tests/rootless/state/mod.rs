@@ -33,4 +33,4 @@ pub use epguard_core::state::View;
 pub use epguard_core::state::*;
 pub use objects::*;
 pub use std::time::Duration;
-pub use world::{World, judge, settings};
+pub use world::{FoundDenial, World, judge, settings};

@@ -6,10 +6,10 @@ use super::*;
 fn why(world: &World) -> Option<NotProven> {
     let view = world.state.view(X);
     let endpoint = &view.services[0].endpoints[0];
-    endpoint
-        .not_proven
-        .clone()
-        .filter(|_| endpoint.denial.is_none())
+    if endpoint.denial.is_some() {
+        return None;
+    }
+    endpoint.not_proven.clone()
 }
 
 fn target(why: NotStale, listed: bool) -> NotProven {
@@ -23,7 +23,8 @@ fn the_first_step_that_fails_is_named_with_its_pods() {
         deleting: true,
         ..a()
     });
-    let (listed_b, is_dead) = (sliced(&[(X, Some(uid("b")))]), shown(dead(&a())));
+    let listed_b = sliced(&[(X, Some(uid("b")))]);
+    let is_dead = shown(dead(&a()));
     let web = |change: fn(&mut Service)| {
         let mut web = web();
         change(&mut web);

@@ -122,7 +122,8 @@ fn an_ip_is_an_orphan_once_the_last_pod_that_had_it_is_dead_and_none_may_hold_it
 #[test]
 fn an_orphan_ip_waits_for_its_namespace_and_has_the_mode_that_it_asks_for() {
     for asked in [Mode::Observe, Mode::Enforce] {
-        let (mut world, a) = (World::cluster(), pod("new", "a", "a", &[X]));
+        let mut world = World::cluster();
+        let a = pod("new", "a", "a", &[X]);
         world.pod(&a).pod(&dead(&a));
         assert!(!world.is_orphan(X), "its Namespace may ask for off");
         world.tell(shown_namespace("new", asked));
@@ -193,7 +194,8 @@ fn an_ip_stays_an_orphan_for_a_while_after_its_pod_object_and_while_clients_send
     world.deleted(&dead(&a));
     world.later(MEMORY / 10 * 9);
     assert_eq!(orphan_ip(&world), [(X, a.uid)]);
-    let (port, protocol) = (5432, Protocol::Tcp);
+    let port = 5432;
+    let protocol = Protocol::Tcp;
     let socket = Endpoint {
         ip: X,
         port,

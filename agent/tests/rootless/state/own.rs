@@ -122,7 +122,7 @@ fn slices_that_name_an_ended_pod_end_what_is_denied_to_the_next_one_of_its_name_
         .tell(shown_slice(slice("late", &endpoints(&pods[..1]))))
         .denies(&[DeadBackend]);
     let denied = world.denials();
-    assert_eq!((denied[0].0, denied[0].3), (first.ips[0], first.uid));
+    assert_eq!((denied[0].ip, denied[0].meant), (first.ips[0], first.uid));
 }
 
 #[test]
@@ -244,8 +244,9 @@ fn a_selector_proves_nothing_if_the_pod_that_it_does_not_select_is_listed_after_
     let (mut world, _) = listing_a(Some(selecting("pg")));
     let ports: Vec<SlicePort> = (1..=16).map(|port| tcp(&port.to_string(), port)).collect();
     for number in 0..6 {
-        let at = |last: u8| endpoint(Addr::v4([10, 20, number, last]), None);
-        let endpoints = (0..=254).map(at).collect();
+        let endpoints = (0..=254)
+            .map(|last: u8| endpoint(Addr::v4([10, 20, number, last]), None))
+            .collect();
         world.tell(shown_slice(Slice {
             endpoints,
             ports: ports.clone(),

@@ -27,7 +27,8 @@ fn opted_out(pod: Pod) -> Pod {
 
 #[test]
 fn every_reason_can_be_proven_and_a_denial_names_the_state_of_the_meant_pod_and_the_owner() {
-    let (a, b) = (a(), b());
+    let a = a();
+    let b = b();
     let owner = Some(b.uid);
     let rows = [
         ("a dead pod", vec![is_dead()], (DeadBackend, Dead, None)),
@@ -79,7 +80,13 @@ fn every_reason_can_be_proven_and_a_denial_names_the_state_of_the_meant_pod_and_
         world.tell_all(facts);
         assert_eq!(
             world.denials(),
-            [(X, reason, state, a.uid, owner)],
+            [FoundDenial {
+                ip: X,
+                reason,
+                state,
+                meant: a.uid,
+                owner,
+            }],
             "{sentence}"
         );
         assert_eq!(world.state.take_revived(), None, "{sentence}");

@@ -148,20 +148,23 @@ fn flows_go_to_live_endpoints_that_are_listed_and_alone_have_their_ips_and_are_r
 /// A slice of the Service with ports of this number and these names.
 fn named(slice_name: &str, endpoints: &[(Addr, Option<Uid>)], port: u16, names: &[&str]) -> Fact {
     let slice = slice(slice_name, endpoints);
-    let of_name = |name: &&str| SlicePort {
-        name: PortName::new(name),
-        port,
-        ..slice.ports[0]
-    };
     shown_slice(Slice {
-        ports: names.iter().map(of_name).collect(),
+        ports: names
+            .iter()
+            .map(|name: &&str| SlicePort {
+                name: PortName::new(name),
+                port,
+                ..slice.ports[0]
+            })
+            .collect(),
         ..slice
     })
 }
 
 #[test]
 fn ports_are_known_by_name_or_once_the_slices_call_one_otherwise_by_number() {
-    let (near, far) = ([(Y, Some(near().uid))], [(FAR, Some(far().uid))]);
+    let near = [(Y, Some(near().uid))];
+    let far = [(FAR, Some(far().uid))];
     let admin = named("admin", &near, 8080, &["admin"]);
     let elsewhere = named("http", &far, 9090, &["http"]);
     for (sentence, facts, expected) in [

@@ -80,9 +80,11 @@ fn who_wrote_a_slice_that_is_gone_is_not_known_so_that_a_selector_proves_nothing
 #[test]
 fn a_restored_death_keeps_its_denial_and_number_unless_the_lists_show_who_may_hold_the_ip() {
     let (tables, a) = left_behind();
-    let (b, c) = (pod("other", "b", "b", &[X]), pod("shop", "c", "web", &[X]));
+    let b = pod("other", "b", "b", &[X]);
+    let c = pod("shop", "c", "web", &[X]);
     let listed = || vec![slice("web", &[(X, Some(a.uid))])];
-    let (dead_backend, reused) = (Some((DeadBackend, None)), Some((Reused, Some(b.uid))));
+    let dead_backend = Some((DeadBackend, None));
+    let reused = Some((Reused, Some(b.uid)));
     for (sentence, pods, slices, expected) in [
         ("nothing shows it", vec![], vec![], dead_backend),
         ("a slice lists it", vec![], listed(), dead_backend),
@@ -120,7 +122,13 @@ fn a_restored_death_keeps_its_denial_and_number_unless_the_lists_show_who_may_ho
         ),
     ] {
         let world = restarted(&tables, pods, vec![web()], slices);
-        let denials = expected.map(|(reason, owner)| (X, reason, UidState::Dead, a.uid, owner));
+        let denials = expected.map(|(reason, owner)| FoundDenial {
+            ip: X,
+            reason,
+            state: UidState::Dead,
+            meant: a.uid,
+            owner,
+        });
         assert_eq!(world.denials(), Vec::from_iter(denials), "{sentence}");
         let now = world.state.tables();
         if expected == dead_backend {
@@ -226,6 +234,16 @@ fn before_the_sync_what_an_earlier_process_denied_ends_where_a_fact_speaks_again
     }
 }
 
+/// The orders in which three facts may come.
+const ORDERS: [[usize; 3]; 6] = [
+    [0, 1, 2],
+    [0, 2, 1],
+    [1, 0, 2],
+    [1, 2, 0],
+    [2, 0, 1],
+    [2, 1, 0],
+];
+
 /// B is a stranger that has X, until it is the one who is meant: by the Service, or by another one
 /// that has got its VIP meanwhile.
 #[test]
@@ -312,17 +330,10 @@ fn before_the_sync_what_an_earlier_process_denied_ends_where_its_stranger_is_non
             true,
         ),
     ] {
-        for order in [
-            [0, 1, 2],
-            [0, 2, 1],
-            [1, 0, 2],
-            [1, 2, 0],
-            [2, 0, 1],
-            [2, 1, 0],
-        ] {
+        for order in ORDERS {
             let mut state = State::with_numbers(settings(), Numbers::after(last(&tables)));
             state.restore(tables.clone());
-            for fact in order.map(|number: usize| facts[number].clone()) {
+            for fact in order.map(|number| facts[number].clone()) {
                 state.apply(Duration::from_secs(1), fact);
             }
             let has_ended = state
@@ -367,7 +378,13 @@ fn a_restored_death_outlives_a_status_that_no_longer_proves_it() {
             vec![web()],
             vec![slice("web", &[(X, Some(a.uid))])],
         );
-        let denied = [(X, Reused, UidState::Dead, a.uid, Some(b.uid))];
+        let denied = [FoundDenial {
+            ip: X,
+            reason: Reused,
+            state: UidState::Dead,
+            meant: a.uid,
+            owner: Some(b.uid),
+        }];
         assert_eq!(world.denials(), denied);
         world.pod(&rewritten);
         assert_eq!(world.denials(), denied, "shown again");
@@ -558,7 +575,7 @@ fn of_two_dead_pods_one_that_the_api_shows_alive_again_ends_only_its_own_denial(
     assert_eq!(world.carried_out().len(), 2);
     let mut world = restarted(world.state.tables(), vec![a], vec![web()], vec![listed]);
     world.denies(&[DeadBackend]);
-    assert_eq!(world.denials()[0].0, Y);
+    assert_eq!(world.denials()[0].ip, Y);
     assert_eq!(
         world.state.tables().terminated.keys().collect::<Vec<_>>(),
         [&Y]

@@ -219,7 +219,7 @@ fn a_pod_that_shows_one_family_may_hold_an_ip_of_the_other() {
         world
             .denials()
             .iter()
-            .map(|denial| denial.0)
+            .map(|denial| denial.ip)
             .collect::<Vec<_>>(),
         [X]
     );

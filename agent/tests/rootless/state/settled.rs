@@ -134,7 +134,8 @@ fn the_order_in_which_the_watch_shows_sandbox_and_containers_counts_before_the_k
     for (story, statuses, settled) in stories {
         let mut world = world();
         for (since, starts, sandbox) in statuses {
-            let (starts, sandbox) = (*starts, *sandbox);
+            let starts = *starts;
+            let sandbox = *sandbox;
             world.pod(&Pod {
                 starts,
                 sandbox,

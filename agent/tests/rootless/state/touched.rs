@@ -86,7 +86,7 @@ fn a_packet_does_not_change_the_pod_that_was_meant() {
         };
         world.state.hit(world.now, target.service, &socket);
         world.pod(&pod("other", "c", "c", &[X]));
-        assert_eq!(world.denials()[0].3, b.uid);
+        assert_eq!(world.denials()[0].meant, b.uid);
     }
 }
 
@@ -127,8 +127,12 @@ fn the_history_records_a_change_of_many_ips_in_parts_and_leaves_none_out() {
     while history.lacks(&world.state) {
         note(&mut history, &mut world);
     }
-    let steps = |ip: &Addr| history.chronicle(*ip, View::default()).steps.len();
-    assert_eq!(ips.iter().map(steps).collect::<Vec<_>>(), vec![1; 200]);
+    assert_eq!(
+        ips.iter()
+            .map(|ip: &Addr| history.chronicle(*ip, View::default()).steps.len())
+            .collect::<Vec<_>>(),
+        vec![1; 200]
+    );
 }
 
 #[test]

@@ -229,17 +229,18 @@ fn a_change_of_another_service_concerns_only_those_that_share_what_changed() {
 /// `other/wide`, whose pod is B, at so many addresses of its own and at 1,024 ports each. More than
 /// four are left out.
 fn wide(addrs: u8) -> Service {
-    let port = |port| ServicePort {
-        port,
-        node_port: 0,
-        protocol: Protocol::Tcp,
-    };
     Service {
         uid: uid("wide"),
         name: ObjectName::new("other", "wide"),
         selector: Some([("app", "b")].into_iter().collect()),
         vips: (1..=addrs).map(external).collect(),
-        ports: (1..=1_024).map(port).collect(),
+        ports: (1..=1_024)
+            .map(|port| ServicePort {
+                port,
+                node_port: 0,
+                protocol: Protocol::Tcp,
+            })
+            .collect(),
         ..web()
     }
 }

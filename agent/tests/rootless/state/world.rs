@@ -3,6 +3,18 @@
 
 use super::*;
 
+/// A denial that the state has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FoundDenial {
+    pub ip: Addr,
+    pub reason: Reason,
+    pub state: UidState,
+    /// The pod that the Service meant.
+    pub meant: Uid,
+    /// Another pod that has the IP.
+    pub owner: Option<Uid>,
+}
+
 pub struct World {
     pub state: State,
     pub now: Duration,
@@ -130,18 +142,26 @@ impl World {
 
     /// A pod of another namespace ran on X, which no slice lists, and is dead.
     pub fn with_an_orphan() -> (Self, Pod) {
-        let (mut world, a) = (Self::cluster(), pod("other", "a", "a", &[X]));
+        let mut world = Self::cluster();
+        let a = pod("other", "a", "a", &[X]);
         world.pod(&a).pod(&dead(&a));
         assert!(world.is_orphan(X));
         (world, a)
     }
 
-    /// All denials: IP, reason, state, meant, owner.
-    pub fn denials(&self) -> Vec<(Addr, Reason, UidState, Uid, Option<Uid>)> {
-        let owner = |uid| (uid != Uid::NONE).then_some(uid);
-        let all = self.state.denials();
-        all.map(|(_, s, d)| (s.ip, d.reason, d.uid_state, d.dead_uid, owner(d.owner_uid)))
-            .collect()
+    /// All denials.
+    pub fn denials(&self) -> Vec<FoundDenial> {
+        let mut found = Vec::new();
+        for (_, endpoint, denial) in self.state.denials() {
+            found.push(FoundDenial {
+                ip: endpoint.ip,
+                reason: denial.reason,
+                state: denial.uid_state,
+                meant: denial.dead_uid,
+                owner: Some(denial.owner_uid).filter(|uid| *uid != Uid::NONE),
+            });
+        }
+        found
     }
 
     pub fn is_orphan(&self, ip: Addr) -> bool {
@@ -185,7 +205,10 @@ impl World {
     }
 
     pub fn reasons(&self) -> Vec<Reason> {
-        self.denials().into_iter().map(|denial| denial.1).collect()
+        self.denials()
+            .into_iter()
+            .map(|denial| denial.reason)
+            .collect()
     }
 
     /// Those of the denials whose Service has VIPs.

@@ -112,7 +112,8 @@ fn write(
     port_in_header: usize,
 ) -> Result<(), i64> {
     let skb = &ctx.skb;
-    let (mut old, mut new) = (from.ip, to.ip);
+    let mut old = from.ip;
+    let mut new = to.ip;
     let sum = if to.is_mapped() {
         skb.store(address_at, &new[3], 0)?;
         difference(&mut old[3..], &mut new[3..])

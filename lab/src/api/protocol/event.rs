@@ -22,40 +22,52 @@ pub(super) fn check(kind: Kind, old: Option<&Value>, new: &Value) -> Result<(), 
     if kind != Kind::Event || new["eventTime"].is_null() {
         return Ok(());
     }
-    let refuse = |field: &str, why: &str| Err(ApiError::invalid(format!("Event: {field}: {why}")));
     for (field, longest) in REQUIRED {
         let length = new[field].as_str().unwrap_or_default().len();
         if length == 0 || length > longest {
-            return refuse(field, &format!("{length} bytes; must be 1 to {longest}"));
+            return Err(refused(
+                field,
+                &format!("{length} bytes; must be 1 to {longest}"),
+            ));
         }
     }
     if new["note"].as_str().unwrap_or_default().len() > 1024 {
-        return refuse("note", "can have at most 1024 characters");
+        return Err(refused("note", "can have at most 1024 characters"));
     }
     if new["metadata"]["generateName"]
         .as_str()
         .is_some_and(|prefix| prefix.ends_with('.'))
     {
-        return refuse("metadata.generateName", "no prefix of a DNS subdomain");
+        return Err(refused(
+            "metadata.generateName",
+            "no prefix of a DNS subdomain",
+        ));
     }
     let name = new["metadata"]["name"].as_str().unwrap_or_default();
-    let ends_well = |label: &str| label.ends_with(|c: char| c.is_ascii_alphanumeric());
-    if !name.is_empty() && !name.split('.').all(ends_well) {
-        return refuse("metadata.name", "no DNS subdomain");
+    if !name.is_empty()
+        && !name
+            .split('.')
+            .all(|label| label.ends_with(|c: char| c.is_ascii_alphanumeric()))
+    {
+        return Err(refused("metadata.name", "no DNS subdomain"));
     }
     let series = &new["series"];
     let goes_on = series["count"].as_i64() >= Some(2) && series["lastObservedTime"].is_string();
     if !series.is_null() && !goes_on {
-        return refuse(
+        return Err(refused(
             "series",
             "count should be at least 2, lastObservedTime is required",
-        );
+        ));
     }
     let mut fixed = FIXED.into_iter().chain(REQUIRED.map(|(field, _)| field));
     match old.and_then(|old| fixed.find(|field| old[*field] != new[*field])) {
-        Some(field) => refuse(field, "field is immutable"),
+        Some(field) => Err(refused(field, "field is immutable")),
         None => Ok(()),
     }
+}
+
+fn refused(field: &str, why: &str) -> ApiError {
+    ApiError::invalid(format!("Event: {field}: {why}"))
 }
 
 #[cfg(test)]
@@ -92,7 +104,8 @@ mod tests {
             (true, "metadata", json!({"generateName": "web."}), Some(422)),
             (true, "metadata", json!({"name": "web-.1"}), Some(422)),
         ] {
-            let (old, new) = (with("note", Value::Null), with(field, value));
+            let old = with("note", Value::Null);
+            let new = with(field, value);
             let checked = check(Kind::Event, Some(&old).filter(|_| !is_new), &new);
             assert_eq!(checked.err().map(|error| error.code), code, "{new}");
         }

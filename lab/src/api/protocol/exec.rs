@@ -145,11 +145,13 @@ async fn messages(run: Run) -> Vec<Message> {
         (STDERR, stderr),
         (STATUS, status.to_string().into_bytes()),
     ];
-    let of = |(channel, content): &(u8, Vec<u8>)| {
-        let message = |chunk: &[u8]| Message::Binary([&[*channel], chunk].concat().into());
-        content.chunks(CHUNK).map(message).collect::<Vec<_>>()
-    };
-    channels.iter().flat_map(of).collect()
+    let mut messages = Vec::new();
+    for (channel, content) in &channels {
+        for chunk in content.chunks(CHUNK) {
+            messages.push(Message::Binary([&[*channel], chunk].concat().into()));
+        }
+    }
+    messages
 }
 
 /// The status of a command that ended, as a kubelet reports it.

@@ -36,13 +36,15 @@ impl Route {
         let [plural, named @ ..] = rest else {
             return None;
         };
-        let owned = |part: Option<&&str>| part.map(|part| (*part).to_owned());
-        (named.len() < 3).then(|| Self {
+        if named.len() > 2 {
+            return None;
+        }
+        Some(Self {
             group: group.into(),
-            namespace: owned(namespace.as_ref()),
+            namespace: namespace.map(str::to_owned),
             plural: (*plural).into(),
-            name: owned(named.first()),
-            subresource: owned(named.get(1)),
+            name: named.first().map(|name| (*name).to_owned()),
+            subresource: named.get(1).map(|part| (*part).to_owned()),
         })
     }
 

@@ -30,7 +30,8 @@ impl Api {
     /// A list of the state now, or of that of the first page; an asked resourceVersion is the
     /// oldest that it may show.
     pub(super) async fn list(&self, call: &Call) -> Result<Response<Body>, ApiError> {
-        let (kind, query) = (call.kind, &call.query);
+        let kind = call.kind;
+        let query = &call.query;
         let selector = call.selector()?;
         let (first, after) = query.text("continue").map(read_token).transpose()?.unzip();
         self.store.wait_for(query.version()?.0, PATIENCE).await?;
@@ -76,7 +77,8 @@ impl Api {
     /// Replaces the object that the path names by the body, or by what the patch in the body makes
     /// of the object.
     pub(super) fn update(&self, call: &Call, verb: &str) -> Result<Response<Body>, ApiError> {
-        let (target, body) = (call.target()?, call.object()?);
+        let target = call.target()?;
+        let body = call.object()?;
         let stored = self.store.write(&target, |old| {
             let old = old.ok_or_else(|| target.missing())?;
             let new = match verb {
@@ -106,21 +108,25 @@ impl Api {
 impl Call {
     /// The namespace, labels and fields that the request selects; a name in the path counts.
     pub(super) fn selector(&self) -> Result<Selector, ApiError> {
-        let Self {
-            kind, route, query, ..
-        } = self;
-        let of_path = [("namespace", &route.namespace), ("name", &route.name)].into_iter();
-        let of_path = of_path
-            .filter_map(|(field, value)| Some(format!("metadata.{field}={}", value.as_ref()?)));
-        let own = |key| query.text(key).unwrap_or_default();
-        let fields: Vec<String> = of_path.chain([own("fieldSelector").to_owned()]).collect();
-        Selector::parse(*kind, own("labelSelector"), &fields.join(","))
+        let mut fields = Vec::new();
+        if let Some(namespace) = &self.route.namespace {
+            fields.push(format!("metadata.namespace={namespace}"));
+        }
+        if let Some(name) = &self.route.name {
+            fields.push(format!("metadata.name={name}"));
+        }
+        if let Some(asked) = self.query.text("fieldSelector") {
+            fields.push(asked.to_owned());
+        }
+        let labels = self.query.text("labelSelector").unwrap_or_default();
+        Selector::parse(self.kind, labels, &fields.join(","))
     }
 
     /// An error unless an object, which replaces the `old` one, is of the kind, namespace and name
     /// in the path, and valid. Only a name in the path must be in the object, too.
     fn check(&self, old: Option<&Value>, object: &Value) -> Result<(), ApiError> {
-        let (kind, meta) = (self.kind, &object["metadata"]);
+        let kind = self.kind;
+        let meta = &object["metadata"];
         for (field, given, expected) in [
             ("kind", &object["kind"], Some(&*kind.to_string())),
             (

@@ -49,8 +49,8 @@ struct Watch {
 impl Api {
     pub(super) async fn watch(&self, call: &Call) -> Result<Response<Body>, ApiError> {
         let query = &call.query;
-        let ((asked, may_be_newer), initial_events) =
-            (query.version()?, query.flag("sendInitialEvents"));
+        let (asked, may_be_newer) = query.version()?;
+        let initial_events = query.flag("sendInitialEvents");
         if initial_events != may_be_newer {
             return Err(ApiError::invalid(
                 "sendInitialEvents requires resourceVersionMatch=NotOlderThan, and the reverse",
@@ -123,8 +123,10 @@ impl Watch {
     async fn next(&mut self) -> Option<Event> {
         loop {
             let kind = self.kind;
-            let speaks = move |faults: &Faults| !faults.mute.contains(&kind);
-            self.faults.wait_for(speaks).await.ok()?;
+            self.faults
+                .wait_for(move |faults: &Faults| !faults.mute.contains(&kind))
+                .await
+                .ok()?;
             if let Some(event) = self.pending.pop_front() {
                 return Some(event);
             }
@@ -199,18 +201,18 @@ fn select(selector: &Selector, change: &Change) -> Option<Event> {
         .previous
         .as_ref()
         .filter(|previous| selector.matches(previous));
-    let event = |name| Some((name, change.object.json.clone()));
-    match (before, selector.matches(&change.object)) {
-        (Some(_), _) if change.deleted => event("DELETED"),
-        (None, true) if !change.deleted => event("ADDED"),
-        (None, _) => None,
-        (Some(_), true) => event("MODIFIED"),
+    let name = match (before, selector.matches(&change.object)) {
+        (Some(_), _) if change.deleted => "DELETED",
+        (None, true) if !change.deleted => "ADDED",
+        (None, _) => return None,
+        (Some(_), true) => "MODIFIED",
         (Some(before), false) => {
             let mut left = before.value();
             left["metadata"]["resourceVersion"] = change.rv.to_string().into();
-            Some(("DELETED", encode(&left)))
+            return Some(("DELETED", encode(&left)));
         }
-    }
+    };
+    Some((name, change.object.json.clone()))
 }
 
 /// A bookmark, with the empty fields that the real server's typed objects have.

@@ -95,8 +95,10 @@ impl Store {
         ));
         let mut matching = rest.filter(|(_, object)| selector.matches(object));
         let page: Vec<_> = matching.by_ref().take(limit).collect();
-        let more = matching.next().is_some();
-        let more_after = page.last().filter(|_| more).map(|(key, _)| (*key).clone());
+        let more_after = match matching.next() {
+            Some(_) => page.last().map(|(key, _)| (*key).clone()),
+            None => None,
+        };
         let items = page
             .into_iter()
             .map(|(_, object)| Arc::clone(object))

@@ -168,16 +168,19 @@ fn stamp(target: &ObjectRef, old: Option<&Value>, new: &mut Value) -> Result<(),
 
 /// `metadata.generation` counts changes outside metadata and status; here of every kind.
 fn stamp_generation(old: Option<&Value>, new: &mut Value) {
-    let desired = |object: &Value| {
-        let mut object = object.clone();
-        object
-            .as_object_mut()
-            .map(|fields| (fields.remove("metadata"), fields.remove("status")));
-        object
-    };
     let before = new["metadata"]["generation"].as_i64().unwrap_or(1);
     let changed = old.is_some_and(|old| desired(old) != desired(new));
     new["metadata"]["generation"] = before.saturating_add(changed.into()).into();
+}
+
+/// An object without metadata and status.
+fn desired(object: &Value) -> Value {
+    let mut desired = object.clone();
+    if let Some(fields) = desired.as_object_mut() {
+        fields.remove("metadata");
+        fields.remove("status");
+    }
+    desired
 }
 
 /// Sets or shortens a Pod's deletionTimestamp. False if nothing changes.

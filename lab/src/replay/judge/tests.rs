@@ -56,27 +56,17 @@ fn dead_backend(service: &str, ip: &str, meant: &str) -> Tamper {
 
 /// `verdict from..to why` of a Service's findings, whole milliseconds.
 fn findings(story: &Story, service: &str) -> Vec<String> {
-    let of_service = story
-        .findings
-        .iter()
-        .filter(|finding| finding.denial.key.service == service);
-    let shown = of_service.map(
-        |Finding {
-             verdict,
-             from,
-             to,
-             why,
-             ..
-         }| {
-            format!(
-                "{verdict} {}..{} {}",
-                from.as_millis(),
-                to.as_millis(),
-                why.as_deref().unwrap_or_default()
-            )
-        },
-    );
-    shown.collect()
+    let mut shown = Vec::new();
+    for finding in &story.findings {
+        if finding.denial.key.service == service {
+            let verdict = finding.verdict;
+            let from = finding.from.as_millis();
+            let to = finding.to.as_millis();
+            let why = finding.why.as_deref().unwrap_or_default();
+            shown.push(format!("{verdict} {from}..{to} {why}"));
+        }
+    }
+    shown
 }
 
 #[test]
@@ -94,93 +84,122 @@ fn the_agents_state_machine_passes_every_recording() {
     assert_eq!(passed, 20);
 }
 
+/// An agent that denies too much or too little on a recording.
+struct Fault {
+    recording: &'static str,
+    tamper: Tamper,
+    service: &'static str,
+    /// All findings of the Service that have one of these findings' verdicts.
+    findings: &'static [&'static str],
+}
+
+/// `dead-backend` for all packets of a Service to an IP, as if this pod had died.
+fn denies_pod(recording_name: &str, service: &str, ip: &str, pod: &str) -> Tamper {
+    let names = recording(recording_name).pod_names();
+    let (meant, _) = names.iter().find(|(_, name)| *name == pod).unwrap();
+    dead_backend(service, ip, meant)
+}
+
+fn faults_in_proofs() -> [Fault; 4] {
+    [
+        Fault {
+            // A denial is missing from the event that completes its proof.
+            recording: "d-job-ip-reuse",
+            tamper: Box::new(|_| Vec::new()),
+            service: "rd/s",
+            findings: &[
+                "missing 7080..7877 ",
+                "missing 7093..7890 ",
+                "missing 7877..10903 ",
+                "missing 7890..10903 ",
+            ],
+        },
+        Fault {
+            // All packets to a retired pod: wrong while it runs, unproven after.
+            recording: "c-force-delete",
+            tamper: each(|denial| denial.shape.openers_only = false),
+            service: "rc/web",
+            findings: &[
+                "wrong 2350..5430 rc/stubborn was meant and still holds the IP",
+                "unproven 5430..16263 proven is retired-backend (openers)",
+                "unproven 16263..19003 proven is reused (openers)",
+            ],
+        },
+        Fault {
+            recording: "t-drain",
+            tamper: each(|denial| denial.shape.openers_only = true),
+            service: "rt/web",
+            findings: &["unproven 3979..5920 proven is dead-backend"],
+        },
+        Fault {
+            recording: "d-job-ip-reuse",
+            tamper: each(|denial| {
+                if denial.owner.is_some() {
+                    denial.owner = Some("another".into());
+                }
+            }),
+            service: "rd/s",
+            findings: &[
+                "unproven 7877..10903 another pod claims the IP",
+                "unproven 7890..10903 another pod claims the IP",
+            ],
+        },
+    ]
+}
+
+fn faults_at_held_ips() -> [Fault; 4] {
+    [
+        Fault {
+            // A live pod that was meant has the IP from then on.
+            recording: "d-job-ip-reuse",
+            tamper: denies_pod("d-job-ip-reuse", "rd2/s", "10.244.1.10", "rd2/n4"),
+            service: "rd2/s",
+            findings: &["wrong 7460..10903 rd2/n4 was meant and still holds the IP"],
+        },
+        Fault {
+            // Unpublished pods of the Service hold the IP.
+            recording: "s-churn-4-addresses",
+            tamper: denies_pod(
+                "s-churn-4-addresses",
+                "rs2/s",
+                "10.244.1.10",
+                "rs2/j2-jqwjf",
+            ),
+            service: "rs2/s",
+            findings: &[
+                "wrong 952..4500 rs2/j2-jqwjf was meant and still holds the IP",
+                "wrong 5759..9451 rs2/j2-kpdnx holds the IP and is the Service's own",
+                "wrong 16796..20515 rs2/j2-k5nzb holds the IP and is the Service's own",
+            ],
+        },
+        Fault {
+            recording: "o-hostnetwork",
+            tamper: denies_pod("o-hostnetwork", "ro/s", "10.250.0.11", "ro/j-88wgt"),
+            service: "ro/s",
+            findings: &["wrong 23..8963 a node's own address"],
+        },
+        Fault {
+            // After its lease a denial is no longer in force.
+            recording: "m-apiserver-outage",
+            tamper: denies_pod("m-apiserver-outage", "rm/s", "10.244.1.13", "rm/k1"),
+            service: "rm/s",
+            findings: &[
+                "wrong 1009..21123 rm/k1 was meant and still holds the IP",
+                "wrong 28547..99461 rm/k1 was meant and still holds the IP",
+            ],
+        },
+    ]
+}
+
 #[test]
 fn a_denial_that_differs_from_the_proven_one_is_a_fault() {
-    let live = |name: &str, service: &str, ip: &str, pod: &str| {
-        let meant = recording(name)
-            .pod_names()
-            .into_iter()
-            .find(|(_, name)| name == pod)
-            .unwrap()
-            .0;
-        dead_backend(service, ip, &meant)
-    };
-    let (jobs, churn, host, outage) = (
-        "d-job-ip-reuse",
-        "s-churn-4-addresses",
-        "o-hostnetwork",
-        "m-apiserver-outage",
-    );
-    // For each: all findings of the Service with one of these verdicts.
-    for (name, tamper, service, expected) in [
-        // A denial is missing from the event that completes its proof.
-        (
-            jobs,
-            Box::new(|_| Vec::new()) as Tamper,
-            "rd/s",
-            "missing 7080..7877 ,missing 7093..7890 ,missing 7877..10903 ,missing 7890..10903 ",
-        ),
-        // A live pod that was meant has the IP from then on.
-        (
-            jobs,
-            live(jobs, "rd2/s", "10.244.1.10", "rd2/n4"),
-            "rd2/s",
-            "wrong 7460..10903 rd2/n4 was meant and still holds the IP",
-        ),
-        // Unpublished pods of the Service hold the IP.
-        (
-            churn,
-            live(churn, "rs2/s", "10.244.1.10", "rs2/j2-jqwjf"),
-            "rs2/s",
-            "wrong 952..4500 rs2/j2-jqwjf was meant and still holds the IP,\
-             wrong 5759..9451 rs2/j2-kpdnx holds the IP and is the Service's own,\
-             wrong 16796..20515 rs2/j2-k5nzb holds the IP and is the Service's own",
-        ),
-        // All packets to a Retired pod: wrong while it runs, unproven after.
-        (
-            "c-force-delete",
-            each(|denial| denial.shape.openers_only = false),
-            "rc/web",
-            "wrong 2350..5430 rc/stubborn was meant and still holds the IP,\
-             unproven 5430..16263 proven is retired-backend (openers),\
-             unproven 16263..19003 proven is reused (openers)",
-        ),
-        (
-            "t-drain",
-            each(|denial| denial.shape.openers_only = true),
-            "rt/web",
-            "unproven 3979..5920 proven is dead-backend",
-        ),
-        (
-            jobs,
-            each(|denial| denial.owner = denial.owner.as_ref().map(|_| "somebody".into())),
-            "rd/s",
-            "unproven 7877..10903 another pod claims the IP,unproven 7890..10903 another pod claims the IP",
-        ),
-        (
-            host,
-            live(host, "ro/s", "10.250.0.11", "ro/j-88wgt"),
-            "ro/s",
-            "wrong 23..8963 a node's own address",
-        ),
-        // After its lease a denial is no longer in force.
-        (
-            outage,
-            live(outage, "rm/s", "10.244.1.13", "rm/k1"),
-            "rm/s",
-            "wrong 1009..21123 rm/k1 was meant and still holds the IP,\
-             wrong 28547..99461 rm/k1 was meant and still holds the IP",
-        ),
-    ] {
-        let story = tampered(&recording(name), tamper);
+    for fault in faults_in_proofs().into_iter().chain(faults_at_held_ips()) {
+        let story = tampered(&recording(fault.recording), fault.tamper);
         let verdict = |finding: &str| finding.split(' ').next().unwrap().to_owned();
-        let mut found = findings(&story, service);
-        found.retain(|found| {
-            expected
-                .split(',')
-                .any(|wanted| verdict(wanted) == verdict(found))
-        });
-        assert_eq!(found.join(","), expected);
+        let verdicts: Vec<String> = fault.findings.iter().copied().map(verdict).collect();
+        let mut found = findings(&story, fault.service);
+        found.retain(|finding| verdicts.contains(&verdict(finding)));
+        assert_eq!(found, fault.findings);
         assert!(story.failed());
     }
 }

@@ -116,7 +116,11 @@ fn the_nodes_events_show_when_an_address_is_held() {
             expected,
             "{what}"
         );
-        let is_known = |pod: &PodIdentity| pod.name == "ns/p" && pod.uids.contains("uid-of-p");
-        assert!(held.iter().flatten().all(is_known), "{what}: {held:?}");
+        assert!(
+            held.iter()
+                .flatten()
+                .all(|pod| pod.name == "ns/p" && pod.uids.contains("uid-of-p")),
+            "{what}: {held:?}"
+        );
     }
 }

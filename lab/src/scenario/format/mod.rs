@@ -35,9 +35,9 @@ pub use cast::{
     First, Forbidden, Kubelet, Namespace, Neighbour, NodeServer, Owner, Pod, Service, Wire,
 };
 pub use step::{
-    ABSENT, AddressEvent, AgentStep, ApiStep, CgroupEvent, Condition, Entries, EventOf, LeaseStep,
-    NeighbourStep, Output, Patch, PodEvent, ProxyStep, Rounds, ServerEvent, Show, SocketLbStep,
-    Step, Writers,
+    ABSENT, AddressEvent, AgentStep, ApiStep, CallsInModes, CgroupEvent, Condition, Entries,
+    EventOf, LeaseStep, NeighbourStep, Output, Patch, PodEvent, ProxyStep, Rounds, ServerEvent,
+    Show, SocketLbStep, Step, Writers,
 };
 
 /// One story.
@@ -148,10 +148,10 @@ impl Runs {
     pub fn at_sockets(&self) -> Option<Self> {
         let at_sockets = [Caller::SocketLbPod, Caller::SocketLbNode];
         // Hosts of the cluster whose packets are not masqueraded have a counterpart there.
-        let has_one = |caller: &Caller| {
-            at_sockets.contains(caller) || [Caller::Pod, Caller::Node].contains(caller)
-        };
-        let can_run = self.socket_lb && self.caller.iter().any(has_one);
+        let can_run = self.socket_lb
+            && self.caller.iter().any(|caller| {
+                at_sockets.contains(caller) || [Caller::Pod, Caller::Node].contains(caller)
+            });
         can_run.then(|| Self {
             caller: at_sockets.into(),
             ..self.clone()

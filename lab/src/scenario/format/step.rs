@@ -64,19 +64,35 @@ pub struct Writers {
     pub mode_policy: Vec<BTreeMap<String, String>>,
 }
 
+/// Calls that a step makes in each of these modes, so many times.
+pub struct CallsInModes<'a> {
+    pub modes: &'static [Mode],
+    pub rounds: u32,
+    pub calls: &'a [Spanned<Call>],
+}
+
 impl Step {
-    /// The calls of the step, if it makes any: the modes that they are made in, each so many times.
-    pub fn calls(&self) -> (&'static [Mode], u32, &[Spanned<Call>]) {
-        const ALL: &[Mode] = &[Mode::Off, Mode::Observe, Mode::Enforce];
-        match self {
-            Self::Check(calls) => (&ALL[1..], 1, calls),
-            Self::Interleave(Rounds { rounds, calls }) => (&ALL[1..], *rounds, calls),
-            Self::EveryMode(calls) => (ALL, 1, calls),
-            Self::BeforeEpguard(calls) => (&[], 1, calls),
-            Self::Off(calls) => (&ALL[..1], 1, calls),
-            Self::Observe(calls) => (&ALL[1..2], 1, calls),
-            Self::Enforce(calls) => (&ALL[2..], 1, calls),
-            _ => (&[], 1, &[]),
+    /// The calls of the step; none if it makes none.
+    pub fn calls(&self) -> CallsInModes<'_> {
+        let (modes, calls): (&'static [Mode], &[Spanned<Call>]) = match self {
+            Self::Check(calls) | Self::Interleave(Rounds { calls, .. }) => {
+                (&[Mode::Observe, Mode::Enforce], calls)
+            }
+            Self::EveryMode(calls) => (&[Mode::Off, Mode::Observe, Mode::Enforce], calls),
+            Self::BeforeEpguard(calls) => (&[], calls),
+            Self::Off(calls) => (&[Mode::Off], calls),
+            Self::Observe(calls) => (&[Mode::Observe], calls),
+            Self::Enforce(calls) => (&[Mode::Enforce], calls),
+            _ => (&[], &[]),
+        };
+        let rounds = match self {
+            Self::Interleave(interleaved) => interleaved.rounds,
+            _ => 1,
+        };
+        CallsInModes {
+            modes,
+            rounds,
+            calls,
         }
     }
 
@@ -89,7 +105,7 @@ impl Step {
                 .collect(),
             _ => self
                 .calls()
-                .2
+                .calls
                 .iter()
                 .filter_map(|call| call.value.within)
                 .collect(),

@@ -30,21 +30,24 @@ impl Cluster {
             .services
             .get(service)
             .with_context(|| format!("there is no Service {service}"))?;
-        let (mut primary, mut other) = (Vec::new(), Vec::new());
+        let mut primary = Vec::new();
+        let mut other = Vec::new();
         for (alias, condition) in conditions {
             let pod = self.names.pod(alias)?;
             let published = self.objects.get(alias).and_then(|object| object.ip);
-            let endpoint = |ip| endpoint(pod, &self.cast[alias].node, ip, *condition);
-            primary.push(endpoint(pod.address(declared, published)?));
-            other.extend(pod.other_family.map(endpoint));
+            let node = &self.cast[alias].node;
+            let ip = pod.address(declared, published)?;
+            primary.push(endpoint(pod, node, ip, *condition));
+            if let Some(ip) = pod.other_family {
+                other.push(endpoint(pod, node, ip, *condition));
+            }
         }
         let is_ipv4 = self.names.is_ipv4();
-        let slices = [(("lab", is_ipv4), primary), (("lab-2", !is_ipv4), other)];
-        for (id, endpoints) in slices
-            .into_iter()
-            .take(1 + usize::from(declared.dual_stack))
-        {
-            let slice = slice(service, id, declared, &endpoints);
+        let mut slices = vec![slice(service, "lab", is_ipv4, declared, &primary)];
+        if declared.dual_stack {
+            slices.push(slice(service, "lab-2", !is_ipv4, declared, &other));
+        }
+        for slice in slices {
             self.store
                 .apply(slice)
                 .with_context(|| format!("slice of {service}"))?;
@@ -122,7 +125,8 @@ pub fn uid(kind: u16, number: usize) -> String {
 
 /// A ready node, the `number`th.
 fn node(node: &Node, number: usize) -> Value {
-    let (name, uid) = (&node.name, uid(0x0de, number));
+    let name = &node.name;
+    let uid = uid(0x0de, number);
     let cidrs = node
         .pod_cidrs()
         .map(|(base, length)| format!("{base}/{length}"));
@@ -154,7 +158,8 @@ pub struct Frontends {
 
 /// The `number`th Service, `namespace/name`.
 fn service(full_name: &str, number: usize, service: &Service, frontends: Frontends) -> Value {
-    let ((namespace, name), uid) = (split(full_name), uid(0x5ec, number));
+    let (namespace, name) = split(full_name);
+    let uid = uid(0x5ec, number);
     let ports = (0..).zip(&service.protocols).map(|(index, wire)| {
         without_nulls(&json!({
             "name": wire.to_string(), "protocol": Protocol::from(*wire).as_str(), "port": service.port,
@@ -199,17 +204,8 @@ fn endpoint(pod: &PodName, node: &str, ip: IpAddr, condition: Condition) -> Valu
 }
 
 /// The slice `id` of the Service `namespace/name`, with all its endpoints of a family.
-fn slice(
-    full_name: &str,
-    (id, ipv4): (&str, bool),
-    service: &Service,
-    endpoints: &[Value],
-) -> Value {
+fn slice(full_name: &str, id: &str, ipv4: bool, service: &Service, endpoints: &[Value]) -> Value {
     let (namespace, name) = split(full_name);
-    let port = |wire: &Wire| {
-        let protocol = Protocol::from(*wire).as_str();
-        json!({"name": wire.to_string(), "protocol": protocol, "port": service.target_port})
-    };
     json!({
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
         "metadata": {
@@ -220,7 +216,10 @@ fn slice(
             },
         },
         "addressType": family(ipv4),
-        "endpoints": endpoints, "ports": service.protocols.iter().map(port).collect::<Value>(),
+        "endpoints": endpoints, "ports": service.protocols.iter().map(|wire: &Wire| {
+        let protocol = Protocol::from(*wire).as_str();
+        json!({"name": wire.to_string(), "protocol": protocol, "port": service.target_port})
+    }).collect::<Value>(),
     })
 }
 

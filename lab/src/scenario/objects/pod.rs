@@ -67,22 +67,11 @@ impl PodObject {
     /// The object as the API shows it after a change `now`, RFC 3339.
     pub fn render(&self, now: &str) -> Value {
         let Self { name, declared, .. } = self;
-        let networks = name.net1.filter(|_| self.container["waiting"].is_null());
-        let networks = networks
-            .map(|ip| json!([{"name": "lab/net1", "interface": "net1", "ips": [ip], "dns": {}}]));
-        let of_mirror = |value: &str| declared.mirror.then(|| value.to_owned());
-        let own = json!({
-            "k8s.v1.cni.cncf.io/network-status": networks.map(|networks| networks.to_string()),
-            "kubernetes.io/config.source": of_mirror("file"),
-            "kubernetes.io/config.hash": of_mirror("9a7c4e21b0d3"),
-            "kubernetes.io/config.mirror": of_mirror("9a7c4e21b0d3"),
-        });
-        let annotations = merged(&json!(declared.annotations), &own);
-        let entry = |ip: IpAddr| json!({"ip": ip});
+        let annotations = merged(&json!(declared.annotations), &self.own_annotations());
         let ips: Option<Value> = self.ip.map(|ip| {
             [ip].into_iter()
                 .chain(name.other_family)
-                .map(entry)
+                .map(|ip| json!({"ip": ip}))
                 .collect()
         });
         without_nulls(&json!({
@@ -100,10 +89,28 @@ impl PodObject {
             },
             "status": {
                 "phase": self.phase, "observedGeneration": 1, "qosClass": "BestEffort", "startTime": self.created,
-                "hostIP": self.host_ip, "hostIPs": [entry(self.host_ip)], "podIP": self.ip, "podIPs": ips,
+                "hostIP": self.host_ip, "hostIPs": [{"ip": self.host_ip}], "podIP": self.ip, "podIPs": ips,
                 "conditions": self.conditions(), "containerStatuses": [self.container_status()],
             },
         }))
+    }
+
+    /// The annotations that Multus and the kubelet write.
+    fn own_annotations(&self) -> Value {
+        let mut annotations = json!({});
+        if let Some(ip) = self.name.net1
+            && self.container["waiting"].is_null()
+        {
+            let networks =
+                json!([{"name": "lab/net1", "interface": "net1", "ips": [ip], "dns": {}}]);
+            annotations["k8s.v1.cni.cncf.io/network-status"] = networks.to_string().into();
+        }
+        if self.declared.mirror {
+            annotations["kubernetes.io/config.source"] = "file".into();
+            annotations["kubernetes.io/config.hash"] = "9a7c4e21b0d3".into();
+            annotations["kubernetes.io/config.mirror"] = "9a7c4e21b0d3".into();
+        }
+        annotations
     }
 
     /// The container starts, unless it runs.
@@ -181,9 +188,16 @@ impl PodObject {
         let Pod {
             ports, host_ports, ..
         } = &self.declared;
-        let inside = ports.first().filter(|_| !host_ports.is_empty())?;
-        let port = |outside: &u16| json!({"containerPort": inside, "hostPort": outside, "protocol": "TCP"});
-        Some(host_ports.iter().map(port).collect())
+        if host_ports.is_empty() {
+            return None;
+        }
+        let inside = ports.first()?;
+        let mut entries = Vec::new();
+        for outside in host_ports {
+            let entry = json!({"containerPort": inside, "hostPort": outside, "protocol": "TCP"});
+            entries.push(entry);
+        }
+        Some(entries.into())
     }
 
     fn conditions(&self) -> Value {

@@ -35,12 +35,11 @@ pub(crate) fn commands() -> Vec<Command> {
     for page in pages {
         let text = fs::read_to_string(Path::new(ROOT).join(&page)).unwrap();
         for Line { section, text, .. } in parts(&text).lines.into_iter().filter(is_command) {
-            let command = |text| Command {
+            all.extend(variants(&text).into_iter().map(|text| Command {
                 page: page.clone(),
                 section: section.clone(),
                 text,
-            };
-            all.extend(variants(&text).into_iter().map(command));
+            }));
         }
     }
     all

@@ -67,7 +67,8 @@ impl Rig {
             self.must(ROLLED_OUT);
         }
         let text = self.filled_in(&command.text);
-        let (began, pod) = (Instant::now(), self.kubelet.pod().to_owned());
+        let began = Instant::now();
+        let pod = self.kubelet.pod().to_owned();
         let following = FOLLOWING.iter().find(|(part, _)| text.contains(part));
         let (code, output) = match following {
             Some((_, text_shown)) => (0, self.run_until(&text, text_shown)),
@@ -130,13 +131,15 @@ impl Rig {
     }
 
     fn await_output(&mut self, command: &str, text: &str) {
-        let (cluster, kubelet) = (&self.cluster, &mut self.kubelet);
+        let cluster = &self.cluster;
+        let kubelet = &mut self.kubelet;
         self.shell
             .run_until_it_says(text, command, || kubelet.step(cluster));
     }
 
     fn run_until(&mut self, command: &str, text: &str) -> String {
-        let (cluster, kubelet) = (&self.cluster, &mut self.kubelet);
+        let cluster = &self.cluster;
+        let kubelet = &mut self.kubelet;
         self.shell.run_until(command, text, || {
             kubelet.step(cluster);
             calls(cluster);
@@ -144,14 +147,16 @@ impl Rig {
     }
 
     fn exit_code(&mut self, command: &str) -> (i32, String) {
-        let (cluster, kubelet) = (&self.cluster, &mut self.kubelet);
+        let cluster = &self.cluster;
+        let kubelet = &mut self.kubelet;
         self.shell.exit_code(command, || kubelet.step(cluster))
     }
 
     /// With this cluster's names in place of those of the pages.
     fn filled_in(&self, command: &str) -> String {
         let ip = |pod| self.cluster.names.pod(pod).unwrap().ip.to_string();
-        let (dead, client) = (ip("A"), ip("client"));
+        let dead = ip("A");
+        let client = ip("client");
         let node = &self.cluster.topology.node("node-a").unwrap().netns;
         let uplink = node
             .run(|| nix::net::if_::if_nametoindex("eth0"))

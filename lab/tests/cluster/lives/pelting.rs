@@ -32,7 +32,8 @@ impl Pelting {
             .parse()
             .unwrap();
         let socket = netns.run(|| UdpSocket::bind(any)).unwrap().unwrap();
-        let (sent, mut next) = (Arc::new(AtomicU64::new(0)), Instant::now());
+        let sent = Arc::new(AtomicU64::new(0));
+        let mut next = Instant::now();
         let counted = Arc::clone(&sent);
         let turn = move || {
             let number = counted.load(Ordering::Relaxed);
@@ -71,7 +72,8 @@ impl Catching {
             .set_recv_buffer_size(1 << 23)
             .unwrap();
         let numbers = Arc::new(std::sync::Mutex::new(Vec::new()));
-        let (listening, caught) = (Arc::clone(&socket), Arc::clone(&numbers));
+        let listening = Arc::clone(&socket);
+        let caught = Arc::clone(&numbers);
         thread::spawn(move || {
             let mut datagram = [0; 8];
             while let Ok(8) = listening.recv(&mut datagram) {

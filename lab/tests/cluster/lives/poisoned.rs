@@ -113,10 +113,12 @@ struct Seen {
 /// Whether the slices list the living pods.
 fn list(stage: &mut Stage, listed: bool) {
     for (service, pods) in LIVING {
-        let pods = pods.iter().filter(|_| listed);
-        let ready = pods
-            .map(|pod| ((*pod).to_owned(), Condition::Ready))
-            .collect();
+        let mut ready = BTreeMap::new();
+        if listed {
+            for pod in pods {
+                ready.insert((*pod).to_owned(), Condition::Ready);
+            }
+        }
         stage.cluster.set_slice(service, &ready).unwrap();
     }
     stage.catch_up().unwrap();

@@ -99,7 +99,8 @@ fn hand_on(stage: &mut Stage, run: usize) -> u64 {
     ][run % 4];
     let node = netns(stage, "node-a").clone();
     let speaks_first = fastrand::bool();
-    let (a, b) = (format!("A{run}"), format!("B{run}"));
+    let a = format!("A{run}");
+    let b = format!("B{run}");
     let ip = stage::ip(stage, &a);
     stage.cluster.pod_event(&a, PodEvent::Starts).unwrap();
     stage.cluster.pod_event(&a, PodEvent::Fails).unwrap();
@@ -120,7 +121,11 @@ fn hand_on(stage: &mut Stage, run: usize) -> u64 {
         }
     }
     sleep(Duration::from_micros(fastrand::u64(0..30_000)));
-    let link = [None, Some(LINK), Some(RENAMED)][run % 3].filter(|_| ip.is_ipv4());
+    let link = match run % 3 {
+        1 if ip.is_ipv4() => Some(LINK),
+        2 if ip.is_ipv4() => Some(RENAMED),
+        _ => None,
+    };
     let holder = match link {
         None => {
             stage.cluster.pod_event(&b, PodEvent::Plugged).unwrap();

@@ -42,7 +42,8 @@ fn calls_that_were_under_way_when_the_denial_began_are_not_answered_over_100_reu
 
 /// Each run has a Service, its pod, and the stranger that gets the pod's IP.
 fn stage(family: Variant) -> Stage {
-    let (mut pods, mut services) = (String::new(), String::new());
+    let mut pods = String::new();
+    let mut services = String::new();
     for run in 0..REUSES {
         let _ = writeln!(
             pods,
@@ -61,7 +62,9 @@ fn stage(family: Variant) -> Stage {
 
 /// A dies, B gets its IP. Returns the calls to A's Service that B answered, by their source.
 fn hand_on(stage: &mut Stage, run: usize) -> Vec<SocketAddr> {
-    let (a, b, service) = (format!("A{run}"), format!("B{run}"), format!("old/a{run}"));
+    let a = format!("A{run}");
+    let b = format!("B{run}");
+    let service = format!("old/a{run}");
     stage.cluster.pod_event(&a, PodEvent::Starts).unwrap();
     let ready = [(a.clone(), Condition::Ready)].into();
     stage.cluster.set_slice(&service, &ready).unwrap();
@@ -80,11 +83,16 @@ fn hand_on(stage: &mut Stage, run: usize) -> Vec<SocketAddr> {
     // Each call repeats its SYN after a second. A busy machine may take longer to make B answer its
     // neighbours than a call lives.
     let failed = Cell::new(0);
-    let fails = |call: &&Socket| call.take_error().unwrap().is_some();
     until(
         "the stranger answers, or all calls have sent again or failed",
         || {
-            failed.set(failed.get() + calls.iter().filter(fails).count());
+            failed.set(
+                failed.get()
+                    + calls
+                        .iter()
+                        .filter(|call| call.take_error().unwrap().is_some())
+                        .count(),
+            );
             let over = denied(stage) - before + failed.get() as u64;
             over >= CALLS as u64 || calls.iter().any(|call| call.peer_addr().is_ok())
         },

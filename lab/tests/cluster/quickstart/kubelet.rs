@@ -184,7 +184,9 @@ pub(crate) fn shows_logs(cluster: &Cluster) {
 
 impl Drop for Kubelet {
     fn drop(&mut self) {
-        if let Some(running) = self.running.as_ref().filter(|_| std::thread::panicking()) {
+        if let Some(running) = &self.running
+            && std::thread::panicking()
+        {
             eprintln!("{}", running.agent.log());
         }
     }
@@ -210,7 +212,8 @@ fn resolved(argument: &str, spec: &Value) -> String {
             .iter()
             .find(|volume| volume["name"] == mounted["name"])
             .unwrap();
-        let (inside, outside) = (&mounted["mountPath"], &volume["hostPath"]["path"]);
+        let inside = &mounted["mountPath"];
+        let outside = &volume["hostPath"]["path"];
         resolved = resolved.replace(inside.as_str().unwrap(), outside.as_str().unwrap());
     }
     resolved

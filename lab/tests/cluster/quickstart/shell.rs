@@ -31,7 +31,8 @@ impl Shell {
     pub(crate) fn start(cluster: &Cluster) -> Self {
         let scratch = tempfile::tempdir().unwrap();
         let folder = scratch.path();
-        let (bin, here) = (folder.join("bin"), folder.join("repository"));
+        let bin = folder.join("bin");
+        let here = folder.join("repository");
         fs::create_dir_all(&bin).unwrap();
         fs::create_dir_all(here.join("target/image")).unwrap();
         fs::write(folder.join("kubeconfig"), cluster.api.kubeconfig()).unwrap();

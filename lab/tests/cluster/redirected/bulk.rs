@@ -21,7 +21,9 @@ const CHUNKS: usize = 1024;
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn ten_thousand_connections_all_reach_the_live_endpoint_and_none_another_pod() {
     let stage = stage();
-    let (live, stranger, plain) = (echo(&stage, "L"), echo(&stage, "B"), echo(&stage, "C"));
+    let live = echo(&stage, "L");
+    let stranger = echo(&stage, "B");
+    let plain = echo(&stage, "C");
     call_often(&stage, "old/web");
     call_often(&stage, "ok/api");
     assert_eq!(
@@ -121,7 +123,8 @@ fn survives(flood: impl FnOnce(&Stage) + Send) {
     let (tried, failed) = thread::scope(|scope| {
         let stage = &stage;
         let flooding = scope.spawn(move || flood(stage));
-        let (mut tried, mut failed) = (0, 0);
+        let mut tried = 0;
+        let mut failed = 0;
         while !flooding.is_finished() {
             tried += 1;
             let opened = connect(stage, "old/web").and_then(|mut stream| call(&mut stream));

@@ -29,7 +29,8 @@ fn forged_packets_close_evict_and_open_no_redirected_connection_of_another_pod()
     let service = v4(vip(&stage, "old/web"));
     // The victim's delayed ACK of the answer is redirected too.
     sleep(Duration::from_millis(100));
-    let (before, counted) = (proven(&stage, client), stage.counters().unwrap());
+    let before = proven(&stage, client);
+    let counted = stage.counters().unwrap();
     let other = SocketAddrV4::new(*client.ip(), 45_123);
     let forged = [
         // From the endpoint, and from the client to the endpoint itself: the client's own packets

@@ -136,7 +136,8 @@ fn sockets_that_are_connected_once_or_anew_each_time_or_that_also_send_elsewhere
                 connected(world, "node-a", aim, 500)
             });
         }
-        let (socket, aims) = (world.socket("node-a"), interleaved(600));
+        let socket = world.socket("node-a");
+        let aims = interleaved(600);
         judged_right(&mut world, "node, reconnected", |world| {
             for aim in &aims {
                 socket.connect(world.address(*aim)).unwrap();
@@ -171,7 +172,8 @@ fn several_threads_on_one_socket() {
         });
         judged_right(&mut world, "node, 3 threads on one socket", |world| {
             std::thread::scope(|scope| {
-                let (world, socket) = (&*world, &socket);
+                let world = &*world;
+                let socket = &socket;
                 for aim in AIMS {
                     scope.spawn(move || send_all(world, socket, &vec![aim; 5_000]));
                 }
@@ -185,11 +187,10 @@ fn several_threads_on_one_socket() {
 #[ignore = "needs root: makes network namespaces and loads BPF programs"]
 fn ipv4_through_an_ipv6_socket() {
     let mut world = World::new(Plan::default());
-    let mapped = |aim| match world.address(aim) {
+    let addresses = AIMS.map(|aim| match world.address(aim) {
         SocketAddr::V4(v4) => SocketAddr::from((v4.ip().to_ipv6_mapped(), v4.port())),
         v6 @ SocketAddr::V6(_) => v6,
-    };
-    let addresses = AIMS.map(mapped);
+    });
     let netns = world.netns("node-a").clone();
     let sending = netns
         .run(|| UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)))

@@ -71,7 +71,8 @@ impl Figures {
 
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (aimed, arrived) = (self.aimed, self.arrived);
+        let aimed = self.aimed;
+        let arrived = self.arrived;
         let Self {
             denied,
             no_intent,

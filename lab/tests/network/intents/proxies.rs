@@ -31,12 +31,11 @@ fn iptables(world: &World, program: &str) {
     let endpoint = world.address(Direct);
     instead(world, "", |vip, protocol| {
         let to = format!("-d {} -p {protocol} --dport {}", vip.ip(), vip.port());
-        let rule = |chain| {
+        ["PREROUTING", "OUTPUT"].map(|chain| {
             format!(
                 "{iptables}-{program} -t nat -A {chain} {to} -j DNAT --to-destination {endpoint}\n"
             )
-        };
-        ["PREROUTING", "OUTPUT"].map(rule).concat()
+        }).concat()
     });
 }
 

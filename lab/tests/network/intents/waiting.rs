@@ -105,7 +105,8 @@ fn each_datagram_is_counted_once_and_none_passes_once_enforcing_has_begun() {
     let mut world = World::new(Plan::default());
     let far = IpAddr::from([10, 244, 2, 9]);
     world.lab.add_pod("node-b", "shop/far", &[far]).unwrap();
-    let (vip, node_port) = (world.address(Denied), world.node_port(Denied));
+    let vip = world.address(Denied);
+    let node_port = world.node_port(Denied);
     let mut all = [0; 3];
     for run in 0..RUNS {
         world.hooks.set_mode(Mode::Observe).unwrap();

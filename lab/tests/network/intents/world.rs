@@ -212,7 +212,8 @@ impl Sink {
         datagrams
             .set_read_timeout(Some(Duration::from_mins(2)))
             .unwrap();
-        let (counted, socket) = (Arc::clone(&arrived), Arc::clone(&datagrams));
+        let counted = Arc::clone(&arrived);
+        let socket = Arc::clone(&datagrams);
         std::thread::spawn(move || count(&socket, &counted));
         let streams = TcpListener::from(streams);
         std::thread::spawn(move || {

@@ -92,7 +92,8 @@ fn a_killed_server_resets_its_clients_and_one_without_a_link_is_silent() {
             })
             .unwrap()
     };
-    let (mut killed, mut cut) = (open(cluster.pod(1, 3)), open(cluster.pod(2, 3)));
+    let mut killed = open(cluster.pod(1, 3));
+    let mut cut = open(cluster.pod(2, 3));
     assert_eq!(
         killed.ask(second).outcome,
         Outcome::Reply("shop/local".to_owned())
@@ -183,10 +184,8 @@ fn a_command_runs_inside_with_the_mounts_of_outside() {
             .map(str::to_owned)
             .collect::<Vec<_>>()
     };
-    let (inside, outside) = (
-        seen(&mut netns.command("readlink")),
-        seen(&mut std::process::Command::new("readlink")),
-    );
+    let inside = seen(&mut netns.command("readlink"));
+    let outside = seen(&mut std::process::Command::new("readlink"));
     assert_ne!(inside[0], outside[0]);
     assert_eq!(inside[1], outside[1]);
 }

@@ -13,15 +13,12 @@ const SECOND: Duration = Duration::from_secs(1);
 #[ignore = "needs root: makes network namespaces"]
 fn a_service_leads_to_local_and_remote_backends_from_everywhere() {
     on_every_cni_and_family(|cluster| {
-        let (local, remote) = (
-            (cluster.pod(1, 3), "shop/local"),
-            (cluster.pod(2, 3), "shop/remote"),
-        );
-        let (vip, node_port) = (cluster.vip(), cluster.node_port("node-a"));
-        let (pods, hosts) = (
-            &["shop/client", "node-a"],
-            &["node-b", "external", "node-a", "shop/client"],
-        );
+        let local = (cluster.pod(1, 3), "shop/local");
+        let remote = (cluster.pod(2, 3), "shop/remote");
+        let vip = cluster.vip();
+        let node_port = cluster.node_port("node-a");
+        let pods = &["shop/client", "node-a"];
+        let hosts = &["node-b", "external", "node-a", "shop/client"];
         for (masquerade_all, (backend, pod), to, clients) in [
             // A pod reaches itself, and the external host routes a cluster IP to the node.
             (
@@ -91,7 +88,8 @@ fn a_service_without_backends_refuses() {
 #[ignore = "needs root: makes network namespaces"]
 fn late_rules_and_direct_calls_lead_to_the_new_owner_of_the_address() {
     on_every_cni_and_family(|mut cluster| {
-        let (address, vip) = (cluster.pod(1, 3), cluster.vip());
+        let address = cluster.pod(1, 3);
+        let vip = cluster.vip();
         let answered_by = |cluster: &Cluster, pod| {
             for (from, to) in [("shop/client", vip), ("node-a", vip), ("node-b", address)] {
                 cluster.answered_by(from, to, pod);

@@ -88,9 +88,11 @@ pub(crate) fn wrong(
     count: usize,
 ) -> Option<String> {
     let faults = || ["node-a", client].map(|host| faults(world, host)).concat();
-    let (before, answered) = (faults(), rejected(world));
+    let before = faults();
+    let answered = rejected(world);
     let outcomes = calls(world, client, protocol, to, count, Duration::from_secs(2));
-    let (after, answered) = (faults(), rejected(world) - answered);
+    let after = faults();
+    let answered = rejected(world) - answered;
     if outcomes != [Outcome::Refused] {
         Some(format!("{outcomes:?}"))
     } else if answered != count as u64 {

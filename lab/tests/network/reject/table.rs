@@ -13,10 +13,8 @@ use super::world::{Plan, World};
 use crate::net::cluster::PROTOCOLS;
 
 const fn plan(cni: Cni, overlay: Overlay, remote: bool, masquerade_all: bool) -> Plan {
-    let (options, proxy) = (
-        TopologyOptions { cni, overlay },
-        ProxyOptions { masquerade_all },
-    );
+    let options = TopologyOptions { cni, overlay };
+    let proxy = ProxyOptions { masquerade_all };
     Plan {
         options,
         proxy,

@@ -90,13 +90,12 @@ impl World {
 
     /// A socket of a host, of the domain of `to`.
     pub(crate) fn socket(&self, host: &str, kind: Type, to: SocketAddr) -> Socket {
-        let make = || socket_in(&[self.cgroup()], Domain::for_address(to), kind);
         let socket = self
             .cluster
             .lab
             .netns(host)
             .unwrap()
-            .run(make)
+            .run(|| socket_in(&[self.cgroup()], Domain::for_address(to), kind))
             .unwrap()
             .unwrap();
         socket

@@ -84,7 +84,8 @@ fn answer(world: &World, agents: Agents) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_row_of_the_page_holds() {
-    let (world, empty) = (World::new(), World::empty());
+    let world = World::new();
+    let empty = World::empty();
     for (_, agents, command, code) in ROWS {
         let world = if agents == None { &empty } else { &world };
         answer(world, agents);

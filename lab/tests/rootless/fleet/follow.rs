@@ -67,7 +67,8 @@ async fn a_node_whose_agent_goes_is_named() {
     world.agent("worker-1");
     world.agent("worker-2");
     let store = world.store.clone();
-    let (asked, count) = (AtomicU64::new(0), counts());
+    let asked = AtomicU64::new(0);
+    let count = counts();
     world.answers(move |exec| {
         if node_of(exec) == "worker-1" && asked.fetch_add(1, Ordering::Relaxed) == 1 {
             store

@@ -210,11 +210,9 @@ fn every_recording_is_described_as_it_was_at_each_chosen_time() {
             &Recording::read(&recording).unwrap(),
             Duration::from_millis(ms),
         );
-        let (slices, pods, findings) = (
-            listed.slices.len(),
-            listed.pods.len(),
-            findings(&listed, None),
-        );
+        let slices = listed.slices.len();
+        let pods = listed.pods.len();
+        let findings = findings(&listed, None);
         Report {
             slices,
             pods,

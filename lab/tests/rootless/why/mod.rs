@@ -6,10 +6,9 @@
 use super::fleet::world::{golden, recordings};
 use epguard::commands::why::{Moment, Question, Subject, explain};
 use epguard::shared::args::ServiceArgs;
-use epguard_common::{Addr, Denial};
-use epguard_core::facts::ObjectName;
+use epguard_common::Addr;
 use epguard_core::history::{Chronicle, History};
-use epguard_core::state::{Endpoint, State};
+use epguard_core::state::State;
 use epguard_lab::replay::agent::Agent;
 use epguard_lab::replay::recording::{Recording, What};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,23 +24,33 @@ struct Remembered {
     denied: BTreeMap<Duration, Vec<Line>>,
 }
 
-/// IP, Service, port, verdict, reason.
-type Line = (IpAddr, String, u16, String, String);
+/// One verdict on an endpoint that is not `pass`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Line {
+    ip: IpAddr,
+    service: String,
+    port: u16,
+    verdict: String,
+    reason: String,
+}
 
 fn denied(state: &State) -> Vec<Line> {
-    let line = |(service, socket, denial): (&ObjectName, &Endpoint, &Denial)| {
-        let held = state.is_pending(service, socket);
-        let verdict = if held { "hold" } else { "deny" };
-        let reason = denial.reason.as_str().to_owned();
-        (
-            socket.ip.ip(),
-            service.to_string(),
-            socket.port,
-            verdict.to_owned(),
-            reason,
-        )
-    };
-    state.denials().map(line).collect()
+    let mut lines = Vec::new();
+    for (service, endpoint, denial) in state.denials() {
+        let verdict = if state.is_pending(service, endpoint) {
+            "hold"
+        } else {
+            "deny"
+        };
+        lines.push(Line {
+            ip: endpoint.ip.ip(),
+            service: service.to_string(),
+            port: endpoint.port,
+            verdict: verdict.to_owned(),
+            reason: denial.reason.as_str().to_owned(),
+        });
+    }
+    lines
 }
 
 impl Remembered {
@@ -52,7 +61,8 @@ impl Remembered {
         let recording = Recording::read(&dir).unwrap();
         let mut agent = Agent::new(&recording);
         let mut history = History::default();
-        let (mut end, mut denied_at) = (Duration::ZERO, BTreeMap::new());
+        let mut end = Duration::ZERO;
+        let mut denied_at = BTreeMap::new();
         for (at, what) in &recording.instants {
             if let What::Api(event) = what {
                 agent.feed(*at, event).unwrap();
@@ -93,15 +103,16 @@ fn at(ms: u64) -> Moment {
 
 #[test]
 fn the_stored_verdicts_equal_the_denials_at_every_moment_of_every_recording() {
-    let (mut compared, mut forgotten) = (0, 0);
+    let mut compared = 0;
+    let mut forgotten = 0;
     for name in recordings() {
         let mut remembered = Remembered::of(&name);
         let denied = std::mem::take(&mut remembered.denied);
-        let ips: BTreeSet<IpAddr> = denied.values().flatten().map(|line| line.0).collect();
+        let ips: BTreeSet<IpAddr> = denied.values().flatten().map(|line| line.ip).collect();
         for ip in ips {
             let subject = Subject { ip, port: None };
             let chronicle = remembered.chronicle(subject);
-            for (then, expected) in &denied {
+            for (then, all_expected) in &denied {
                 let question = Question {
                     subject,
                     services: ServiceArgs::default(),
@@ -112,26 +123,20 @@ fn the_stored_verdicts_equal_the_denials_at_every_moment_of_every_recording() {
                     forgotten += 1;
                     continue;
                 }
-                let verdicts = explanation
-                    .verdicts
-                    .into_iter()
-                    .filter(|verdict| verdict.verdict != "pass");
-                let mut found: Vec<Line> = verdicts
-                    .map(|v| {
-                        (
+                let mut found = Vec::new();
+                for verdict in explanation.verdicts {
+                    if verdict.verdict != "pass" {
+                        found.push(Line {
                             ip,
-                            v.service.unwrap(),
-                            v.port.unwrap(),
-                            v.verdict.into_owned(),
-                            v.reason.unwrap().into_owned(),
-                        )
-                    })
-                    .collect();
-                let mut expected: Vec<Line> = expected
-                    .iter()
-                    .filter(|line| line.0 == ip)
-                    .cloned()
-                    .collect();
+                            service: verdict.service.unwrap(),
+                            port: verdict.port.unwrap(),
+                            verdict: verdict.verdict.into_owned(),
+                            reason: verdict.reason.unwrap().into_owned(),
+                        });
+                    }
+                }
+                let mut expected = all_expected.clone();
+                expected.retain(|line| line.ip == ip);
                 found.sort();
                 expected.sort();
                 assert_eq!(found, expected, "{name} {ip} {}", explanation.at);

@@ -49,7 +49,8 @@ fn the_role_allows_only_the_agents_lists_watches_and_events() {
     let role: ClusterRole = schema::read(&manifest("ClusterRole"));
     let mut may = Vec::new();
     for rule in role.rules.unwrap() {
-        let (group, verbs) = (rule.api_groups.unwrap().join(","), rule.verbs.join(","));
+        let group = rule.api_groups.unwrap().join(",");
+        let verbs = rule.verbs.join(",");
         let resources = rule.resources.unwrap();
         may.extend(
             resources
@@ -152,10 +153,8 @@ fn the_image_is_named_in_full_and_as_the_archive_names_it() {
 #[test]
 fn the_agent_mounts_the_hosts_bpffs_where_its_pins_are() {
     let pod = pod();
-    let (volumes, mounts) = (
-        pod.volumes.unwrap(),
-        pod.containers[0].volume_mounts.clone().unwrap(),
-    );
+    let volumes = pod.volumes.unwrap();
+    let mounts = pod.containers[0].volume_mounts.clone().unwrap();
     assert_eq!(mounts.len(), volumes.len(), "every volume is mounted");
     let bpffs = mounts
         .iter()

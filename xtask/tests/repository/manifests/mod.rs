@@ -31,8 +31,10 @@ fn objects(text: &str) -> Vec<Value> {
 
 /// The only object of this kind and name.
 fn object(objects: &[Value], kind: &str, name: &str) -> Value {
-    let is_meant = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
-    let found: Vec<&Value> = objects.iter().filter(is_meant).collect();
+    let found: Vec<&Value> = objects
+        .iter()
+        .filter(|object| object["kind"] == kind && object["metadata"]["name"] == name)
+        .collect();
     assert_eq!(found.len(), 1, "{kind} {name}");
     found[0].clone()
 }

@@ -33,20 +33,17 @@ struct Row {
 
 /// A row for each comment that begins with `# --`.
 fn rows() -> Vec<Row> {
-    let (yaml, mut rows, mut parents) = (
-        text("chart/values.yaml"),
-        Vec::new(),
-        Vec::<(usize, &str)>::new(),
-    );
+    let yaml = text("chart/values.yaml");
+    let mut rows = Vec::new();
+    let mut parents = Vec::<(usize, &str)>::new();
     let values: Value = serde_saphyr::from_str(&yaml).unwrap();
     let mut comment = None;
     for line in yaml.lines() {
         let inner = line.trim_start();
         if let Some(text) = inner.strip_prefix("# -- ") {
             comment = Some(text.to_owned());
-        } else if let Some((key, _)) = inner
-            .split_once(':')
-            .filter(|_| !inner.starts_with(['#', '-']))
+        } else if let Some((key, _)) = inner.split_once(':')
+            && !inner.starts_with(['#', '-'])
         {
             let indent = line.len() - inner.len();
             parents.retain(|(other, _)| *other < indent);
@@ -99,11 +96,14 @@ fn every_value_has_a_comment_and_a_place_in_the_schema() {
         assert!(properties.is_object(), "{key}");
         let is_row = |path: &str| rows.iter().any(|row| row.path == path);
         let inner = value.as_object().into_iter().flatten();
-        for (inner, _) in inner.filter(|_| !is_row(key)) {
+        if is_row(key) {
+            continue;
+        }
+        for (inner, _) in inner {
             assert!(is_row(&format!("{key}.{inner}")), "{key}.{inner}");
             assert!(!properties["properties"][inner].is_null(), "{key}.{inner}");
         }
-        assert!(is_row(key) || value.is_object(), "{key}");
+        assert!(value.is_object(), "{key}");
     }
 }
 
@@ -221,7 +221,8 @@ fn each_flag_of_the_agent_is_a_value_with_its_help_or_is_named_with_the_reason()
 #[ignore = "needs Helm's engine: cargo xtask setup installs it"]
 fn the_agent_takes_every_value_that_the_schema_allows() {
     let schema: Value = serde_json::from_str(&text("chart/values.schema.json")).unwrap();
-    let (mut all, flags) = (Vec::new(), flags());
+    let mut all = Vec::new();
+    let flags = flags();
     for (key, rule) in schema["properties"]["agent"]["properties"]
         .as_object()
         .unwrap()

@@ -116,7 +116,8 @@ fn the_order_is_restored_when_the_load_balancer_attaches_anew() {
 #[ignore = "needs root: BPF and cgroups of its own"]
 fn hooks_that_the_load_balancer_does_not_use_stay_empty_and_one_that_it_leaves_ends_what_was_known()
 {
-    let (node, root) = (Node::new(), Root::new());
+    let node = Node::new();
+    let root = Root::new();
     let mut datapath = node.load(Hooks::Auto).with_cgroup(Some(root.path.clone()));
     assert!(!datapath.follow_socket_lb().unwrap());
     assert_eq!(links(&node), Vec::<PathBuf>::new());
@@ -188,7 +189,8 @@ fn the_next_process_takes_the_links_over() {
 #[test]
 #[ignore = "needs root: BPF and cgroups of its own"]
 fn a_load_balancer_that_runs_only_alone_is_left_alone_and_named() {
-    let (node, root) = (Node::new(), Root::new());
+    let node = Node::new();
+    let root = Root::new();
     let balancer = Balancer::attach(&root.path, VIP, OTHER_VIP);
     balancer.alone();
     let mut datapath = node.load(Hooks::Auto).with_cgroup(Some(root.path.clone()));
@@ -202,7 +204,8 @@ fn a_load_balancer_that_runs_only_alone_is_left_alone_and_named() {
 #[test]
 #[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
 fn an_agent_follows_a_load_balancer_that_comes_and_goes() {
-    let (node, root) = (Node::new(), Root::new());
+    let node = Node::new();
+    let root = Root::new();
     let mut agent = Agent::start(&node, &["--cgroup", root.path.to_str().unwrap()]);
     agent.wait_for_lb(|lb| lb.programs.is_empty() && !lb.in_force);
     let balancer = Balancer::attach(&root.path, VIP, OTHER_VIP);
@@ -216,14 +219,18 @@ fn an_agent_follows_a_load_balancer_that_comes_and_goes() {
 #[test]
 #[ignore = "needs root: BPF, network namespaces and cgroups of its own"]
 fn an_agent_that_enforces_works_on_beside_a_load_balancer_that_runs_only_alone() {
-    let (node, root) = (Node::new(), Root::new());
+    let node = Node::new();
+    let root = Root::new();
     let balancer = Balancer::attach(&root.path, VIP, OTHER_VIP);
     balancer.alone();
     let path = root.path.to_str().unwrap();
     let mut agent = Agent::start(&node, &["--mode", "enforce", "--cgroup", path]);
     agent.wait_for_lb(|lb| {
-        let named = |problem: &String| problem.contains("BPF_F_ALLOW_MULTI");
-        !lb.in_force && lb.problem.as_ref().is_some_and(named)
+        !lb.in_force
+            && lb
+                .problem
+                .as_ref()
+                .is_some_and(|problem| problem.contains("BPF_F_ALLOW_MULTI"))
     });
     agent.wait_for("pod", |at| at.attached);
     drop(balancer);

@@ -21,7 +21,8 @@ fn is_recorded(rig: &Rig, socket: &impl AsRawFd) -> bool {
     let map = open(&rig.node.pins().join("v3/CONNECTIONS"))
         .unwrap()
         .unwrap();
-    let (key, mut value) = (socket.as_raw_fd(), [0u64; 7]);
+    let key = socket.as_raw_fd();
+    let mut value = [0u64; 7];
     let mut attr = [0u64; 4];
     attr[0] = u64::from(map.as_raw_fd().cast_unsigned());
     attr[1] = (&raw const key).expose_provenance() as u64;
@@ -52,7 +53,8 @@ fn record(map: &mut HashMap<MapData, Key, Value>, socket: &UdpSocket, endpoint: 
     {
         parts.concat().try_into().unwrap()
     }
-    let (ip, port) = (endpoint.ip().octets(), endpoint.port().to_be_bytes());
+    let ip = endpoint.ip().octets();
+    let port = endpoint.port().to_be_bytes();
     let key = joined(&[&cookie(socket).to_ne_bytes(), &ip, &port, &[0; 2]]);
     map.insert(
         key,
@@ -63,7 +65,8 @@ fn record(map: &mut HashMap<MapData, Key, Value>, socket: &UdpSocket, endpoint: 
 }
 
 fn cookie(socket: &UdpSocket) -> u64 {
-    let (mut cookie, mut length) = (0u64, 8);
+    let mut cookie = 0u64;
+    let mut length = 8;
     // SAFETY: as many octets as the option has, which live until the call returns.
     let failed = unsafe {
         let value = (&raw mut cookie).cast();

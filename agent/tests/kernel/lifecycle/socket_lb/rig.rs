@@ -4,7 +4,6 @@
 use super::*;
 use epguard::kernel::maps::{self, Writer};
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::path::PathBuf;
 
 pub const TCP: u8 = 6;
 pub const UDP: u8 = 17;
@@ -133,8 +132,9 @@ impl Rig {
     pub fn sever(&self, program: &str) {
         let links = std::fs::read_dir(self.node.pins().join("v3/links")).unwrap();
         let mut pins = links.map(|entry| entry.unwrap().path());
-        let is_it = |pin: &PathBuf| pin.to_str().unwrap().ends_with(program);
-        let pin = pins.find(is_it).unwrap();
+        let pin = pins
+            .find(|pin| pin.to_str().unwrap().ends_with(program))
+            .unwrap();
         run(
             "bpftool",
             &["link", "detach", "pinned", pin.to_str().unwrap()],

@@ -24,10 +24,8 @@ fn put_checksum(octets: &mut [u8], at: usize, extra: &[u8]) {
 /// The packet from this address back to the client, with its checksum at this place of the body.
 fn from(source: Addr, protocol: u8, mut body: Vec<u8>, checksum_at: usize) -> Vec<u8> {
     let is_v4 = source.ip().is_ipv4();
-    let (source, client) = (
-        on_wire(&source),
-        if is_v4 { &SRC_V4[..] } else { &SRC_V6[..] },
-    );
+    let source = on_wire(&source);
+    let client = if is_v4 { &SRC_V4[..] } else { &SRC_V6[..] };
     let length = u16::try_from(body.len()).unwrap();
     let pseudo = [source, client, &length.to_be_bytes(), &[0, protocol]].concat();
     let covered = if protocol == ICMP { &[][..] } else { &pseudo };
@@ -188,11 +186,10 @@ fn a_process_of_the_node_gets_them_from_the_pod_for_conntrack_to_translate() {
                 entering(&[], &expected),
                 "{name}"
             );
-            let is_plain = matches!(name, "SYN" | "UDP");
-            for tags in [&[0x8100][..], &[0x88a8, 0x8100]]
-                .into_iter()
-                .filter(|_| is_plain)
-            {
+            if !matches!(name, "SYN" | "UDP") {
+                continue;
+            }
+            for tags in [&[0x8100][..], &[0x88a8, 0x8100]] {
                 let answered = answer(&mut rig, name, &tagged(tags, &request));
                 assert_eq!(
                     answered,

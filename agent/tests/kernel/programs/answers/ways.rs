@@ -25,7 +25,8 @@ fn outcome(rig: &mut Rig, request: &[u8]) -> (i32, u64) {
 fn a_client_is_answered_where_the_node_routes_it_and_a_process_where_no_other_program_is() {
     const FREE: u32 = RawRole::TAKES_ANSWERS;
     let mut rig = rejecting();
-    let (client, pod) = (rig.came_in_at, rig.ifindex);
+    let client = rig.came_in_at;
+    let pod = rig.ifindex;
     for (name, came_in_at, flags, answered) in [
         ("a client, beside other programs", client, 0, true),
         (

@@ -19,18 +19,12 @@ fn record_all() {
 }
 
 /// The same map with the option of Cilium that changes its flags.
-fn with_other_flags((name, kind, key, value, flags): Shape) -> Shape {
-    (
-        name,
-        kind,
-        key,
-        value,
-        if kind == LRU {
-            PER_CPU
-        } else {
-            flags ^ ON_DEMAND
-        },
-    )
+fn with_other_flags(shape: Shape) -> Shape {
+    let flags = match shape.kind {
+        LRU => PER_CPU,
+        _ => shape.flags ^ ON_DEMAND,
+    };
+    Shape { flags, ..shape }
 }
 
 impl Beside {
@@ -161,8 +155,8 @@ fn a_moment_without_a_pin_loses_no_connection() {
     pin(SHAPES[0]);
     beside.follow(Duration::ZERO);
     beside.expect("replaced", REUSED, TCP, DENIED);
-    for (name, ..) in SHAPES {
-        unpin(name);
+    for shape in SHAPES {
+        unpin(shape.name);
     }
     beside.follow(LATER);
     beside.follow(LATER * 2);
@@ -176,7 +170,10 @@ fn maps_of_each_flag_are_read_that_cilium_has_an_option_for() {
     let mut beside = Beside::with(&SHAPES.map(with_other_flags));
     record_all();
     beside.expect_each("other flags", DENIED);
-    pin((SHAPES[0].0, LRU, 14, 56, PER_CPU | RDONLY_PROG));
+    pin(Shape {
+        flags: PER_CPU | RDONLY_PROG,
+        ..SHAPES[0]
+    });
     beside.follow(Duration::ZERO);
     assert_eq!(beside.problems().len(), 1);
     assert!(
@@ -201,8 +198,8 @@ fn maps_that_get_other_flags_while_the_agent_runs_are_read_and_for_a_minute_thos
         beside.expect_each("in both", DENIED);
         beside.follow(LATER);
         beside.expect_each("in the pinned map", DENIED);
-        for (name, ..) in SHAPES {
-            unpin(name);
+        for shape in SHAPES {
+            unpin(shape.name);
         }
         beside.follow(LATER);
         beside.follow(LATER * 2);
@@ -217,18 +214,29 @@ fn maps_that_get_other_flags_while_the_agent_runs_are_read_and_for_a_minute_thos
 fn a_map_of_an_unknown_shape_is_a_problem_and_is_not_read() {
     let mut beside = Beside::with(&[]);
     assert_eq!(beside.names(), [""; 0]);
-    for shape @ (name, kind, key, value, flags) in SHAPES {
-        for wrong in [
-            (
-                name,
-                kind ^ HASH ^ LRU,
-                key,
-                value,
-                ON_DEMAND * u32::from(kind == LRU),
-            ),
-            (name, kind, key + 2, value, flags),
-            (name, kind, key, value + 8, flags),
-        ] {
+    for shape in SHAPES {
+        let name = shape.name;
+        let of_other_type = match shape.kind {
+            LRU => Shape {
+                kind: HASH,
+                flags: ON_DEMAND,
+                ..shape
+            },
+            _ => Shape {
+                kind: LRU,
+                flags: 0,
+                ..shape
+            },
+        };
+        let longer_key = Shape {
+            key_size: shape.key_size + 2,
+            ..shape
+        };
+        let longer_value = Shape {
+            value_size: shape.value_size + 8,
+            ..shape
+        };
+        for wrong in [of_other_type, longer_key, longer_value] {
             pin(wrong);
             beside.follow(Duration::ZERO);
             assert!(!beside.names().contains(&name), "{wrong:?}");
@@ -244,12 +252,15 @@ fn a_map_of_an_unknown_shape_is_a_problem_and_is_not_read() {
         beside.follow(Duration::ZERO);
         assert_eq!(beside.problems(), [""; 0]);
     }
-    assert_eq!(beside.names(), SHAPES.map(|(name, ..)| name));
+    assert_eq!(beside.names(), SHAPES.map(|shape| shape.name));
 
     // Cilium's programs write the other map from now on.
     number(REUSED, REVERSAL, PORT);
     connect(REUSED, TCP, PORTS, OUT, REVERSAL);
-    pin(("cilium_ct4_global", LRU, 14, 64, 0));
+    pin(Shape {
+        value_size: 64,
+        ..SHAPES[0]
+    });
     beside.follow(Duration::ZERO);
     beside.expect("the map before it is out of date", REUSED, TCP, NO_RECORD);
     assert!(!beside.names().contains(&"cilium_ct4_global"));

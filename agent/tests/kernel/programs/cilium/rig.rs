@@ -21,18 +21,48 @@ pub(super) const PER_CPU: u32 = 2;
 /// `BPF_F_RDONLY_PROG`, which Cilium does not set.
 pub(super) const RDONLY_PROG: u32 = 128;
 
-/// Name, type, size of keys and of values, and flags, as Cilium makes its maps by default.
-pub(super) type Shape = (&'static str, u32, u32, u32, u32);
+/// How Cilium makes one of its maps.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub(super) name: &'static str,
+    /// The map's type, as [`HASH`].
+    pub(super) kind: u32,
+    pub(super) key_size: u32,
+    pub(super) value_size: u32,
+    pub(super) flags: u32,
+}
+
+/// Cilium's maps with its default options.
 pub(super) const SHAPES: [Shape; 8] = [
-    ("cilium_ct4_global", LRU, 14, 56, 0),
-    ("cilium_ct_any4_global", LRU, 14, 56, 0),
-    ("cilium_ct6_global", LRU, 38, 56, 0),
-    ("cilium_ct_any6_global", LRU, 38, 56, 0),
-    ("cilium_lb4_reverse_nat", HASH, 2, 6, ON_DEMAND),
-    ("cilium_lb6_reverse_nat", HASH, 2, 18, ON_DEMAND),
-    ("cilium_lb4_reverse_sk", LRU, 16, 8, 0),
-    ("cilium_lb6_reverse_sk", LRU, 32, 20, 0),
+    lru("cilium_ct4_global", 14, 56),
+    lru("cilium_ct_any4_global", 14, 56),
+    lru("cilium_ct6_global", 38, 56),
+    lru("cilium_ct_any6_global", 38, 56),
+    hash_on_demand("cilium_lb4_reverse_nat", 2, 6),
+    hash_on_demand("cilium_lb6_reverse_nat", 2, 18),
+    lru("cilium_lb4_reverse_sk", 16, 8),
+    lru("cilium_lb6_reverse_sk", 32, 20),
 ];
+
+const fn lru(name: &'static str, key_size: u32, value_size: u32) -> Shape {
+    Shape {
+        name,
+        kind: LRU,
+        key_size,
+        value_size,
+        flags: 0,
+    }
+}
+
+const fn hash_on_demand(name: &'static str, key_size: u32, value_size: u32) -> Shape {
+    Shape {
+        name,
+        kind: HASH,
+        key_size,
+        value_size,
+        flags: ON_DEMAND,
+    }
+}
 
 /// Of `enum` `TUPLE_F_*`.
 pub(super) const OUT: u8 = 0;
@@ -61,11 +91,17 @@ pub(super) fn globals() -> PathBuf {
 }
 
 /// Pins a new map in place of the one that is there.
-pub(super) fn pin((name, kind, key, value, flags): Shape) {
-    let map = aya_obj::Map::new_from_params(kind, key, value, 64, flags);
-    let map = MapData::create(map, "cilium", None).unwrap();
-    unpin(name);
-    map.pin(globals().join(name)).unwrap();
+pub(super) fn pin(shape: Shape) {
+    let definition = aya_obj::Map::new_from_params(
+        shape.kind,
+        shape.key_size,
+        shape.value_size,
+        64,
+        shape.flags,
+    );
+    let map = MapData::create(definition, "cilium", None).unwrap();
+    unpin(shape.name);
+    map.pin(globals().join(shape.name)).unwrap();
 }
 
 pub(super) fn unpin(name: &str) {
@@ -73,9 +109,10 @@ pub(super) fn unpin(name: &str) {
 }
 
 pub(super) fn put<K: Pod, V: Pod>(map: &str, key: K, value: V) {
-    let map = Map::from_map_data(MapData::from_pin(globals().join(map)).unwrap()).unwrap();
-    let mut map: HashMap<MapData, K, V> = map.try_into().unwrap();
-    map.insert(key, value, 0).unwrap();
+    let pinned = MapData::from_pin(globals().join(map)).unwrap();
+    let mut entries: HashMap<MapData, K, V> =
+        Map::from_map_data(pinned).unwrap().try_into().unwrap();
+    entries.insert(key, value, 0).unwrap();
 }
 
 /// The programs enforcing in the world of `world::fill`, with maps of Cilium's.
@@ -157,7 +194,8 @@ pub(super) fn entry(reversal: u16) -> [u8; 56] {
 
 /// Writes what Cilium keeps of a connection: its addresses are reversed, its ports are not.
 pub(super) fn connect(pod: Addr, protocol: u8, ports: (u16, u16), flags: u8, reversal: u16) {
-    let (from, to) = (ports.0.to_be_bytes(), ports.1.to_be_bytes());
+    let from = ports.0.to_be_bytes();
+    let to = ports.1.to_be_bytes();
     let end: [u8; 6] = joined(&[&to, &from, &[protocol, flags]]);
     let kind = if protocol == TCP { "" } else { "_any" };
     if pod.is_v4() {
@@ -176,7 +214,8 @@ fn joined<const N: usize>(parts: &[&[u8]]) -> [u8; N] {
 /// Writes the address of the pod's Service under this number.
 pub(super) fn number(pod: Addr, reversal: u16, port: u16) {
     let addr = vip(pod, port, TCP).addr;
-    let (number, port) = (reversal.to_be_bytes(), port.to_be_bytes());
+    let number = reversal.to_be_bytes();
+    let port = port.to_be_bytes();
     if pod.is_v4() {
         put(
             "cilium_lb4_reverse_nat",

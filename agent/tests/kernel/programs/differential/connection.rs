@@ -8,16 +8,12 @@ impl Tables {
     /// denied.
     pub fn connect(&mut self, random: &mut Rng) {
         let host = random.choice(HOSTS.iter()).copied().expect("hosts");
-        let (port, protocol) = (
-            random.choice(PORTS).expect("ports"),
-            random.choice(TRANSPORTS).expect("transports"),
-        );
-        let denied = random
-            .choice(self.denied.keys())
-            .filter(|_| random.u8(..8) > 0);
-        let (endpoint, port, protocol) = denied.map_or((host, port, protocol), |key| {
-            (key.addr, key.port, key.protocol)
-        });
+        let port = random.choice(PORTS).expect("ports");
+        let protocol = random.choice(TRANSPORTS).expect("transports");
+        let (endpoint, port, protocol) = match random.choice(self.denied.keys()) {
+            Some(key) if random.u8(..8) > 0 => (key.addr, key.port, key.protocol),
+            _ => (host, port, protocol),
+        };
         let client = if endpoint.is_v4() {
             Addr::v4([10, 9, 0, 7])
         } else {

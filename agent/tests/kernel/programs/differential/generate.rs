@@ -78,7 +78,8 @@ impl Generator<'_> {
     }
 
     fn arp(&mut self) -> Vec<u8> {
-        let (sender, target) = (self.host(), self.host());
+        let sender = self.host();
+        let target = self.host();
         let sender = if self.random.u8(..4) == 0 {
             Addr::v4([0; 4])
         } else {
@@ -161,7 +162,8 @@ impl Generator<'_> {
     }
 
     fn v6(&mut self, aim: Aim, body: Vec<u8>) -> Vec<u8> {
-        let (mut next, mut body) = (aim.protocol, body);
+        let mut next = aim.protocol;
+        let mut body = body;
         for _ in 0..self.pick(&[0, 0, 0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8]) {
             let kind = self.pick(&EXTENSIONS);
             let mut header = self.extension(kind, next);

@@ -33,8 +33,10 @@ const SAME_TABLES: u64 = 16;
 #[test]
 #[ignore = "needs root: loads eBPF programs"]
 fn programs_and_oracle_agree_on_every_frame() {
-    let (total, seed) = (number("FRAMES", 200_000), number("SEED", 1));
-    let (mut tables, mut trial) = (Tables::empty(), Trial::new());
+    let total = number("FRAMES", 200_000);
+    let seed = number("SEED", 1);
+    let mut tables = Tables::empty();
+    let mut trial = Trial::new();
     let mut counted = Counts::new();
     let batches = total.div_ceil(BATCH as u64);
     let first = number("BATCH", 0);

@@ -26,7 +26,8 @@ fn programs_and_oracle_agree_on_packets_that_lie_in_pages() {
     ip("link set out up");
     trial.rig.attach(BOTH, "in");
     let socket = Socket::open("out");
-    let (mut tables, mut uncut) = (Tables::empty(), 0);
+    let mut tables = Tables::empty();
+    let mut uncut = 0;
     for batch in 0..BATCHES {
         tables.remove(&mut trial.rig);
         tables = Tables::random(&mut draw(1, batch, 3)).leased();

@@ -102,9 +102,11 @@ impl<'a> Oracle<'a> {
             Asked::Nothing => self.come_in || ip.ports.is_some_and(|ports| ports.opens),
             _ => false,
         };
-        let outcome = self
-            .orphan(ip)
-            .filter(|_| has_orphans && leaves && is_for_us && is_direct);
+        let outcome = if has_orphans && leaves && is_for_us && is_direct {
+            self.orphan(ip)
+        } else {
+            None
+        };
         let to_device = self.tables.exit == Some(Role::Tunnel) && leads_to_device(ip.src, ip.dst);
         match outcome {
             None => Leaving::Not,
@@ -124,15 +126,16 @@ impl<'a> Oracle<'a> {
 
     /// Whether the egress hook stops a packet with this entry.
     fn egress(&mut self, wire: &Wire, tracked: &Tracked) -> bool {
-        let (tables, view) = (self.tables, &self.tables.view);
+        let tables = self.tables;
+        let view = &self.tables.view;
         if view.terminated != 0 {
             self.lift(wire);
         }
         let is_idle = view.suspects == 0 && view.flows == 0 && view.terminated == 0;
-        let Some(ip) = wire
-            .ip
-            .filter(|_| !is_idle && tables.config.mode != Mode::Off)
-        else {
+        if is_idle || tables.config.mode == Mode::Off {
+            return false;
+        }
+        let Some(ip) = wire.ip else {
             return false;
         };
         match self.leaving(wire, &ip, tracked) {
@@ -178,7 +181,8 @@ impl<'a> Oracle<'a> {
             Asked::Itself | Asked::Reply => return Err(Outcome::NoIntent),
             Asked::Service(vip) => vip,
         };
-        let (port, protocol) = (u16::from_be(tracked.entry.reply.src_port), vip.protocol);
+        let port = u16::from_be(tracked.entry.reply.src_port);
+        let protocol = vip.protocol;
         let service = self.tables.services.get(&vip).ok_or(Outcome::NoIntent)?;
         let denial = self.tables.denial(ip.dst, *service, port, protocol);
         denial.ok_or(Outcome::NotDenied)
@@ -241,7 +245,8 @@ enum Asked {
 
 fn asked(ip: &Ip, tracked: &Tracked) -> Asked {
     const FIRST_OF_REPLIES: u64 = 3;
-    let (original, reply) = (&tracked.entry.original, &tracked.entry.reply);
+    let original = &tracked.entry.original;
+    let reply = &tracked.entry.reply;
     let info = tracked.reference & 7;
     if tracked.reference & !7 == 0 || original.family == 0 {
         return Asked::Nothing;
@@ -266,9 +271,12 @@ fn asked(ip: &Ip, tracked: &Tracked) -> Asked {
         && ip
             .ports
             .is_none_or(|ports| ports.dst.to_be() == reply.src_port);
-    let Some(vip) = vip.filter(|_| agrees) else {
+    let Some(vip) = vip else {
         return Asked::Unreadable;
     };
+    if !agrees {
+        return Asked::Unreadable;
+    }
     if vip == ip.dst || !quotes && !matches!(protocol, 6 | 17 | 132) {
         return Asked::Itself;
     }

@@ -52,7 +52,10 @@ impl Tables {
             Role::Pod,
             Role::Bridge,
         ];
-        tables.exit = random.choice(exits).filter(|_| random.u8(..10) > 0);
+        let exit = random.choice(exits);
+        if random.u8(..10) > 0 {
+            tables.exit = exit;
+        }
         let kinds = random
             .choice(["idle", "drains", "denied", "orphans", "both", "both"])
             .expect("kinds");

@@ -58,8 +58,8 @@ impl Trial {
             for turn in 0..PROGRAMS.len() {
                 let program = PROGRAMS[(number + turn) % PROGRAMS.len()];
                 let lifted = oracle.lifted.len();
-                let (expected, stopped) =
-                    (oracle.stops(program, frame), self.stops(program, frame));
+                let expected = oracle.stops(program, frame);
+                let stopped = self.stops(program, frame);
                 if stopped != Ok(expected) {
                     let _ = writeln!(
                         differences,
@@ -147,14 +147,13 @@ impl Trial {
 
     /// Orphan IPs that have sent a packet.
     pub fn lifted(&mut self, tables: &Tables) -> BTreeSet<Addr> {
-        let is_lifted = |addr: &&Addr| {
-            let entry: Option<Terminated> = self.rig.get_keyed("TERMINATED", *addr);
-            entry.is_none_or(|entry| entry.lifted_ns != 0)
-        };
         tables
             .terminated
             .keys()
-            .filter(is_lifted)
+            .filter(|addr| {
+                let entry: Option<Terminated> = self.rig.get_keyed("TERMINATED", *addr);
+                entry.is_none_or(|entry| entry.lifted_ns != 0)
+            })
             .copied()
             .collect()
     }
@@ -179,13 +178,15 @@ impl Trial {
 
 /// Frames as text, one in a line.
 pub fn hex(frames: &[Vec<u8>]) -> String {
-    let octets = |frame: &Vec<u8>| {
-        frame
-            .iter()
-            .fold(String::new(), |text, octet| text + &format!("{octet:02x}"))
-            + "\n"
-    };
-    frames.iter().map(octets).collect()
+    frames
+        .iter()
+        .map(|frame: &Vec<u8>| {
+            frame
+                .iter()
+                .fold(String::new(), |text, octet| text + &format!("{octet:02x}"))
+                + "\n"
+        })
+        .collect()
 }
 
 pub fn add(sum: &mut Counts, counts: &Counts) {

@@ -30,7 +30,8 @@ fn where_a_selector_proves_nothing_all_pods_of_the_namespace_are_asked_for() {
     ] {
         let mut world = World::cluster();
         world.tell(service(Service { selector, ..web() }));
-        let (a, b) = (pod("shop", "a", "pg", &[X]), pod("shop", "b", "pg", &[Y]));
+        let a = pod("shop", "a", "pg", &[X]);
+        let b = pod("shop", "b", "pg", &[Y]);
         world.pod(&a);
         world.pod(&b);
         let listed = [(X, Some(a.uid)), (Y, Some(b.uid))];
@@ -241,7 +242,8 @@ fn two_possible_holders_that_one_narrow_list_shows_end_a_denial_as_one_does() {
 #[test]
 fn a_list_that_shows_the_pod_dead_ends_no_pending_denial_that_a_possible_holder_withdraws() {
     let mut world = World::cluster();
-    let (a, holder) = (pod("shop", "a", "web", &[X]), pod("shop", "c", "web", &[]));
+    let a = pod("shop", "a", "web", &[X]);
+    let holder = pod("shop", "c", "web", &[]);
     world.pod(&a);
     world.pod(&dead(&a));
     let listed = slice("web", &[(X, Some(a.uid))]);
