@@ -164,7 +164,7 @@ impl Datapath {
             && !Hook::ALL
                 .iter()
                 .any(|hook| self.pins.link(ifindex, *hook).exists());
-        if !is_new && let Some(chain) = self.find(ifindex)? {
+        if !is_new && let Some(chain) = self.chain_if_hooked(ifindex)? {
             self.hooked.insert(ifindex);
             return Ok(chain);
         }
@@ -258,7 +258,7 @@ impl Datapath {
 
     /// The programs at the interface's hooks; none if ours are not exactly at those that are
     /// wanted.
-    pub fn find(&self, ifindex: u32) -> Result<Option<Chain>> {
+    pub fn chain_if_hooked(&self, ifindex: u32) -> Result<Option<Chain>> {
         let chain = hook::chain(ifindex, self.programs)?;
         // One that is too many may be of an earlier process.
         let is_left = !self.ingress && self.pins.link(ifindex, Hook::Ingress).exists();

@@ -19,20 +19,25 @@ impl Writer {
     /// same key, and tried again with the next change. Ending the agent would not help: its
     /// successor would meet the same full map.
     pub(super) fn write_or_leave_out(&mut self, op: &Op) -> Result<(), MapError> {
-        let written = self.write(op);
-        let Some(removal) = op
-            .removal()
-            .filter(|_| written.as_ref().is_err_and(is_full))
-        else {
-            written?;
-            op.apply(&mut self.installed);
-            return Ok(());
-        };
-        self.left_out += 1;
-        op.note(&mut self.to_retry);
-        self.write(&removal)?;
-        removal.apply(&mut self.installed);
-        Ok(())
+        match self.write(op) {
+            Ok(()) => {
+                tracing::debug!(?op, "written");
+                op.apply(&mut self.installed);
+                Ok(())
+            }
+            Err(error) if is_full(&error) => {
+                let Some(removal) = op.removal() else {
+                    return Err(error);
+                };
+                tracing::debug!(?op, "left out: the map is full");
+                self.left_out += 1;
+                op.note(&mut self.to_retry);
+                self.write(&removal)?;
+                removal.apply(&mut self.installed);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Keeps entries of BACKENDS that have a new endpoint for the next change.

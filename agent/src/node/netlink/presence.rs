@@ -5,8 +5,8 @@
 //! overruns do no harm. A route to a part of a range is reported at once, too: whoever announced it
 //! waits for packets.
 
-use super::Event;
 use super::evidence::{defaults, destination};
+use super::network_change::NetworkChange;
 use super::route::{Announcement, Announcements, Subject, Table, list, send_all};
 use epguard_core::facts::{Cidr, Routes};
 use rtnetlink::MulticastGroup;
@@ -36,7 +36,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 ///
 /// Returns when the receiver is dropped. While the kernel cannot be followed, reports the routes as
 /// unknown and retries.
-pub async fn presence(tx: mpsc::Sender<Event>, asked: watch::Receiver<Vec<Cidr>>) {
+pub async fn presence(tx: mpsc::Sender<NetworkChange>, asked: watch::Receiver<Vec<Cidr>>) {
     let groups = [MulticastGroup::Ipv4Route, MulticastGroup::Ipv6Route];
     let subject = Subject {
         groups: &groups,
@@ -62,7 +62,7 @@ pub async fn presence(tx: mpsc::Sender<Event>, asked: watch::Receiver<Vec<Cidr>>
 /// Reads, sends the difference, waits, and repeats until the receiver is dropped.
 async fn send_seen(
     sent: &mut Seen,
-    tx: &mpsc::Sender<Event>,
+    tx: &mpsc::Sender<NetworkChange>,
     mut asked: watch::Receiver<Vec<Cidr>>,
     mut announcements: Announcements,
 ) -> anyhow::Result<()> {
@@ -134,30 +134,30 @@ impl Seen {
     }
 
     /// Sends the events that lead to `now`. False if the receiver was dropped.
-    async fn send_changes(&mut self, now: Self, tx: &mpsc::Sender<Event>) -> bool {
+    async fn send_changes(&mut self, now: Self, tx: &mpsc::Sender<NetworkChange>) -> bool {
         let mut events = Vec::new();
         if let Some(defaults) = now
             .defaults
             .clone()
             .filter(|_| self.defaults != now.defaults)
         {
-            events.push(Event::Defaults(defaults));
+            events.push(NetworkChange::Defaults(defaults));
         }
         if self.routes != now.routes {
-            events.push(Event::Routes(now.routes.clone()));
+            events.push(NetworkChange::Routes(now.routes.clone()));
         }
         *self = now;
         send_all(tx, events).await
     }
 
     /// Sends new routes. False if the receiver was dropped.
-    async fn send_announced(&mut self, came: Vec<Cidr>, tx: &mpsc::Sender<Event>) -> bool {
+    async fn send_announced(&mut self, came: Vec<Cidr>, tx: &mpsc::Sender<NetworkChange>) -> bool {
         let Some(routes) = &mut self.routes else {
             return true;
         };
         let before = routes.clone();
         routes.add(came.iter().copied());
-        let events = (*routes != before).then_some(Event::Announced(came));
+        let events = (*routes != before).then_some(NetworkChange::Announced(came));
         send_all(tx, events).await
     }
 }

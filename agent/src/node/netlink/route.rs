@@ -1,6 +1,6 @@
 //! Rtnetlink: typed requests, and the kernel's announcements of changes.
 
-use super::Event;
+use super::network_change::NetworkChange;
 use super::request::{Message, Request};
 use anyhow::{Context as _, Result, bail};
 use futures::StreamExt as _;
@@ -88,7 +88,10 @@ impl Subject<'_> {
 }
 
 /// Sends events in their order. False if the receiver was dropped.
-pub async fn send_all(tx: &mpsc::Sender<Event>, events: impl IntoIterator<Item = Event>) -> bool {
+pub async fn send_all(
+    tx: &mpsc::Sender<NetworkChange>,
+    events: impl IntoIterator<Item = NetworkChange>,
+) -> bool {
     for event in events {
         if tx.send(event).await.is_err() {
             return false;
