@@ -7,7 +7,7 @@
 
 use super::interface::{self, Interface};
 use super::network_change::NetworkChange;
-use super::route::{Announcement, Announcements, Subject, list, send_all};
+use super::route::{Announcement, Announcements, Followed, list, send_all};
 use epguard_common::Addr;
 use rtnetlink::MulticastGroup;
 use rtnetlink::packet_core::NetlinkPayload;
@@ -34,7 +34,7 @@ pub async fn follow(tx: mpsc::Sender<NetworkChange>) {
         MulticastGroup::Ipv4Ifaddr,
         MulticastGroup::Ipv6Ifaddr,
     ];
-    let subject = Subject {
+    let subject = Followed {
         groups: &groups,
         what: "network interfaces",
         see: "ip link",

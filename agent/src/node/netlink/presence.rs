@@ -7,7 +7,7 @@
 
 use super::evidence::{defaults, destination};
 use super::network_change::NetworkChange;
-use super::route::{Announcement, Announcements, Subject, Table, list, send_all};
+use super::route::{Announcement, Announcements, Followed, KernelTable, list, send_all};
 use epguard_core::facts::{Cidr, Routes};
 use rtnetlink::MulticastGroup;
 use rtnetlink::packet_core::NetlinkPayload;
@@ -38,7 +38,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// unknown and retries.
 pub async fn presence(tx: mpsc::Sender<NetworkChange>, asked: watch::Receiver<Vec<Cidr>>) {
     let groups = [MulticastGroup::Ipv4Route, MulticastGroup::Ipv6Route];
-    let subject = Subject {
+    let subject = Followed {
         groups: &groups,
         what: "routes",
         see: "ip route",
@@ -164,12 +164,12 @@ impl Seen {
 
 /// The routes to parts of the ranges; none if there are no ranges, or an entry cannot be read, for
 /// it may lead anywhere.
-fn to_parts(ranges: &[Cidr], routes: &Table<RouteMessage>) -> Option<Routes> {
+fn to_parts(ranges: &[Cidr], routes: &KernelTable<RouteMessage>) -> Option<Routes> {
     let is_known = routes.is_whole && !ranges.is_empty();
     is_known.then(|| Routes::new(ranges, routes.entries.iter().filter_map(destination)))
 }
 
-async fn routes(family: AddressFamily) -> anyhow::Result<Table<RouteMessage>> {
+async fn routes(family: AddressFamily) -> anyhow::Result<KernelTable<RouteMessage>> {
     let mut request = RouteMessage::default();
     request.header.address_family = family;
     let taken = only!(RouteNetlinkMessage::NewRoute(route) => route);
@@ -184,7 +184,7 @@ mod tests {
     use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteType};
 
     /// The table of one host route and of so many octets of another one.
-    fn routes(octets: usize) -> Table<RouteMessage> {
+    fn routes(octets: usize) -> KernelTable<RouteMessage> {
         let mut route = RouteMessage::default();
         route.header.address_family = AddressFamily::Inet;
         route.header.kind = RouteType::Unicast;
