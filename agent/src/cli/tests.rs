@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::kernel::datapath::{Hooks, Xdp};
-use crate::node::netlink::Glob;
 use crate::shared::args::service;
 use clap::FromArgMatches as _;
 use epguard_common::{Mode, Reason};
 use epguard_core::state::Ipam;
+use glob::Pattern;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -76,7 +76,10 @@ fn interfaces_may_be_given_with_commas_and_repeatedly() {
         "eth1",
     ];
     let agent = agent(&[&["--node-name", "n"], &args[..]].concat()).unwrap();
-    let fit = |globs: &[Glob], name| globs.iter().filter(|glob| glob.matches(name)).count();
+    let fit = |patterns: &[Pattern], name| {
+        let fitting = patterns.iter().filter(|pattern| pattern.matches(name));
+        fitting.count()
+    };
     let names = ["cali1", "tap", "veth12", "eth0", "eth1", "xveth1", "eth10"];
     assert_eq!(
         names.map(|name| fit(&agent.pod_interfaces, name)),

@@ -15,10 +15,11 @@ use crate::daemon::mode_policy::NodeModePolicy;
 use crate::daemon::node_thread::{NodeEvent, NodeThread};
 use crate::daemon::report::denial_log::Report;
 use crate::daemon::report::metrics::Timings;
-use crate::daemon::turn::waiting::Waiting;
+use crate::daemon::spans;
+use crate::daemon::turn::message_queue::MessageQueue;
 use crate::daemon::turn::{PART, Turn};
 use crate::kernel::maps::Writer;
-use crate::node::netlink::Event as LinkEvent;
+use crate::node::netlink::NetworkChange;
 use crate::shared::clock::{Clocks, boot as now, nanoseconds};
 use crate::shared::pace::Pace;
 use crate::shared::status::{Status, Watch};
@@ -39,7 +40,7 @@ use tokio::sync;
 const OWNERS: usize = 512;
 
 /// What an agent is made of.
-pub struct Parts {
+pub struct AgentParts {
     /// The facts, and what follows from them; at first what was restored.
     pub state: State,
     /// The maps.
@@ -79,13 +80,13 @@ pub struct Agent {
     /// The last figures, and until when they are given again.
     recent: Option<(Duration, Status)>,
     history: History,
-    waiting: Waiting,
+    waiting: MessageQueue,
     slow_steps: SlowSteps,
 }
 
 impl Agent {
     /// An agent without any facts, so it denies nothing.
-    pub fn new(parts: Parts, args: &AgentArgs) -> Self {
+    pub fn new(parts: AgentParts, args: &AgentArgs) -> Self {
         let inherited = Duration::from_nanos(parts.writer.view.written().lease_deadline_ns);
         let view = Freshness::new(&Watched::ALWAYS, args.max_view_age, fastrand::f64);
         Self {
@@ -109,7 +110,7 @@ impl Agent {
             refused: 0,
             recent: None,
             history: History::default(),
-            waiting: Waiting::default(),
+            waiting: MessageQueue::default(),
             slow_steps: SlowSteps::default(),
         }
     }
@@ -121,6 +122,7 @@ impl Agent {
 
     /// Does the periodic work.
     pub fn on_tick(&mut self) -> Result<()> {
+        let _tick = spans::of_tick().entered();
         self.apply_lifts()?;
         self.state.begin_tick(now());
         self.writer.sweep_flows()?;
@@ -143,20 +145,21 @@ impl Agent {
 
     /// Applies an event of netlink. Interfaces are hooked by the node's thread.
     pub fn on_node_event(&mut self, event: NodeEvent) -> Result<()> {
-        self.interfaces.note(&event);
+        self.interfaces.apply_event(&event);
         self.interfaces.write(&self.node.seen, &mut self.writer);
-        let fact = match event.event {
-            LinkEvent::Addresses(addresses) => Fact::LocalAddresses(addresses),
-            LinkEvent::Routes(Some(routes)) => Fact::Presence(Presence::Routes(routes)),
-            LinkEvent::Routes(None) => Fact::Presence(Presence::Unknown),
-            LinkEvent::Announced(routes) => Fact::Presence(Presence::Announced(routes)),
-            LinkEvent::Appeared(_)
-            | LinkEvent::Gone { .. }
-            | LinkEvent::Defaults(_)
-            | LinkEvent::Settled
-            | LinkEvent::Lost
-            | LinkEvent::Recovered => return self.judge_by_socket(),
+        let fact = match event.change {
+            NetworkChange::Addresses(addresses) => Fact::LocalAddresses(addresses),
+            NetworkChange::Routes(Some(routes)) => Fact::Presence(Presence::Routes(routes)),
+            NetworkChange::Routes(None) => Fact::Presence(Presence::Unknown),
+            NetworkChange::Announced(routes) => Fact::Presence(Presence::Announced(routes)),
+            NetworkChange::Appeared(_)
+            | NetworkChange::Gone { .. }
+            | NetworkChange::Defaults(_)
+            | NetworkChange::Settled
+            | NetworkChange::Lost
+            | NetworkChange::Recovered => return self.judge_by_socket(),
         };
+        let _fact = spans::of_fact(&fact).entered();
         self.state.begin_fact(event.received, fact);
         self.run_turn()
     }

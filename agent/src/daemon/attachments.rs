@@ -1,21 +1,23 @@
 //! The interfaces that carry our hooks: hooks new ones, checks hooked ones and retries failed ones.
 
+mod entrance_checks;
 mod entrances;
+mod hook_delay;
 mod ingress;
+mod ingress_need;
 mod uplinks;
-mod waiting;
 
-use crate::daemon::node_thread;
+use crate::daemon::node_thread::HookedInterface;
 use crate::kernel::datapath::{Chain, Datapath, Hooks, failed_with};
 use crate::node::netlink::{Interface, Role, Roles, Selection};
 use crate::shared::status::Attachment;
 use anyhow::{Context as _, Result, bail};
 use entrances::Entrances;
-use ingress::Need;
+use hook_delay::HookDelay;
+use ingress_need::IngressNeed;
 use nix::libc;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
-use waiting::Waiting;
 
 /// How often the chains are checked for hooks that another program removed.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
@@ -35,13 +37,13 @@ pub struct Attachments {
     /// The numbers of the events that announced them, and bridges.
     events: BTreeMap<u32, u64>,
     entrances: Entrances,
-    need: Need,
+    need: IngressNeed,
     knows_defaults: bool,
     checked: Instant,
     /// Interfaces to check.
     due: VecDeque<u32>,
     retried: Instant,
-    waiting: Waiting,
+    waiting: HookDelay,
 }
 
 impl Attachments {
@@ -53,12 +55,12 @@ impl Attachments {
             _ => Duration::ZERO,
         };
         let need = if datapath.wants_ingress() {
-            Need::until(Instant::now())
+            IngressNeed::until(Instant::now())
         } else {
-            Need::default()
+            IngressNeed::default()
         };
         Self {
-            waiting: Waiting::new(delay),
+            waiting: HookDelay::new(delay),
             need,
             datapath,
             roles: Roles::new(selection),
@@ -73,10 +75,10 @@ impl Attachments {
     }
 
     /// The interfaces, ascending.
-    pub fn list(&self) -> impl Iterator<Item = node_thread::Interface> {
+    pub fn list(&self) -> impl Iterator<Item = HookedInterface> {
         self.interfaces.iter().map(|(ifindex, shown)| {
             let event = self.events.get(ifindex).copied().unwrap_or_default();
-            node_thread::Interface {
+            HookedInterface {
                 event,
                 shown: shown.clone(),
             }
@@ -105,7 +107,7 @@ impl Attachments {
         if self.waiting.has_to_wait(ifindex)
             && !self
                 .datapath
-                .find(ifindex)
+                .chain_if_hooked(ifindex)
                 .is_ok_and(|chain| chain.is_some())
         {
             attachment.waiting = true;
@@ -113,7 +115,7 @@ impl Attachments {
             return;
         }
         let hooked = self.datapath.hook(ifindex, &interface.name);
-        self.note(attachment, hooked);
+        self.record_hooked(attachment, hooked);
     }
 
     /// Drops an interface.
@@ -130,19 +132,18 @@ impl Attachments {
     /// cannot have the XDP that the operator demands.
     pub fn set_defaults(&mut self, defaults: BTreeSet<u32>) -> Result<()> {
         for ifindex in self.roles.set_defaults(defaults) {
-            if let Some((role, mut shown)) = self
-                .roles
-                .role(ifindex)
-                .zip(self.interfaces.remove(&ifindex))
+            if let Some(role) = self.roles.role(ifindex)
+                && let Some(mut shown) = self.interfaces.remove(&ifindex)
             {
                 role.as_str().clone_into(&mut shown.role);
-                self.judge_early(&mut shown);
+                self.follow_xdp(&mut shown);
                 self.interfaces.insert(ifindex, shown);
             }
         }
-        if std::mem::replace(&mut self.knows_defaults, true) {
+        if self.knows_defaults {
             return Ok(());
         }
+        self.knows_defaults = true;
         self.insist_on_xdp()
     }
 
@@ -167,9 +168,11 @@ impl Attachments {
     /// Removes what earlier processes left on other interfaces than those that are hooked now.
     pub fn remove_leftovers(&self) {
         match self.datapath.remove_leftovers() {
-            Ok(removed) => removed
-                .iter()
-                .for_each(|what| tracing::info!(what, "removed leftovers of an earlier process")),
+            Ok(removed) => {
+                for what in removed {
+                    tracing::info!(what, "removed leftovers of an earlier process");
+                }
+            }
             Err(error) => warn_of(
                 &error,
                 "leftovers of an earlier process stay; `epguard detach`, with the agent stopped, removes them",
@@ -240,7 +243,7 @@ impl Attachments {
                 "cannot detach XDP from an interface that is no uplink; trying again",
             );
         }
-        let hooked = match self.datapath.find(attachment.ifindex) {
+        let hooked = match self.datapath.chain_if_hooked(attachment.ifindex) {
             Ok(Some(chain)) => Ok(chain),
             Ok(None) => {
                 let interface = &attachment.name;
@@ -254,7 +257,7 @@ impl Attachments {
             }
             Err(error) => Err(error),
         };
-        self.note(attachment, hooked);
+        self.record_hooked(attachment, hooked);
     }
 
     /// Removes all programs, links and maps of epguard from the kernel.
@@ -266,7 +269,7 @@ impl Attachments {
 
     /// Records the result of hooking an interface. A failure at one interface does not end the
     /// agent: it is tried again.
-    fn note(&mut self, mut attachment: Attachment, hooked: Result<Chain>) {
+    fn record_hooked(&mut self, mut attachment: Attachment, hooked: Result<Chain>) {
         attachment.waiting = false;
         let name = &attachment.name;
         match hooked {
@@ -309,8 +312,9 @@ impl Attachments {
                 attachment.ingress_error = chain.ingress_error;
                 attachment.position = chain.position;
                 attachment.before = chain.before;
-                self.entrances.looked(attachment.ifindex, chain.at_ingress);
-                self.judge_early(&mut attachment);
+                self.entrances
+                    .record_look(attachment.ifindex, chain.at_ingress);
+                self.follow_xdp(&mut attachment);
             }
         }
         self.interfaces.insert(attachment.ifindex, attachment);

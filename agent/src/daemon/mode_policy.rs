@@ -15,13 +15,13 @@ pub struct NodeModePolicy {
     flags: Modes,
     /// Namespace and name of the `ConfigMap`, if the flags name one.
     config_map: Option<ObjectName>,
-    answer: Answer,
+    answer: PolicyAnswer,
     in_force: Modes,
 }
 
 /// What the API says of the `ConfigMap`.
 #[derive(Debug)]
-enum Answer {
+enum PolicyAnswer {
     /// Nothing yet.
     None,
     /// This agent was refused it once: a server that has just started may not know the roles yet.
@@ -63,7 +63,7 @@ impl NodeModePolicy {
         Self {
             flags,
             config_map,
-            answer: Answer::None,
+            answer: PolicyAnswer::None,
             in_force,
         }
     }
@@ -75,15 +75,15 @@ impl NodeModePolicy {
             Change::Applied(policy) => Some(policy),
             Change::Deleted(_) | Change::Gone(_) => None,
         };
-        self.answer = Answer::Content(content);
+        self.answer = PolicyAnswer::Content(content);
     }
 
     /// The API server does not let this agent read the `ConfigMap`. What was read before stays.
     pub fn refuse(&mut self) {
         match self.answer {
-            Answer::None => self.answer = Answer::Doubt,
-            Answer::Doubt => self.answer = Answer::Refused,
-            Answer::Refused | Answer::Content(_) => {}
+            PolicyAnswer::None => self.answer = PolicyAnswer::Doubt,
+            PolicyAnswer::Doubt => self.answer = PolicyAnswer::Refused,
+            PolicyAnswer::Refused | PolicyAnswer::Content(_) => {}
         }
     }
 
@@ -106,14 +106,14 @@ impl NodeModePolicy {
         let name = self.config_map.as_ref()?;
         let source = self.in_force.source;
         match &self.answer {
-            Answer::None | Answer::Doubt => Some(format!(
+            PolicyAnswer::None | PolicyAnswer::Doubt => Some(format!(
                 "ConfigMap {name} was not read yet; modes until then: {source}"
             )),
-            Answer::Refused => Some(format!(
+            PolicyAnswer::Refused => Some(format!(
                 "the API server refuses ConfigMap {name}; modes until it can be read: {source}"
             )),
-            Answer::Content(None) => None,
-            Answer::Content(Some(policy)) => {
+            PolicyAnswer::Content(None) => None,
+            PolicyAnswer::Content(Some(policy)) => {
                 if let Some(error) = policy.errors.first() {
                     return Some(format!(
                         "ConfigMap {name}: {error}; only its keys that lower a mode are applied"
@@ -133,13 +133,13 @@ impl NodeModePolicy {
     /// The modes that should be in force now.
     fn wanted(&self, is_canary: bool) -> Modes {
         match &self.answer {
-            Answer::None | Answer::Doubt => self.in_force,
-            Answer::Refused => self.lowest(),
-            Answer::Content(None) => self.flags,
-            Answer::Content(Some(policy)) if policy.errors.is_empty() => {
+            PolicyAnswer::None | PolicyAnswer::Doubt => self.in_force,
+            PolicyAnswer::Refused => self.lowest(),
+            PolicyAnswer::Content(None) => self.flags,
+            PolicyAnswer::Content(Some(policy)) if policy.errors.is_empty() => {
                 self.flags.with_policy(&policy.wanted, is_canary)
             }
-            Answer::Content(Some(policy)) => {
+            PolicyAnswer::Content(Some(policy)) => {
                 self.lowest().lowered_by_policy(&policy.wanted, is_canary)
             }
         }

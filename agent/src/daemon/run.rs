@@ -3,11 +3,12 @@
 pub mod gather;
 pub mod inbox;
 
-use crate::daemon::agent::{Agent, Parts};
+use crate::daemon::agent::{Agent, AgentParts};
 use crate::daemon::args::AgentArgs;
 use crate::daemon::attachments::Attachments;
 use crate::daemon::demotion::Demotions;
-use crate::daemon::node_thread::{NodeThread, NodeWork, route};
+use crate::daemon::node_thread::{NodeThread, route};
+use crate::daemon::node_work::NodeWork;
 use crate::daemon::report::Names;
 use crate::daemon::report::denial_log::Report;
 use crate::daemon::report::kube_events::Announcer;
@@ -25,7 +26,7 @@ use anyhow::{Context as _, Error, Result, anyhow};
 use epguard_core::facts::Watched;
 use futures::future::LocalBoxFuture;
 use gather::Gather;
-use inbox::{BACKLOG, Inbox, Turn};
+use inbox::{BACKLOG, Inbox, Input};
 use kube::Client;
 use std::path::PathBuf;
 use std::{future, thread};
@@ -79,7 +80,7 @@ pub async fn run(args: AgentArgs) -> Result<()> {
 
     let names = Names::load(&args.run.run_dir)?;
     let demotions = Demotions::load(&args.run.run_dir, args.on_wrong_deny)?;
-    let parts = Parts {
+    let parts = AgentParts {
         state: restored_state(&args, &writer, &names, &demotions),
         writer,
         report: Report::new(names, announcer),
@@ -116,15 +117,15 @@ pub async fn run(args: AgentArgs) -> Result<()> {
         has_worked: false,
     };
     loop {
-        let turn = tokio::select! {
+        let input = tokio::select! {
             biased;
             _ = terminate.recv() => break,
             _ = tokio::signal::ctrl_c() => break,
             error = background.ended() => return Err(error),
-            turn = inbox.next(agent.has_backlog()) => turn?,
+            input = inbox.next(agent.has_backlog()) => input?,
         };
         agent.receive(inbox.take_messages(BACKLOG.saturating_sub(agent.waiting())));
-        act(&mut agent, turn)?;
+        act(&mut agent, input)?;
     }
     if !args.detach_on_exit {
         tracing::info!("stopped; denials stay until the lease ends, or the next agent takes over");
@@ -237,14 +238,14 @@ fn use_api(
     )
 }
 
-/// Carries out a turn.
-pub fn act(agent: &mut Agent, turn: Turn) -> Result<()> {
-    match turn {
-        Turn::Tick => agent.on_tick(),
-        Turn::Node(event) => agent.on_node_event(event),
-        Turn::Snapshot => agent.on_snapshot(),
-        Turn::Work => agent.run_turn(),
-        Turn::Question(question) => agent.on_question(question),
-        Turn::Events(events) => agent.on_events(events),
+/// Carries out what the inbox has selected.
+pub fn act(agent: &mut Agent, input: Input) -> Result<()> {
+    match input {
+        Input::Tick => agent.on_tick(),
+        Input::Node(event) => agent.on_node_event(event),
+        Input::Snapshot => agent.on_snapshot(),
+        Input::Work => agent.run_turn(),
+        Input::Question(question) => agent.on_question(question),
+        Input::Events(events) => agent.on_events(events),
     }
 }

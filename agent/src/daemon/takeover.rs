@@ -25,7 +25,7 @@ use crate::daemon::args::AgentArgs;
 use crate::daemon::demotion::Demotions;
 use crate::daemon::mode_policy::{Modes, NodeModePolicy};
 use crate::daemon::report::Names;
-use crate::daemon::translators::Translators;
+use crate::daemon::translators::TranslatorFollower;
 use crate::kernel::datapath::{Datapath, Pins, find_cgroup2};
 use crate::kernel::maps::Writer;
 use crate::kernel::{cilium, conntrack};
@@ -46,7 +46,7 @@ pub struct Takeover {
     /// The maps, as the earlier agent left them.
     pub writer: Writer,
     /// What translates Services on this node.
-    pub translators: Translators,
+    pub translators: TranslatorFollower,
     /// The modes in force.
     pub mode_policy: NodeModePolicy,
 }
@@ -64,7 +64,7 @@ impl Takeover {
         writer.config.lock_in(pin_dir);
         let earlier = writer.view.written();
         datapath.want_ingress(earlier.flows != 0 || earlier.socket_lb != 0);
-        let mut translators = Translators::new(&nfct, &args.cilium_maps, pin_dir);
+        let mut translators = TranslatorFollower::new(&nfct, &args.cilium_maps, pin_dir);
         translators.follow()?;
         let mode_policy = set_modes(args, &mut writer)?;
         set_actions(args, &mut writer)?;

@@ -27,10 +27,8 @@ pub enum LogFormat {
 pub fn init(format: LogFormat, datapath: bool) -> anyhow::Result<()> {
     let directives = std::env::var("RUST_LOG").unwrap_or_default();
     let filter = filter(&directives, datapath)?;
-    let (writer, ansi) = (
-        BoxMakeWriter::new(recent::stderr),
-        std::io::stderr().is_terminal(),
-    );
+    let writer = BoxMakeWriter::new(recent::stderr);
+    let ansi = std::io::stderr().is_terminal();
     let logging = subscriber(format, filter, writer, ansi);
     logging.try_init().context("logging is set up already")
 }
@@ -40,13 +38,12 @@ fn filter(directives: &str, datapath: bool) -> anyhow::Result<EnvFilter> {
     let mut filter = builder.parse(directives).map_err(|e| {
         anyhow!("RUST_LOG={directives:?} is not a filter: {e}; write for example RUST_LOG=info,epguard=debug")
     })?;
-    // The watches already report the client's errors, once and with the remedy.
-    let of_client = (!directives.contains("kube_client")).then_some("kube_client=off");
-    for directive in of_client
-        .into_iter()
-        .chain(datapath.then_some("epguard_ebpf=trace"))
-    {
-        filter = filter.add_directive(directive.parse().context("a log filter of epguard's own")?);
+    if !directives.contains("kube_client") {
+        // The watches already report the client's errors, once and with the remedy.
+        filter = filter.add_directive("kube_client=off".parse()?);
+    }
+    if datapath {
+        filter = filter.add_directive("epguard_ebpf=trace".parse()?);
     }
     Ok(filter)
 }
@@ -69,25 +66,41 @@ fn subscriber(
     }
 }
 
+/// What a test logs.
 #[cfg(test)]
-mod tests {
-    use super::*;
+pub mod testing {
+    use super::{LogFormat, filter, subscriber};
     use std::fs::{File, read_to_string};
     use tempfile::tempdir;
+    use tracing_subscriber::fmt::writer::BoxMakeWriter;
+    use tracing_subscriber::util::SubscriberInitExt as _;
 
-    fn logged(format: LogFormat, filter: EnvFilter, records: impl FnOnce()) -> String {
+    /// The log of this thread meanwhile, with these directives of `RUST_LOG`.
+    pub fn logged(
+        format: LogFormat,
+        directives: &str,
+        datapath: bool,
+        records: impl FnOnce(),
+    ) -> String {
         let folder = tempdir().unwrap();
         let path = folder.path().join("log");
         let writer = BoxMakeWriter::new(File::create(&path).unwrap());
+        let filter = filter(directives, datapath).unwrap();
         let guard = subscriber(format, filter, writer, false).set_default();
         records();
         drop(guard);
         read_to_string(path).unwrap()
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::logged;
+    use super::*;
 
     #[test]
     fn json_lines_carry_level_message_and_fields() {
-        let line = logged(LogFormat::Json, filter("", false).unwrap(), || {
+        let line = logged(LogFormat::Json, "", false, || {
             tracing::info!(pods = 3, "synced");
         });
         let object: serde_json::Value = serde_json::from_str(&line).unwrap();
@@ -100,11 +113,8 @@ mod tests {
     #[test]
     fn records_of_the_datapath_below_info_appear_only_when_asked_for() {
         let record = || tracing::trace!(target: "epguard_ebpf", "packet");
-        assert_eq!(
-            logged(LogFormat::Text, filter("", false).unwrap(), record),
-            ""
-        );
-        let text = logged(LogFormat::Text, filter("", true).unwrap(), record);
+        assert_eq!(logged(LogFormat::Text, "", false, record), "");
+        let text = logged(LogFormat::Text, "", true, record);
         assert!(text.contains("packet"), "{text}");
     }
 

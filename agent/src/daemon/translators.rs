@@ -1,12 +1,12 @@
 //! Follows what translates Services on this node, so that the programs read its records:
 //! netfilter's conntrack, and Cilium's maps.
 
-use crate::daemon::node_thread;
+use crate::daemon::node_thread::TranslatorSnapshot;
 use crate::kernel::cilium::Cilium;
 use crate::kernel::conntrack::{entry_at, is_loaded};
 use crate::kernel::maps;
 use crate::node::netlink::netfilter::{dump, string};
-use crate::shared::status::{Cause, Gap, Translators as Shown};
+use crate::shared::status::{Cause, Gap, Translators};
 use anyhow::Result;
 use epguard_common::{Outcome, Reason};
 use std::fs::{self, File};
@@ -26,7 +26,7 @@ const TABLE: u16 = 1;
 const NAME: u16 = 2;
 
 /// What is known of the translators.
-pub struct Translators {
+pub struct TranslatorFollower {
     /// Why no program reads conntrack entries.
     kernel: Option<String>,
     /// Where an entry lies in `struct nf_conn`, once that is known; 0 if it cannot be.
@@ -43,7 +43,7 @@ pub struct Translators {
     pin_dir: PathBuf,
 }
 
-impl Translators {
+impl TranslatorFollower {
     /// Nothing is known yet. `nfct`: whether the programs find the entry of a packet. `cilium`:
     /// where Cilium pins its maps.
     pub fn new(nfct: &Result<u32>, cilium: &Path, pin_dir: &Path) -> Self {
@@ -112,18 +112,18 @@ impl Translators {
     }
 
     /// What was found, beside a socket load balancer or without.
-    pub fn snapshot(&self, has_socket_lb: bool) -> node_thread::Translators {
+    pub fn snapshot(&self, has_socket_lb: bool) -> TranslatorSnapshot {
         let has_other = self.is_on_cilium || has_socket_lb;
         let unreadable = if has_other { None } else { self.kernel.clone() };
-        node_thread::Translators {
+        TranslatorSnapshot {
             entry_at: self.entry_at,
             cilium: self.is_on_cilium,
-            shown: self.shown(has_other),
+            shown: self.status(has_other),
             unreadable,
         }
     }
 
-    fn shown(&self, has_other: bool) -> Shown {
+    fn status(&self, has_other: bool) -> Translators {
         let conntrack = self.kernel.is_none() && self.entry_at.is_some();
         let mut gaps = Vec::new();
         let mut add = |cause, detail: &str| {
@@ -143,7 +143,7 @@ impl Translators {
             add(Cause::Unreadable, &format!("{count} packets"));
         }
         gaps.extend(self.settings.iter().cloned());
-        Shown {
+        Translators {
             conntrack,
             cilium: self.cilium.names().map(Into::into).collect(),
             gaps,
@@ -195,14 +195,14 @@ mod tests {
     use super::*;
     use crate::daemon::node_thread::Snapshot;
 
-    fn with(nfct: &Result<u32>) -> Translators {
+    fn with(nfct: &Result<u32>) -> TranslatorFollower {
         let nowhere = Path::new("/nonexistent");
-        Translators::new(nfct, nowhere, nowhere)
+        TranslatorFollower::new(nfct, nowhere, nowhere)
     }
 
     #[test]
     fn a_kernel_that_shows_no_entry_keeps_from_enforcing_unless_a_socket_load_balancer_does() {
-        let required = |translators: &Translators, has_socket_lb| {
+        let required = |translators: &TranslatorFollower, has_socket_lb| {
             let translators = translators.snapshot(has_socket_lb);
             Snapshot {
                 translators,

@@ -4,16 +4,18 @@
 //! whatever else waits. Then it goes on with a list, or judges Services that wait. Each has its
 //! share of every turn.
 
-pub mod waiting;
+pub mod message_queue;
 
 use crate::daemon::lease::Lease;
+use crate::daemon::spans;
 use crate::shared::clock::Clocks;
 use crate::watch::{Clock, Message, WatchEvent, Watches};
 use epguard_core::facts::{Change, Fact, ModePolicy, ObjectName, Watched};
 use epguard_core::freshness::Due;
 use epguard_core::state::State;
+use message_queue::MessageQueue;
 use std::time::Duration;
-use waiting::Waiting;
+use tracing::Span;
 
 /// After this time, the rest waits for the next turn: what ends a denial is written after one, and
 /// the lease, netlink and probes come before. Something of each kind is done in every turn.
@@ -33,7 +35,7 @@ pub struct Turn<'a> {
     /// The lease, and the age of the view.
     pub lease: &'a mut Lease,
     /// The messages that are not applied yet.
-    pub waiting: &'a mut Waiting,
+    pub waiting: &'a mut MessageQueue,
     /// Where lists are requested.
     pub watches: &'a Watches,
     /// `CLOCK_BOOTTIME`.
@@ -71,6 +73,11 @@ impl Turn<'_> {
             .waiting
             .take_next(|watch| self.state.is_applying(watch))
         {
+            let span = match &message.event {
+                WatchEvent::Fact { fact, .. } => spans::of_fact(fact),
+                _ => Span::none(),
+            };
+            let _in_span = span.entered();
             observer.receives(&message);
             self.apply(message, observer);
             observer.applied(self.state);
@@ -80,6 +87,9 @@ impl Turn<'_> {
         }
         loop {
             let goes_on = self.state.run_step((self.clock)(), self.part);
+            if let Some(service) = self.state.judged() {
+                tracing::debug!(%service, "judged");
+            }
             observer.stepped(self.state);
             if !goes_on || observer.spent() >= TURN {
                 break;
@@ -122,6 +132,7 @@ impl Turn<'_> {
                     let received = (self.clock)().saturating_sub(received.elapsed());
                     self.state
                         .begin_list(sent.unwrap_or(received), received, fact);
+                    tracing::debug!("applied");
                     self.relist_if_revived(observer);
                 }
             },
@@ -161,3 +172,6 @@ impl Turn<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -35,7 +35,7 @@ const COLUMNS: [Column<Of>; 12] = [
             .view_age_ms
             .map_or_else(|| "unknown".to_owned(), seconds)
     }),
-    ("DENIED", |of| of.known.status.denied().to_string()),
+    ("DENIED", |of| of.known.status.denied_ips().to_string()),
     ("WRONG DENIES", |of| {
         of.known
             .status

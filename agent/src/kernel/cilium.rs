@@ -158,12 +158,12 @@ struct Pinned {
 pub struct Cilium {
     directory: PathBuf,
     pin_dir: PathBuf,
-    known: [Known; SHAPES.len()],
+    known: [KnownMap; SHAPES.len()],
 }
 
 /// What is known of one of Cilium's maps.
 #[derive(Debug, Default)]
-struct Known {
+struct KnownMap {
     /// The map at the first place.
     map: Option<Pinned>,
     /// Since when it is not pinned, though it may still be in use.
@@ -245,21 +245,24 @@ impl Cilium {
     }
 }
 
-impl Known {
+/// Whether something that began then has lasted for [`KEEP_OLD`].
+fn is_over(since: Option<Instant>, now: Instant) -> bool {
+    since.is_some_and(|since| now.duration_since(since) >= KEEP_OLD)
+}
+
+impl KnownMap {
     /// Takes maps from the programs that Cilium's have long stopped to use.
     fn forget(&mut self, shape: &Shape, pin_dir: &Path, now: Instant) -> Result<()> {
-        let is_over = |since: Option<Instant>| {
-            since.is_some_and(|since| now.duration_since(since) >= KEEP_OLD)
-        };
         // Where a map of unknown shape is pinned, no map shows what Cilium has written since.
         let unknown = self.problem.is_some();
-        if is_over(self.replaced) || unknown && self.replaced.is_some() {
+        if is_over(self.replaced, now) || unknown && self.replaced.is_some() {
             set_place(pin_dir, shape, shape.place + 1, None)?;
             self.replaced = None;
         }
-        if is_over(self.unpinned) || unknown && self.map.is_some() {
+        if is_over(self.unpinned, now) || unknown && self.map.is_some() {
             set_place(pin_dir, shape, shape.place, None)?;
-            (self.map, self.unpinned) = (None, None);
+            self.map = None;
+            self.unpinned = None;
         }
         Ok(())
     }
@@ -268,7 +271,7 @@ impl Known {
 fn hand_over(
     pin_dir: &Path,
     shape: &Shape,
-    known: &mut Known,
+    known: &mut KnownMap,
     pinned: Pinned,
     now: Instant,
 ) -> Result<()> {

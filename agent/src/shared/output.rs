@@ -111,7 +111,7 @@ pub fn count<N: Copy + Display + PartialEq + From<u8>>(number: N, thing: &str) -
 }
 
 /// `a, b and c`.
-pub fn listed(parts: &[String]) -> String {
+pub fn in_words(parts: &[String]) -> String {
     match parts {
         [] => String::new(),
         [one] => one.clone(),

@@ -24,13 +24,13 @@ pub struct Pace(Arc<Shared>);
 struct Shared {
     began: Instant,
     /// Locked while waiting: later requests wait for the lock.
-    turn: Mutex<Turn>,
+    limit: Mutex<Limit>,
     requests: AtomicU64,
     waited_us: AtomicU64,
 }
 
 #[derive(Debug)]
-struct Turn {
+struct Limit {
     bucket: Bucket,
     warned: Option<Instant>,
 }
@@ -41,7 +41,7 @@ impl Pace {
         let bucket = Bucket::new(Duration::from_secs(1) / rate.max(1), burst.max(1));
         Self(Arc::new(Shared {
             began: Instant::now(),
-            turn: Mutex::new(Turn {
+            limit: Mutex::new(Limit {
                 bucket,
                 warned: None,
             }),
@@ -55,7 +55,8 @@ impl Pace {
         let namespace = client.default_namespace().to_owned();
         let pace = self.clone();
         let service = tower::service_fn(move |request| {
-            let (client, pace) = (client.clone(), pace.clone());
+            let client = client.clone();
+            let pace = pace.clone();
             async move {
                 pace.wait().await;
                 client.send(request).await
@@ -76,16 +77,16 @@ impl Pace {
     /// request.
     async fn wait(&self) {
         let asked = Instant::now();
-        let mut turn = self.0.turn.lock().await;
-        while !turn.bucket.take(self.0.began.elapsed()) {
-            sleep(turn.bucket.wait(self.0.began.elapsed())).await;
+        let mut limit = self.0.limit.lock().await;
+        while !limit.bucket.take(self.0.began.elapsed()) {
+            sleep(limit.bucket.wait(self.0.began.elapsed())).await;
         }
         let waited = asked.elapsed();
         let us = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
         self.0.requests.fetch_add(1, Relaxed);
         self.0.waited_us.fetch_add(us, Relaxed);
-        if waited > LONG && turn.warned.is_none_or(|warned| warned.elapsed() >= QUIET) {
-            turn.warned = Some(Instant::now());
+        if waited > LONG && limit.warned.is_none_or(|warned| warned.elapsed() >= QUIET) {
+            limit.warned = Some(Instant::now());
             tracing::warn!(
                 waited_ms = waited.as_millis(),
                 "a request to the API server waited for its turn: see epguard_api_throttled_seconds_total; if that keeps \

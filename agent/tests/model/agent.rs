@@ -9,8 +9,8 @@ use crate::objects::{NODE_NAMES, Service};
 use anyhow::Result;
 use epguard::daemon::lease::Lease;
 use epguard::daemon::run::gather::Gather;
-use epguard::daemon::run::inbox::{BACKLOG, Inbox, Turn as Input};
-use epguard::daemon::turn::waiting::Waiting;
+use epguard::daemon::run::inbox::{BACKLOG, Inbox, Input};
+use epguard::daemon::turn::message_queue::MessageQueue;
 use epguard::daemon::turn::{Observer, TURN, Turn, UNREAD};
 use epguard::shared::clock::Clocks;
 use epguard::watch::{Message, WatchEvent, Watches, start};
@@ -92,7 +92,7 @@ pub struct Agent {
     state: State,
     lease: Lease,
     watches: Watches,
-    waiting: Waiting,
+    waiting: MessageQueue,
     inbox: Inbox<Silence>,
     costs: Costs,
     /// When the turn ends that it takes.
@@ -167,7 +167,7 @@ impl Agent {
             state,
             lease: Lease::new(view, LEASE, clocks()).inheriting(kernel.deadline),
             watches: start(client, boot, NODE_NAMES[0], None, &tx),
-            waiting: Waiting::default(),
+            waiting: MessageQueue::default(),
             inbox,
             costs,
             ends: None,

@@ -34,7 +34,7 @@ use checks::Suspicions;
 use cluster::*;
 use crowd::*;
 use debts::*;
-use epguard::daemon::run::inbox::Turn as Input;
+use epguard::daemon::run::inbox::Input;
 use history::*;
 use objects::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};

@@ -4,7 +4,7 @@
 use super::cluster::{Cluster, Listed};
 use super::endpoints;
 use super::finding::{ENDPOINTSLICE, Finding, MIRRORING, Object, Problem, Severity, controller};
-use crate::shared::output::listed as in_words;
+use crate::shared::output::in_words;
 use epguard_common::{Addr, UidState};
 use epguard_core::facts::{ListedSlice, ObjectName, Pod, Service};
 use std::collections::{BTreeMap, BTreeSet};

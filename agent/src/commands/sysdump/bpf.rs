@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// The programs at epguard's links, then all programs of the node.
 pub(super) fn programs(pin_dir: &Path) -> Result<Vec<u8>> {
-    let (links, _) = Pins::at(pin_dir).all()?;
+    let (links, _) = Pins::in_directory(pin_dir).all()?;
     let own = links
         .iter()
         .map(|pin| at_link(pin))
@@ -25,7 +25,7 @@ pub(super) fn programs(pin_dir: &Path) -> Result<Vec<u8>> {
 
 /// epguard's maps, then all maps of the node.
 pub(super) fn maps(pin_dir: &Path) -> Result<Vec<u8>> {
-    let (_, pins) = Pins::at(pin_dir).all()?;
+    let (_, pins) = Pins::in_directory(pin_dir).all()?;
     let own = pins
         .iter()
         .map(|pin| pinned_map(pin))

@@ -7,7 +7,7 @@
 
 use crate::daemon::node_thread::{NodeEvent, Snapshot};
 use crate::kernel::maps::Writer;
-use crate::node::netlink::{Event, RawRole, Roles, Selection};
+use crate::node::netlink::{NetworkChange, RawRole, Roles, Selection};
 use std::collections::BTreeMap;
 
 /// The node's interfaces, as netlink reports them.
@@ -41,24 +41,27 @@ impl Interfaces {
     }
 
     /// Takes in what is known from an event.
-    pub fn note(&mut self, NodeEvent { number, event, .. }: &NodeEvent) {
-        match event {
-            Event::Appeared(interface) => {
-                self.events.insert(interface.ifindex, *number);
+    pub fn apply_event(&mut self, event: &NodeEvent) {
+        let number = event.number;
+        match &event.change {
+            NetworkChange::Appeared(interface) => {
+                self.events.insert(interface.ifindex, number);
                 self.roles.add(interface);
             }
-            Event::Gone { ifindex } => {
+            NetworkChange::Gone { ifindex } => {
                 self.events.remove(ifindex);
                 self.roles.remove(*ifindex);
             }
-            Event::Defaults(defaults) => drop(self.roles.set_defaults(defaults.clone())),
-            Event::Lost => self.doubtful_until = u64::MAX,
+            NetworkChange::Defaults(defaults) => drop(self.roles.set_defaults(defaults.clone())),
+            NetworkChange::Lost => self.doubtful_until = u64::MAX,
             // One may have been made anew, and have lost its hooks.
-            Event::Recovered => self.doubtful_until = *number,
-            Event::Settled => {}
-            Event::Addresses(_) | Event::Routes(_) | Event::Announced(_) => return,
+            NetworkChange::Recovered => self.doubtful_until = number,
+            NetworkChange::Settled => {}
+            NetworkChange::Addresses(_)
+            | NetworkChange::Routes(_)
+            | NetworkChange::Announced(_) => return,
         }
-        self.last = *number;
+        self.last = number;
     }
 
     /// True if the thread has carried out all events.
@@ -147,16 +150,16 @@ fn writes(writer: &mut Writer, ifindex: u32, role: Option<RawRole>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::daemon::node_thread;
+    use crate::daemon::node_thread::HookedInterface;
     use crate::node::netlink::{Interface, Role};
     use crate::shared::status::Attachment;
     use std::time::Duration;
 
-    fn event(number: u64, event: Event) -> NodeEvent {
+    fn event(number: u64, change: NetworkChange) -> NodeEvent {
         NodeEvent {
             number,
             received: Duration::ZERO,
-            event,
+            change,
         }
     }
 
@@ -168,7 +171,7 @@ mod tests {
             kind: kind.into(),
             ..Interface::default()
         };
-        event(number, Event::Appeared(interface))
+        event(number, NetworkChange::Appeared(interface))
     }
 
     /// What the thread shows once it has hooked the interface that this event announced.
@@ -178,7 +181,7 @@ mod tests {
             attached: true,
             ..Attachment::default()
         };
-        let interfaces = vec![node_thread::Interface { event, shown }];
+        let interfaces = vec![HookedInterface { event, shown }];
         Snapshot {
             event,
             interfaces,
@@ -189,7 +192,7 @@ mod tests {
     fn wanted(events: &[NodeEvent], snapshot: &Snapshot) -> Option<Role> {
         let mut interfaces = Interfaces::new(Selection::default());
         for event in events {
-            interfaces.note(event);
+            interfaces.apply_event(event);
         }
         interfaces.wanted(snapshot).remove(&7)?.role()
     }
@@ -199,7 +202,7 @@ mod tests {
         let takes = |events: &[NodeEvent], looked_at: u64| {
             let mut interfaces = Interfaces::new(Selection::default());
             for event in events {
-                interfaces.note(event);
+                interfaces.apply_event(event);
             }
             let snapshot = Snapshot {
                 entrances: [(7, looked_at)].into(),
@@ -210,7 +213,7 @@ mod tests {
         };
         let events = [
             appeared(1, "veth"),
-            event(2, Event::Gone { ifindex: 7 }),
+            event(2, NetworkChange::Gone { ifindex: 7 }),
             appeared(3, "veth"),
         ];
         assert!(!takes(&events, 1), "the one that is gone was looked at");
@@ -226,7 +229,7 @@ mod tests {
             "not hooked yet"
         );
         assert_eq!(wanted(&events, &hooked(1)), Some(Role::Uplink));
-        events.push(event(2, Event::Gone { ifindex: 7 }));
+        events.push(event(2, NetworkChange::Gone { ifindex: 7 }));
         assert_eq!(wanted(&events, &hooked(1)), None);
         events.push(appeared(3, "veth"));
         assert_eq!(
@@ -239,7 +242,7 @@ mod tests {
 
     #[test]
     fn interfaces_that_may_have_changed_unseen_have_no_role_until_their_hooks_are_checked() {
-        let mut events = vec![appeared(1, ""), event(2, Event::Lost)];
+        let mut events = vec![appeared(1, ""), event(2, NetworkChange::Lost)];
         assert_eq!(
             wanted(
                 &events,
@@ -250,7 +253,7 @@ mod tests {
             ),
             None
         );
-        events.push(event(3, Event::Recovered));
+        events.push(event(3, NetworkChange::Recovered));
         assert_eq!(
             wanted(
                 &events,

@@ -1,9 +1,10 @@
 //! Messages of the watches: what they change beside the state, and the state of each watch.
 
-use super::slow_steps::{SlowSteps, describe};
+use super::slow_steps::SlowSteps;
 use super::{Agent, now};
 use crate::daemon::mode_policy::NodeModePolicy;
 use crate::daemon::report::metrics::Timings;
+use crate::daemon::spans;
 use crate::daemon::turn::{Observer, PART, Turn};
 use crate::shared::status::Watch;
 use crate::watch::{Message, WatchEvent};
@@ -148,7 +149,7 @@ impl Observer for Log<'_> {
                 received, rv, fact, ..
             } => {
                 self.timings.received(*received, fact);
-                self.object = Some(describe(fact));
+                self.object = Some(spans::describe(fact));
                 status.rv = *rv;
             }
             WatchEvent::Progress(rv) => status.rv = *rv,
@@ -192,16 +193,17 @@ impl Observer for Log<'_> {
 
     fn applied(&mut self, _: &State) {
         if let Some(object) = self.object.take() {
-            self.slow_steps.note(self.step, || object);
+            self.slow_steps.log_if_slow(self.step, || object);
         }
         self.step = Instant::now();
     }
 
     fn stepped(&mut self, state: &State) {
-        self.slow_steps.note(self.step, || match state.judged() {
-            Some(service) => format!("Service {service}, judged"),
-            None => "a part of a list".to_owned(),
-        });
+        self.slow_steps
+            .log_if_slow(self.step, || match state.judged() {
+                Some(service) => format!("Service {service}, judged"),
+                None => "a part of a list".to_owned(),
+            });
         self.step = Instant::now();
     }
 

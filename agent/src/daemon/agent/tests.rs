@@ -4,7 +4,7 @@ mod bed;
 
 use super::*;
 use crate::daemon::node_thread::Snapshot;
-use crate::daemon::translators::Translators;
+use crate::daemon::translators::TranslatorFollower;
 use crate::fuzz::harness::corpus;
 use crate::kernel::maps::open;
 use crate::shared::status::{Cause, SocketLb};
@@ -21,7 +21,7 @@ async fn facts_reach_the_maps_without_a_tick() {
     let bpffs = Bpffs::mount();
     let mut agent = agent(bpffs.0.path());
     agent
-        .on_node_event(node_event(LinkEvent::Routes(Some(Routes::default()))))
+        .on_node_event(node_event(NetworkChange::Routes(Some(Routes::default()))))
         .unwrap();
     sync(&mut agent);
     let owners = || {
@@ -48,9 +48,9 @@ async fn a_report_of_the_node_does_not_wait_for_the_end_of_a_list() {
     sync(&mut agent);
     let ips = vec![Addr::v4([10, 244, 1, 10])];
     let reports = [
-        LinkEvent::Addresses(ips.clone()),
-        LinkEvent::Routes(Some(Routes::default())),
-        LinkEvent::Announced(vec![]),
+        NetworkChange::Addresses(ips.clone()),
+        NetworkChange::Routes(Some(Routes::default())),
+        NetworkChange::Announced(vec![]),
     ];
     begin_long_list(&mut agent);
     for report in reports {
@@ -66,7 +66,7 @@ async fn a_report_of_the_node_does_not_wait_for_the_end_of_a_list() {
 async fn the_history_of_an_ip_comes_with_the_causes_of_packets_without_a_service() {
     let bpffs = Bpffs::mount();
     let folder = bpffs.0.path();
-    let translators = Translators::new(&Ok(0), folder, folder).snapshot(false);
+    let translators = TranslatorFollower::new(&Ok(0), folder, folder).snapshot(false);
     let agent = agent_beside(
         folder,
         Found(Snapshot {

@@ -8,7 +8,7 @@ use crate::daemon::report::kube_events::Announce;
 use crate::daemon::report::metrics::MetricsArgs;
 use crate::daemon::telemetry::LogFormat;
 use crate::kernel::datapath::{Hooks, Xdp};
-use crate::node::netlink::{Glob, Selection};
+use crate::node::netlink::Selection;
 use crate::shared::args::{PinArgs, RunArgs, name, one_of, seconds};
 use anyhow::{Result, ensure};
 use clap::builder::FalseyValueParser;
@@ -17,6 +17,7 @@ use epguard_common::Mode;
 use epguard_core::facts::ObjectName;
 use epguard_core::freshness::requests_per_second;
 use epguard_core::state::Ipam;
+use glob::Pattern;
 use std::path::PathBuf;
 use std::time::Duration;
 use strum::EnumMessage as _;
@@ -51,12 +52,12 @@ pub struct AgentArgs {
     #[command(flatten)]
     pub ranges: RangeArgs,
     /// Interfaces that lead to pods [default with no --uplinks either: found by kind]
-    #[arg(long, value_name = "GLOB", num_args = 1.., value_delimiter = ',')]
-    pub pod_interfaces: Vec<Glob>,
+    #[arg(long, value_name = "GLOB", num_args = 1.., value_delimiter = ',', value_parser = pattern)]
+    pub pod_interfaces: Vec<Pattern>,
     /// Interfaces that lead out of the node [default with no --pod-interfaces either: found by
     /// kind]
-    #[arg(long, value_name = "GLOB", num_args = 1.., value_delimiter = ',')]
-    pub uplinks: Vec<Glob>,
+    #[arg(long, value_name = "GLOB", num_args = 1.., value_delimiter = ',', value_parser = pattern)]
+    pub uplinks: Vec<Pattern>,
     /// How to attach to interfaces
     #[arg(long, default_value = "auto")]
     pub hooks: Hooks,
@@ -115,6 +116,14 @@ impl AgentArgs {
             pods: self.pod_interfaces.clone(),
             uplinks: self.uplinks.clone(),
         }
+    }
+}
+
+/// Reads a pattern of names. A backslash would be taken for itself, which no shell does.
+fn pattern(text: &str) -> Result<Pattern, &'static str> {
+    match Pattern::new(text) {
+        Ok(pattern) if !text.contains('\\') => Ok(pattern),
+        _ => Err("a pattern is a name with `*`, `?` or `[0-9]`, as in cali*"),
     }
 }
 

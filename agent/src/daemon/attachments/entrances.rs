@@ -2,8 +2,6 @@
 //! processes of this node, and replies of redirected flows. Where the program of another project is
 //! at the ingress hook it would take them for packets of the IP's holder.
 
-use super::Attachments;
-use crate::shared::status::Unanswered;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -12,7 +10,7 @@ use std::time::{Duration, Instant};
 const NEW: Duration = Duration::from_secs(1);
 
 /// What was seen at the ingress of an interface.
-enum Seen {
+enum Look {
     /// It was looked at once, then.
     Once(Instant),
     /// It was looked at again: these programs of other projects are there.
@@ -22,7 +20,7 @@ enum Seen {
 /// What is at the ingress of interfaces that are hooked, and of bridges.
 #[derive(Default)]
 pub struct Entrances {
-    seen: BTreeMap<u32, Seen>,
+    seen: BTreeMap<u32, Look>,
     /// True once the start is over. One look at an interface that existed before the agent is
     /// enough.
     settled: bool,
@@ -35,11 +33,11 @@ impl Entrances {
     }
 
     /// Notes a look at an interface.
-    pub fn looked(&mut self, ifindex: u32, others: Vec<String>) {
+    pub fn record_look(&mut self, ifindex: u32, others: Vec<String>) {
         let seen = match self.seen.get(&ifindex) {
-            None if self.settled => Seen::Once(Instant::now()),
-            Some(Seen::Once(at)) if at.elapsed() < NEW => return,
-            _ => Seen::Again(others),
+            None if self.settled => Look::Once(Instant::now()),
+            Some(Look::Once(at)) if at.elapsed() < NEW => return,
+            _ => Look::Again(others),
         };
         self.seen.insert(ifindex, seen);
     }
@@ -57,78 +55,22 @@ impl Entrances {
     /// Why nothing may enter there in the name of an endpoint; none if it may.
     pub fn why_not(&self, ifindex: u32) -> Option<String> {
         match self.seen.get(&ifindex) {
-            Some(Seen::Again(others)) if others.is_empty() => None,
-            Some(Seen::Again(others)) => Some(format!(
+            Some(Look::Again(others)) if others.is_empty() => None,
+            Some(Look::Again(others)) => Some(format!(
                 "other programs at the ingress hook ({})",
                 others.join(", ")
             )),
-            Some(Seen::Once(_)) | None => Some("not checked again since it appeared".to_owned()),
+            Some(Look::Once(_)) | None => Some("not checked again since it appeared".to_owned()),
         }
     }
 
     /// Whether the interface is due for another look before the regular one.
-    fn is_due(&self, ifindex: u32) -> bool {
+    pub fn is_due(&self, ifindex: u32) -> bool {
         match self.seen.get(&ifindex) {
             None => true,
-            Some(Seen::Once(at)) => at.elapsed() >= NEW,
-            Some(Seen::Again(_)) => false,
+            Some(Look::Once(at)) => at.elapsed() >= NEW,
+            Some(Look::Again(_)) => false,
         }
-    }
-}
-
-impl Attachments {
-    /// Interfaces that need another look before the regular one: hooked ones, and bridges.
-    pub(super) fn unseen(&self) -> impl Iterator<Item = u32> {
-        let hooked = self
-            .interfaces
-            .values()
-            .filter(|at| at.attached)
-            .map(|at| at.ifindex);
-        hooked
-            .chain(self.bridges())
-            .filter(|ifindex| self.entrances.is_due(*ifindex))
-    }
-
-    /// The bridges without hooks.
-    pub(super) fn bridges(&self) -> impl Iterator<Item = u32> {
-        self.roles
-            .bridges()
-            .filter(|ifindex| !self.interfaces.contains_key(ifindex))
-    }
-
-    /// Looks at the ingress of a bridge, which has no hooks of ours. An interface that is gone is
-    /// dropped soon.
-    pub(super) fn look_at_bridge(&mut self, ifindex: u32) {
-        if let Ok(others) = self.datapath.others_at_ingress(ifindex) {
-            self.entrances.looked(ifindex, others);
-        }
-    }
-
-    /// The interfaces at which packets may enter in the name of an endpoint, each with the number
-    /// of the event that announced it.
-    pub fn entrances(&self) -> impl Iterator<Item = (u32, u64)> {
-        let events = self
-            .events
-            .iter()
-            .map(|(ifindex, event)| (*ifindex, *event));
-        events.filter(|(ifindex, _)| self.entrances.is_free(*ifindex))
-    }
-
-    /// Where nothing may enter in the name of an endpoint, for the status.
-    pub fn unanswered(&self) -> Vec<Unanswered> {
-        let hooked = self
-            .interfaces
-            .values()
-            .filter(|at| at.attached)
-            .map(|at| at.ifindex);
-        let of = |ifindex| {
-            let interface = self.roles.name(ifindex)?.to_owned();
-            Some(Unanswered {
-                interface,
-                why: self.entrances.why_not(ifindex)?,
-            })
-        };
-        hooked.chain(self.bridges()).filter_map(of).collect()
     }
 }
 
@@ -140,24 +82,24 @@ mod tests {
     fn an_interface_is_free_once_it_was_looked_at_again_and_no_other_program_was_there() {
         let mut entrances = Entrances::default();
         // This one was there before the agent.
-        entrances.looked(2, vec![]);
+        entrances.record_look(2, vec![]);
         assert!(entrances.is_free(2) && !entrances.is_due(2));
         entrances.settled();
         assert!(entrances.is_due(1) && !entrances.is_free(1));
-        entrances.looked(1, vec![]);
+        entrances.record_look(1, vec![]);
         // The CNI may attach its programs now.
-        entrances.looked(1, vec![]);
+        entrances.record_look(1, vec![]);
         assert!(!entrances.is_due(1) && !entrances.is_free(1));
         entrances
             .seen
-            .insert(1, Seen::Once(Instant::now().checked_sub(NEW).unwrap()));
+            .insert(1, Look::Once(Instant::now().checked_sub(NEW).unwrap()));
         assert!(entrances.is_due(1));
-        entrances.looked(1, vec![]);
+        entrances.record_look(1, vec![]);
         assert!(entrances.is_free(1) && !entrances.is_due(1));
-        entrances.looked(1, vec!["tcx cil_from_container".to_owned()]);
+        entrances.record_look(1, vec!["tcx cil_from_container".to_owned()]);
         let why = "other programs at the ingress hook (tcx cil_from_container)";
         assert_eq!(entrances.why_not(1).as_deref(), Some(why));
-        entrances.looked(1, vec![]);
+        entrances.record_look(1, vec![]);
         assert!(entrances.is_free(1));
         entrances.gone(1);
         assert!(!entrances.is_free(1));

@@ -11,33 +11,38 @@ use anyhow::{Result, bail};
 const NETKIT: &str = "netkit";
 
 impl Attachments {
-    /// Hooks XDP at an uplink. Where XDP fails or is not allowed, TC judges alone, unless the
+    /// Hooks XDP at an uplink, and removes it from an interface that is none any more. Where XDP fails or is not allowed, TC judges alone, unless the
     /// operator demands XDP at the start.
-    pub(super) fn judge_early(&mut self, attachment: &mut Attachment) {
-        let (ifindex, name) = (attachment.ifindex, &attachment.name);
-        let hooked = match self.roles.role(ifindex) {
-            _ if !attachment.attached => return,
-            Some(Role::Uplink) => self.datapath.hook_xdp(ifindex, name),
-            // At the start the default routes are not known yet. A link that was taken over must
-            // not be missing in between.
-            _ if attachment.xdp.is_none() => return,
-            _ => self.datapath.unhook_xdp(ifindex).map(|_| false),
-        };
-        if hooked.as_ref().is_err_and(vanished) {
+    pub(super) fn follow_xdp(&mut self, attachment: &mut Attachment) {
+        if !attachment.attached {
             return;
         }
-        let error = hooked.as_ref().err().map(|error| format!("{error:#}"));
-        if let Some(error) = error
-            .as_ref()
-            .filter(|error| attachment.xdp_error.as_ref() != Some(error))
-        {
-            tracing::info!(interface = name, error, "no XDP: TC judges alone");
-        }
-        attachment.xdp = match hooked {
-            Ok(true) => Some(XdpMode::Driver.to_string()),
-            Ok(false) | Err(_) => None,
+        let ifindex = attachment.ifindex;
+        let hooked = if self.roles.role(ifindex) == Some(Role::Uplink) {
+            self.datapath.hook_xdp(ifindex, &attachment.name)
+        } else if attachment.xdp.is_some() {
+            self.datapath.unhook_xdp(ifindex).map(|_| false)
+        } else {
+            // At the start the default routes are not known yet. A link that was taken over must
+            // not be missing in between.
+            return;
         };
-        attachment.xdp_error = error;
+        match hooked {
+            Err(error) if vanished(&error) => {}
+            Err(error) => {
+                let error = format!("{error:#}");
+                if attachment.xdp_error.as_ref() != Some(&error) {
+                    let interface = &attachment.name;
+                    tracing::info!(interface, error, "no XDP: TC judges alone");
+                }
+                attachment.xdp = None;
+                attachment.xdp_error = Some(error);
+            }
+            Ok(is_hooked) => {
+                attachment.xdp = is_hooked.then(|| XdpMode::Driver.to_string());
+                attachment.xdp_error = None;
+            }
+        }
     }
 
     /// The error that ends the agent at its start, if the operator demands XDP and an interface has

@@ -1,41 +1,29 @@
 //! Hands netlink's events to the loop and, if they are about interfaces, to the thread that hooks
 //! these.
 
-use super::Order;
-use crate::node::netlink::Event;
+use super::order::{NodeEvent, NodeOrder};
+use crate::node::netlink::NetworkChange;
 use crate::shared::clock::boot;
 use std::sync::mpsc::Sender;
-use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// An event of netlink.
-#[derive(Debug, Clone)]
-pub struct NodeEvent {
-    /// Each has a greater one than the one before; the first has 1.
-    pub number: u64,
-    /// When it was received, `CLOCK_BOOTTIME`.
-    pub received: Duration,
-    /// What happened.
-    pub event: Event,
-}
-
-/// Hands on events until the loop has gone, or netlink.
+/// Hands on changes until the loop has gone, or netlink.
 pub async fn route(
-    mut events: mpsc::Receiver<Event>,
-    orders: Sender<Order>,
+    mut changes: mpsc::Receiver<NetworkChange>,
+    orders: Sender<NodeOrder>,
     to_loop: mpsc::Sender<NodeEvent>,
 ) {
     let mut number = 0;
-    while let Some(event) = events.recv().await {
+    while let Some(change) = changes.recv().await {
         number += 1;
         let event = NodeEvent {
             number,
             received: boot(),
-            event,
+            change,
         };
-        if is_of_interfaces(&event.event) {
+        if is_of_interfaces(&event.change) {
             // Where the thread has ended, so does the agent.
-            let _ = orders.send(Order::Event(event.clone()));
+            let _ = orders.send(NodeOrder::Event(event.clone()));
         }
         if to_loop.send(event).await.is_err() {
             return;
@@ -43,14 +31,16 @@ pub async fn route(
     }
 }
 
-const fn is_of_interfaces(event: &Event) -> bool {
-    match event {
-        Event::Appeared(_)
-        | Event::Gone { .. }
-        | Event::Defaults(_)
-        | Event::Lost
-        | Event::Recovered
-        | Event::Settled => true,
-        Event::Addresses(_) | Event::Routes(_) | Event::Announced(_) => false,
+const fn is_of_interfaces(change: &NetworkChange) -> bool {
+    match change {
+        NetworkChange::Appeared(_)
+        | NetworkChange::Gone { .. }
+        | NetworkChange::Defaults(_)
+        | NetworkChange::Lost
+        | NetworkChange::Recovered
+        | NetworkChange::Settled => true,
+        NetworkChange::Addresses(_) | NetworkChange::Routes(_) | NetworkChange::Announced(_) => {
+            false
+        }
     }
 }

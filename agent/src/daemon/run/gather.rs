@@ -34,7 +34,11 @@ impl Gather {
     }
 
     /// Takes the messages that are there, at most so many.
-    pub(super) fn take(&mut self, messages: &mut Receiver<Message>, most: usize) -> Vec<Message> {
+    pub(super) fn take_messages(
+        &mut self,
+        messages: &mut Receiver<Message>,
+        most: usize,
+    ) -> Vec<Message> {
         let mut batch: Vec<Message> = Vec::new();
         while batch.len() < most
             && let Some(message) = self.first.take().or_else(|| messages.try_recv().ok())
@@ -79,11 +83,14 @@ mod tests {
         let mut gather = Gather::default();
         send(&sender, first);
         assert_eq!(gather.wait(&mut messages).await, Some(()));
-        assert_eq!(gather.take(&mut messages, 64).len(), first);
+        assert_eq!(gather.take_messages(&mut messages, 64).len(), first);
         let begun = Instant::now();
         send(&sender, first);
         assert_eq!(gather.wait(&mut messages).await, Some(()));
-        (begun.elapsed(), gather.take(&mut messages, 64).len())
+        (
+            begun.elapsed(),
+            gather.take_messages(&mut messages, 64).len(),
+        )
     }
 
     #[tokio::test(start_paused = true)]
@@ -98,10 +105,10 @@ mod tests {
         let (sender, mut messages) = channel(64);
         let mut gather = Gather::default();
         send(&sender, 8);
-        assert_eq!(gather.take(&mut messages, 64).len(), 8);
+        assert_eq!(gather.take_messages(&mut messages, 64).len(), 8);
         send(&sender, 3);
         let given_up = tokio::time::timeout(Duration::from_millis(1), gather.wait(&mut messages));
         assert!(given_up.await.is_err());
-        assert_eq!(gather.take(&mut messages, 64).len(), 3);
+        assert_eq!(gather.take_messages(&mut messages, 64).len(), 3);
     }
 }

@@ -14,9 +14,9 @@ use tokio::sync::mpsc::Receiver;
 use tokio::sync::watch;
 use tokio::time::Interval;
 
-/// One thing to do.
+/// What the loop does next.
 #[derive(Debug)]
-pub enum Turn {
+pub enum Input {
     /// The periodic work.
     Tick,
     /// An interface came or went, or an address or route of the node.
@@ -51,7 +51,7 @@ pub struct Inbox<R> {
     /// Waits for reports of the programs: up to 100 a second for each suspect, for any number of
     /// suspects. Safe to cancel.
     pub reports: R,
-    /// Whether the last turn was [`Turn::Work`]: then another input has its turn, if there is one.
+    /// Whether the last input was [`Input::Work`]: then another one comes first, if there is one.
     pub has_worked: bool,
 }
 
@@ -59,38 +59,38 @@ impl<R: AsyncFnMut() -> Result<Vec<Event>>> Inbox<R> {
     /// Waits for the next input, or has the `backlog` done, if there is one. Safe to cancel.
     ///
     /// Errors: those of the reports' source.
-    pub async fn next(&mut self, backlog: bool) -> Result<Turn> {
+    pub async fn next(&mut self, backlog: bool) -> Result<Input> {
         if self.has_worked {
             self.has_worked = false;
             let but_work = self.select(false, false);
-            if let Some(turn) = but_work.now_or_never() {
-                return turn;
+            if let Some(input) = but_work.now_or_never() {
+                return input;
             }
         }
-        let turn = self.select(true, backlog).await?;
-        self.has_worked = matches!(turn, Turn::Work);
-        Ok(turn)
+        let input = self.select(true, backlog).await?;
+        self.has_worked = matches!(input, Input::Work);
+        Ok(input)
     }
 
     /// Waits for the next input: `messages` among them, or not.
-    async fn select(&mut self, messages: bool, backlog: bool) -> Result<Turn> {
-        let turn = tokio::select! {
+    async fn select(&mut self, messages: bool, backlog: bool) -> Result<Input> {
+        let input = tokio::select! {
             biased;
-            _ = self.tick.tick() => Turn::Tick,
-            Some(question) = self.probes.recv() => Turn::Question(question),
-            Some(event) = self.node.recv() => Turn::Node(event),
-            Ok(()) = self.snapshots.changed() => Turn::Snapshot,
-            () = ready(()), if backlog => Turn::Work,
-            Some(()) = self.gather.wait(&mut self.messages), if messages => Turn::Work,
-            Some(question) = self.questions.recv() => Turn::Question(question),
-            events = (self.reports)() => Turn::Events(events?),
+            _ = self.tick.tick() => Input::Tick,
+            Some(question) = self.probes.recv() => Input::Question(question),
+            Some(event) = self.node.recv() => Input::Node(event),
+            Ok(()) = self.snapshots.changed() => Input::Snapshot,
+            () = ready(()), if backlog => Input::Work,
+            Some(()) = self.gather.wait(&mut self.messages), if messages => Input::Work,
+            Some(question) = self.questions.recv() => Input::Question(question),
+            events = (self.reports)() => Input::Events(events?),
         };
-        Ok(turn)
+        Ok(input)
     }
 
     /// Takes the messages that are there, at most so many.
     pub fn take_messages(&mut self, most: usize) -> Vec<Message> {
-        self.gather.take(&mut self.messages, most)
+        self.gather.take_messages(&mut self.messages, most)
     }
 }
 
@@ -101,7 +101,7 @@ pub const BACKLOG: usize = 4096;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::netlink::Event as LinkEvent;
+    use crate::node::netlink::NetworkChange;
     use crate::shared::status::Request;
     use crate::watch;
     use epguard_core::facts::Watched;
@@ -127,14 +127,14 @@ mod tests {
         Question { request, answer }
     }
 
-    fn name(turn: &Turn) -> String {
-        match turn {
-            Turn::Tick => "tick".into(),
-            Turn::Node(_) => "node".into(),
-            Turn::Snapshot => "snapshot".into(),
-            Turn::Work => "work".into(),
-            Turn::Question(question) => format!("{:?}", question.request),
-            Turn::Events(_) => "events".into(),
+    fn name(input: &Input) -> String {
+        match input {
+            Input::Tick => "tick".into(),
+            Input::Node(_) => "node".into(),
+            Input::Snapshot => "snapshot".into(),
+            Input::Work => "work".into(),
+            Input::Question(question) => format!("{:?}", question.request),
+            Input::Events(_) => "events".into(),
         }
     }
 
@@ -186,7 +186,7 @@ mod tests {
         let settled = NodeEvent {
             number: 1,
             received: Duration::ZERO,
-            event: LinkEvent::Settled,
+            change: NetworkChange::Settled,
         };
         event.try_send(settled).unwrap();
         probe.try_send(question(Request::Alive)).unwrap();

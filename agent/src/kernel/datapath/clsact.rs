@@ -73,7 +73,7 @@ pub fn detach_at(ifindex: u32, hook: Hook) -> Result<bool> {
     )
 }
 
-fn remove_ours(there: &[Filter], ifindex: u32, hook: Hook) -> Result<bool> {
+fn remove_ours(there: &[TcFilter], ifindex: u32, hook: Hook) -> Result<bool> {
     if !there.iter().any(|filter| is_ours(filter, hook)) {
         return Ok(false);
     }
@@ -108,7 +108,7 @@ fn add_qdisc(pins: &Pins, ifindex: u32) -> Result<()> {
 }
 
 /// Whether a filter is ours, of this process or an earlier one.
-pub fn is_ours(filter: &Filter, hook: Hook) -> bool {
+pub fn is_ours(filter: &TcFilter, hook: Hook) -> bool {
     let place = (filter.priority, filter.handle) == (PRIORITY, HANDLE);
     place && filter.kind == "bpf" && filter.name.as_deref() == Some(hook.program())
 }
@@ -123,7 +123,7 @@ fn absent<T>(removed: io::Result<T>) -> io::Result<()> {
 
 /// A filter of an interface's clsact qdisc.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Filter {
+pub struct TcFilter {
     /// Filters with a lower one run earlier.
     pub priority: u16,
     /// Its number among the filters of its priority.
@@ -137,11 +137,11 @@ pub struct Filter {
 }
 
 /// Filters at a hook, in the order in which they run; none without a clsact qdisc.
-pub fn filters(ifindex: u32, parent: Hook) -> io::Result<Vec<Filter>> {
+pub fn filters(ifindex: u32, parent: Hook) -> io::Result<Vec<TcFilter>> {
     let request = RouteNetlinkMessage::GetTrafficFilter(message(ifindex, parent));
     Ok(ask(&request, NLM_F_DUMP)?
         .iter()
-        .filter_map(Filter::from_answer)
+        .filter_map(TcFilter::from_answer)
         .collect())
 }
 
@@ -188,7 +188,7 @@ pub(super) fn qdisc(answer: &RouteNetlinkMessage) -> Option<(i32, &str)> {
     Some((message.header.index, kind.unwrap_or_default()))
 }
 
-impl Filter {
+impl TcFilter {
     /// Reads a filter in a listing of the kernel. The messages between filters only name a
     /// priority, and have no handle.
     pub(super) fn from_answer(answer: &RouteNetlinkMessage) -> Option<Self> {
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_filter_is_ours_by_priority_handle_kind_and_name_with_every_program() {
-        let mut filter = Filter {
+        let mut filter = TcFilter {
             priority: PRIORITY,
             handle: HANDLE,
             kind: "bpf".to_owned(),

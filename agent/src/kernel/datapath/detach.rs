@@ -16,7 +16,7 @@ use std::path::Path;
 /// Stop the agent first: without its pin directory it cannot attach again.
 pub fn detach(pin_dir: &Path) -> Result<Vec<String>> {
     check_privileges()?;
-    let pins = Pins::at(pin_dir);
+    let pins = Pins::in_directory(pin_dir);
     let mut removed = Vec::new();
     if pin_dir.exists() {
         pins.check()?;

@@ -1,6 +1,6 @@
 //! Fuzzes datagrams about queueing disciplines and filters, with the options of each kind.
 
-use super::clsact::{Filter, qdisc};
+use super::clsact::{TcFilter, qdisc};
 use crate::fuzz::harness::{corpus, run, words};
 use crate::node::netlink::request::messages;
 use crate::node::netlink::route::parsed;
@@ -25,7 +25,7 @@ fn traffic_control() {
         &words(KINDS),
         |datagram| {
             for answer in read_messages(datagram) {
-                let _ = (Filter::from_answer(&answer), qdisc(&answer));
+                let _ = (TcFilter::from_answer(&answer), qdisc(&answer));
             }
         },
     );
@@ -38,7 +38,7 @@ fn the_corpus_has_filters_and_qdiscs() {
         .iter()
         .flat_map(|datagram| read_messages(datagram))
         .collect();
-    let filters: Vec<Filter> = answers.iter().filter_map(Filter::from_answer).collect();
+    let filters: Vec<TcFilter> = answers.iter().filter_map(TcFilter::from_answer).collect();
     let mut kinds: Vec<&str> = filters.iter().map(|filter| filter.kind.as_str()).collect();
     kinds.sort_unstable();
     kinds.dedup();

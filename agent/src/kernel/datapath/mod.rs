@@ -2,12 +2,13 @@
 //!
 //! `object` is loaded over the maps in `pins` · TCX `links` or `clsact` filters hook interfaces and
 //! `socket_lb` hooks cgroups, over `bpf` · `xdp` judges earlier at uplinks, where `xdp_device`
-//! permits it · `hook` lists the programs there · `detach` removes it all.
+//! permits it · `chain` lists the programs there · `detach` removes it all.
 //!
 //! Everything is pinned: when the process ends, denials go on until the lease does. The next
 //! process puts its programs into the same links, so that at no moment a packet meets none, or two.
 
 pub mod bpf;
+mod chain;
 mod clsact;
 mod detach;
 #[cfg(test)]
@@ -21,8 +22,9 @@ mod xdp;
 mod xdp_device;
 
 pub use bpf::failed_with;
+pub use chain::Chain;
 pub use detach::detach;
-pub use hook::{Chain, Hook, Hooks};
+pub use hook::{Hook, Hooks};
 pub use links::has_tcx;
 pub use object::check_kernel;
 pub use pins::{Pins, unpin};
@@ -31,11 +33,11 @@ pub use xdp::Xdp;
 pub use xdp_device::XdpMode;
 
 use crate::kernel::maps;
-use crate::shared::status::SocketLb as ShownLb;
+use crate::shared::status::SocketLb;
 use anyhow::{Context as _, Result, bail};
 use aya::Ebpf;
 use epguard_common::{Outcome, Reason};
-use socket_lb::SocketLb;
+use socket_lb::SocketLbHooks;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
@@ -57,7 +59,7 @@ pub struct Datapath {
     hooked: BTreeSet<u32>,
     /// Where a socket load balancer is looked for; `None` without cgroup2.
     cgroup: Option<PathBuf>,
-    socket_lb: SocketLb,
+    socket_lb: SocketLbHooks,
     /// Whether refused calls fail with `ECONNREFUSED`.
     sets_error: bool,
     /// Interfaces whose hooks are removed, unless they are hooked again.
@@ -94,7 +96,7 @@ impl Datapath {
             ingress: true,
             hooked: BTreeSet::new(),
             cgroup: None,
-            socket_lb: SocketLb::default(),
+            socket_lb: SocketLbHooks::default(),
             sets_error,
             leaving: BTreeSet::new(),
         })
@@ -129,8 +131,8 @@ impl Datapath {
     }
 
     /// The status of the socket load balancer.
-    pub fn socket_lb(&self) -> ShownLb {
-        let shown = ShownLb {
+    pub fn socket_lb(&self) -> SocketLb {
+        let shown = SocketLb {
             refuses: self.sets_error,
             ..self.socket_lb.shown.clone()
         };
@@ -138,7 +140,7 @@ impl Datapath {
             return shown;
         }
         let count = |outcome| maps::packets(self.pins.root(), Reason::Nothing, outcome);
-        ShownLb {
+        SocketLb {
             translated: count(Outcome::Translated),
             unknown_sockets: count(Outcome::UnknownSocket),
             ..shown
@@ -164,14 +166,14 @@ impl Datapath {
             && !Hook::ALL
                 .iter()
                 .any(|hook| self.pins.link(ifindex, *hook).exists());
-        if !is_new && let Some(chain) = self.find(ifindex)? {
+        if !is_new && let Some(chain) = self.chain_if_hooked(ifindex)? {
             self.hooked.insert(ifindex);
             return Ok(chain);
         }
         if let Err(error) = self.attach(ifindex, interface, Hook::Egress) {
             // Another process may hold our links, whose pins are gone (EEXIST).
             let ingress = self.follow_ingress(ifindex, interface);
-            let Ok(Some(chain)) = hook::chain(ifindex, self.programs) else {
+            let Ok(Some(chain)) = chain::read_chain(ifindex, self.programs) else {
                 return Err(error);
             };
             tracing::warn!(
@@ -192,7 +194,7 @@ impl Datapath {
             xdp::detach(&self.pins, ifindex)?;
         }
         self.hooked.insert(ifindex);
-        let chain = hook::chain(ifindex, self.programs)?;
+        let chain = chain::read_chain(ifindex, self.programs)?;
         let chain = chain.with_context(|| {
             format!("another program detached epguard from interface {interface} at once")
         })?;
@@ -258,8 +260,8 @@ impl Datapath {
 
     /// The programs at the interface's hooks; none if ours are not exactly at those that are
     /// wanted.
-    pub fn find(&self, ifindex: u32) -> Result<Option<Chain>> {
-        let chain = hook::chain(ifindex, self.programs)?;
+    pub fn chain_if_hooked(&self, ifindex: u32) -> Result<Option<Chain>> {
+        let chain = chain::read_chain(ifindex, self.programs)?;
         // One that is too many may be of an earlier process.
         let is_left = !self.ingress && self.pins.link(ifindex, Hook::Ingress).exists();
         Ok(chain.filter(|chain| chain.ingress == self.ingress && !is_left))
@@ -267,7 +269,7 @@ impl Datapath {
 
     /// Programs and filters of others at the interface's ingress hook, hooked or not.
     pub fn others_at_ingress(&self, ifindex: u32) -> Result<Vec<String>> {
-        hook::others_at_ingress(ifindex, self.programs[0])
+        chain::others_at_ingress(ifindex, self.programs[0])
     }
 
     /// Once all interfaces are hooked: removes what earlier processes left on others, and other ABI

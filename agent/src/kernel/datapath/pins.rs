@@ -28,7 +28,7 @@ pub struct Pins {
 
 impl Pins {
     /// Names the paths of a pin directory; touches nothing.
-    pub fn at(pin_dir: &Path) -> Self {
+    pub fn in_directory(pin_dir: &Path) -> Self {
         Self {
             root: pin_dir.to_owned(),
         }
@@ -36,7 +36,7 @@ impl Pins {
 
     /// Makes the directories of this ABI version.
     pub fn make(pin_dir: &Path) -> Result<Self> {
-        let pins = Self::at(pin_dir);
+        let pins = Self::in_directory(pin_dir);
         for directory in [pins.links(), pins.root.join("clsact")] {
             fs::create_dir_all(&directory).with_context(|| {
                 format!(

@@ -12,14 +12,14 @@ mod place;
 use super::bpf::failed_with;
 use super::links;
 use super::pins::Pins;
-use crate::shared::status::SocketLb as Shown;
+use crate::shared::status::SocketLb;
 use anyhow::{Result, bail, ensure};
 use aya::Ebpf;
 use aya::programs::ProgramType;
 use aya::sys::{BpfHelper, is_helper_supported};
 use aya_obj::generated::bpf_attach_type;
 pub use found::find_cgroup2;
-use found::{Found, children, exclusive_program, find, foreign_at};
+use found::{Found, children, exclusive_program, find_load_balancer, foreign_at};
 use nix::libc;
 use place::{Place, inode, is_after, is_attached};
 use std::collections::BTreeSet;
@@ -39,10 +39,10 @@ const HOOKS: [(bpf_attach_type, &str); 4] = [
 
 /// The load balancer that was found last, and the hooks around it.
 #[derive(Debug, Default)]
-pub struct SocketLb {
-    /// The status, without [`Shown::refuses`]. The hooks are attached and in order if it is in
+pub struct SocketLbHooks {
+    /// The status, without [`SocketLb::refuses`]. The hooks are attached and in order if it is in
     /// force.
-    pub shown: Shown,
+    pub shown: SocketLb,
     /// Pins of the links that have this process' programs.
     ours: BTreeSet<PathBuf>,
     /// True once the kernel has refused `BPF_F_BEFORE`.
@@ -61,7 +61,7 @@ struct Looked {
     new: bool,
 }
 
-impl SocketLb {
+impl SocketLbHooks {
     /// Looks for a load balancer at this cgroup and above it, hooks it, and checks the order in
     /// which the programs run. Removes the hooks once it has gone. An error at the hooks is a part
     /// of the status.
@@ -74,8 +74,8 @@ impl SocketLb {
     pub fn follow(&mut self, ebpf: &mut Ebpf, pins: &Pins, at: &Path) -> Result<()> {
         // A load balancer connects: programs that only send do not make one.
         let connect = [HOOKS[0].0, HOOKS[1].0];
-        let Some(Found { cgroup, programs }) = find(at, &connect, pins)? else {
-            self.shown = Shown::default();
+        let Some(Found { cgroup, programs }) = find_load_balancer(at, &connect, pins)? else {
+            self.shown = SocketLb::default();
             return self.keep_only(pins, &BTreeSet::new());
         };
         if self.shown.programs != programs {
@@ -92,7 +92,9 @@ impl SocketLb {
             });
         let in_force = looked.down.is_none() && !looked.new;
         let problem = looked.down.or(looked.partly);
-        if let Some(problem) = problem.as_ref().filter(|_| self.shown.problem != problem) {
+        if let Some(problem) = &problem
+            && self.shown.problem.as_ref() != Some(problem)
+        {
             tracing::error!(
                 problem,
                 "calls that the socket load balancer translates are not judged"
@@ -127,7 +129,9 @@ impl SocketLb {
             let pin = pins.socket_lb_link(id, &place.program);
             wanted.insert(pin.clone());
             match self.keep(ebpf, pins, place, &pin, may_try) {
-                Ok(_) if place.is_before() => drop(judged.insert(place.hook as u32)),
+                Ok(_) if place.is_before() => {
+                    judged.insert(place.hook as u32);
+                }
                 Ok(taken_over) => looked.new |= !taken_over,
                 // The kernel does not know the flag.
                 Err(error) if place.is_first && failed_with(&error, &[libc::EINVAL]) => {

@@ -2,7 +2,7 @@
 //! denied packets.
 
 use super::lock::hold_config;
-use super::{open, take};
+use super::pinned::{open, take_map};
 use crate::shared::choice::Choice;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
@@ -12,17 +12,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// CONFIG of the running datapath.
-pub struct ConfigMap {
+pub struct PinnedConfig {
     map: Array<MapData, RawConfig>,
     /// The pin directory whose lock each change takes; none in tests.
     pin_dir: Option<PathBuf>,
 }
 
-impl ConfigMap {
+impl PinnedConfig {
     /// Takes the map of a loaded object. Changes take no lock.
     pub(super) fn take_from(ebpf: &mut Ebpf) -> Result<Self> {
         Ok(Self {
-            map: take(ebpf, "CONFIG")?,
+            map: take_map(ebpf, "CONFIG")?,
             pin_dir: None,
         })
     }
@@ -114,7 +114,7 @@ pub fn default_modes() -> ReasonModes {
 
 /// Reads the configuration of the running datapath. Errors: none is pinned there.
 pub fn configuration(pin_dir: &Path) -> Result<Config> {
-    ConfigMap::pinned(pin_dir)?.read_config()
+    PinnedConfig::pinned(pin_dir)?.read_config()
 }
 
 /// Switches the action of the running datapath.
@@ -139,18 +139,18 @@ pub fn set_mode(pin_dir: &Path, mode: Mode, reason: Option<Reason>) -> Result<()
 ///
 /// Errors: no datapath is pinned there.
 pub fn show_mode(pin_dir: &Path, reason: Option<Reason>) -> Result<String> {
-    Ok(shown(configuration(pin_dir)?, reason))
+    Ok(describe_modes(configuration(pin_dir)?, reason))
 }
 
 /// Changes the pinned CONFIG under its lock.
 fn reconfigure(pin_dir: &Path, change: impl FnOnce(Config) -> Config) -> Result<()> {
-    let mut map = ConfigMap::pinned(pin_dir)?;
+    let mut map = PinnedConfig::pinned(pin_dir)?;
     let _held = hold_config(pin_dir)?;
     map.write(change)
 }
 
 /// The modes in force: of a reason the lower of its own and the node's.
-fn shown(mut config: Config, reason: Option<Reason>) -> String {
+fn describe_modes(mut config: Config, reason: Option<Reason>) -> String {
     let mode = config.mode;
     let mut of = |reason: Reason| match config.reasons.get_mut(reason).copied() {
         Some(own) if own > mode => format!(
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn the_mode_is_shown_first_and_below_what_is_in_force_for_each_reason() {
         let config = switched(config(), Off, Some(Terminated));
-        let all = shown(config, None);
+        let all = describe_modes(config, None);
         assert!(
             all.starts_with("observe\n  dead-backend observe (its own mode is enforce)\n  reused "),
             "{all}"
@@ -226,7 +226,7 @@ mod tests {
             all.contains("\n  retired-backend observe\n  terminated off"),
             "{all}"
         );
-        assert_eq!(shown(config, Some(Terminated)), "off");
+        assert_eq!(describe_modes(config, Some(Terminated)), "off");
     }
 
     #[test]

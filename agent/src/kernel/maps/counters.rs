@@ -2,8 +2,8 @@
 //! `DENIAL_COUNTS` by denial. An entry of the latter is made before its denial and taken out after
 //! it, so that no packet is missed.
 
-use super::write::{BPF_NOEXIST, absent, is_full};
-use super::{open, take};
+use super::pinned::{open, take_map};
+use super::refusal::{BPF_NOEXIST, accept_absent, is_full};
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{MapData, MapError, PerCpuArray, PerCpuHashMap, PerCpuValues};
@@ -111,7 +111,7 @@ impl DenialCounts {
     pub fn take_from(ebpf: &mut Ebpf) -> Result<Self> {
         let cpus = aya::util::nr_cpus()
             .map_err(|(file, error)| anyhow::anyhow!("cannot read {file}: {error}"))?;
-        let map = take(ebpf, "DENIAL_COUNTS")?;
+        let map = take_map(ebpf, "DENIAL_COUNTS")?;
         Ok(Self {
             map,
             cpus,
@@ -145,7 +145,7 @@ impl DenialCounts {
     pub fn end(&mut self, installed: &Tables, target: &DenialKey) -> Result<(), MapError> {
         Denied::installed(installed, target)
             .map_or(Ok(()), |denied| self.read_count(denied, true))?;
-        absent(self.map.remove(target))
+        accept_absent(self.map.remove(target))
     }
 
     /// Reads the counts of denials whose proof changes: the packets until now belong to the proof

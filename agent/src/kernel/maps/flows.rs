@@ -2,8 +2,8 @@
 //! over.
 
 use super::keyed::KeyedMap;
-use super::take;
-use super::write::absent;
+use super::pinned::take_map;
+use super::refusal::accept_absent;
 use crate::shared::clock::boot_ns;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) struct Flows {
     /// FLOWS (proven), and OPENING (opening or closed).
-    tables: [Table; 2],
+    tables: [FlowTable; 2],
     clients: HashMap<MapData, Addr, u32>,
     swept_ns: u64,
     may_go_on: bool,
@@ -23,7 +23,7 @@ pub(super) struct Flows {
 }
 
 /// Two maps of the same flows: by the client's side, and by the endpoint's.
-struct Table {
+struct FlowTable {
     name: &'static str,
     redirected: KeyedMap<Flow, Redirected>,
     returns: KeyedMap<Flow, Return>,
@@ -36,10 +36,10 @@ impl Flows {
     pub fn take_from(ebpf: &mut Ebpf) -> Result<Self> {
         Ok(Self {
             tables: [
-                Table::take_from(ebpf, "FLOWS", "RETURNS")?,
-                Table::take_from(ebpf, "OPENING", "OPENING_RETURNS")?,
+                FlowTable::take_from(ebpf, "FLOWS", "RETURNS")?,
+                FlowTable::take_from(ebpf, "OPENING", "OPENING_RETURNS")?,
             ],
-            clients: take(ebpf, "CLIENTS")?,
+            clients: take_map(ebpf, "CLIENTS")?,
             swept_ns: 0,
             may_go_on: false,
             ending: false,
@@ -104,7 +104,7 @@ impl Flows {
         let _ = counts.insert(ALL_CLIENTS, all);
         let known: Vec<Addr> = self.clients.keys().flatten().collect();
         for client in known.iter().filter(|client| !counts.contains_key(client)) {
-            absent(self.clients.remove(client)).context("cannot write CLIENTS")?;
+            accept_absent(self.clients.remove(client)).context("cannot write CLIENTS")?;
         }
         for (client, count) in counts {
             if self.clients.get(&client, 0).ok() != Some(count) {
@@ -116,12 +116,12 @@ impl Flows {
     }
 }
 
-impl Table {
+impl FlowTable {
     fn take_from(ebpf: &mut Ebpf, name: &'static str, returns: &'static str) -> Result<Self> {
         Ok(Self {
             name,
-            redirected: take(ebpf, name)?,
-            returns: take(ebpf, returns)?,
+            redirected: take_map(ebpf, name)?,
+            returns: take_map(ebpf, returns)?,
         })
     }
 
@@ -143,7 +143,7 @@ impl Table {
             if now.is_ok_and(|now| now.used_ns != redirected.used_ns) {
                 continue;
             }
-            absent(self.redirected.remove(&flow))
+            accept_absent(self.redirected.remove(&flow))
                 .with_context(|| format!("cannot write {}", self.name))?;
             let behind = flow.at(&redirected.backend);
             // A later flow of the client's port may have taken the place.
@@ -152,7 +152,7 @@ impl Table {
                 .get(&behind)
                 .is_ok_and(|back| behind.before(&back) == flow)
             {
-                absent(self.returns.remove(&behind))
+                accept_absent(self.returns.remove(&behind))
                     .with_context(|| format!("cannot write the returns of {}", self.name))?;
             }
         }

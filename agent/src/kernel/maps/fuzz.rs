@@ -1,7 +1,7 @@
 //! Fuzzes the restore: the state restores any contents of the maps, and the plan leads back from
 //! them.
 
-use super::terminated;
+use super::lifts;
 use crate::fuzz::harness::config;
 use epguard_common::*;
 use epguard_core::facts::{Fact, Presence, Routes, Watched};
@@ -113,7 +113,7 @@ fn tables() -> impl Strategy<Value = Tables> {
                         lifted_ns,
                         ..Terminated::default()
                     };
-                    (addr, terminated::orphan_ip(&entry))
+                    (addr, lifts::orphan_ip(&entry))
                 })
                 .collect(),
             ..Tables::default()

@@ -1,7 +1,7 @@
 //! GATE and `SECOND_GATE`: which addresses the tables hold, so that the programs end all other
 //! packets at a look.
 
-use super::take;
+use super::pinned::take_map;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{Array, MapData};
@@ -24,8 +24,8 @@ impl GateMap {
     /// kernel stay until they are closed: a program that has just read `SHOWS_FLOWS` of an earlier
     /// process reads its bucket next.
     pub fn new(ebpf: &mut Ebpf, restored: &Tables) -> Result<Self> {
-        let first: Array<_, Gate> = take(ebpf, "GATE")?;
-        let second: Array<_, Gate> = take(ebpf, "SECOND_GATE")?;
+        let first: Array<_, Gate> = take_map(ebpf, "GATE")?;
+        let second: Array<_, Gate> = take_map(ebpf, "SECOND_GATE")?;
         let written = Box::new(Gates {
             first: first.get(&0, 0).context("cannot read GATE")?,
             second: second.get(&0, 0).context("cannot read SECOND_GATE")?,
@@ -36,7 +36,7 @@ impl GateMap {
             written,
             flows: None,
         };
-        let mut wanted = gate.of(restored);
+        let mut wanted = gate.gates_of(restored);
         for (bits, known) in wanted.bits_mut().zip(gate.written.bits()) {
             *bits |= known;
         }
@@ -45,7 +45,7 @@ impl GateMap {
     }
 
     /// What the programs need to see of the tables, and of flows.
-    fn of(&self, tables: &Tables) -> Box<Gates> {
+    fn gates_of(&self, tables: &Tables) -> Box<Gates> {
         let mut gates = self.flows.clone().unwrap_or_else(|| Box::new(Gates::EMPTY));
         if self.flows.is_none() {
             gates.first.valid &= !Gate::SHOWS_FLOWS;
@@ -74,7 +74,7 @@ impl GateMap {
     /// Removes what belongs to no entry. Adds nothing: an entry whose bit is missing was written
     /// too early.
     pub fn close(&mut self, installed: &Tables) {
-        let mut wanted = self.of(installed);
+        let mut wanted = self.gates_of(installed);
         for (bits, known) in wanted.bits_mut().zip(self.written.bits()) {
             *bits &= known;
         }

@@ -1,6 +1,6 @@
 //! Hash maps whose values carry their keys.
 
-use super::write::absent;
+use super::refusal::accept_absent;
 use aya::Pod;
 use aya::maps::{HashMap, Map, MapData, MapError};
 use epguard_common::Keyed;
@@ -50,7 +50,7 @@ where
     pub(super) fn put(&mut self, key: K, value: Option<V>) -> Result<(), MapError> {
         match value {
             Some(value) => self.insert(key, value, 0),
-            None => absent(self.remove(&key)),
+            None => accept_absent(self.remove(&key)),
         }
     }
 

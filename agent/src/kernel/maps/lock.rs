@@ -3,7 +3,7 @@
 //! bpffs holds no ordinary files, but `flock` works on its directories, also between containers
 //! that mount the same bpffs.
 
-use super::directory;
+use super::pinned::directory;
 use anyhow::{Context as _, Result, bail};
 use std::fs::{self, File, TryLockError};
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! VIEW: what the programs may use to find out which Service a packet was aimed at, and until when
 //! they deny.
 
-use super::take;
+use super::pinned::take_map;
 use crate::shared::clock::boot_ns;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
@@ -19,7 +19,7 @@ pub struct ViewMap {
 impl ViewMap {
     /// Takes the map of a loaded object, as an earlier process left it.
     pub(super) fn take_from(ebpf: &mut Ebpf) -> Result<Self> {
-        let map: Array<_, View> = take(ebpf, "VIEW")?;
+        let map: Array<_, View> = take_map(ebpf, "VIEW")?;
         let written = map.get(&0, 0).context("cannot read VIEW")?;
         Ok(Self { map, written })
     }

@@ -5,8 +5,9 @@
 //! and the order of messages harmless. Any change after a dump began is announced after it, and
 //! causes the next dump.
 
-use super::route::{Announcement, Announcements, Subject, list, send_all};
-use super::{Event, Interface, interface};
+use super::interface::{self, Interface};
+use super::network_change::NetworkChange;
+use super::route::{Announcement, Announcements, Followed, list, send_all};
 use epguard_common::Addr;
 use rtnetlink::MulticastGroup;
 use rtnetlink::packet_core::NetlinkPayload;
@@ -23,17 +24,17 @@ use tokio::sync::mpsc;
 const SERVICE_DEVICES: [&str; 2] = ["kube-ipvs0", "nodelocaldns"];
 
 /// Sends all interfaces and addresses of the calling thread's network namespace,
-/// [`Event::Settled`], then every change.
+/// [`NetworkChange::Settled`], then every change.
 ///
-/// Returns when the receiver is dropped. While the kernel cannot be followed, sends [`Event::Lost`]
+/// Returns when the receiver is dropped. While the kernel cannot be followed, sends [`NetworkChange::Lost`]
 /// and retries.
-pub async fn follow(tx: mpsc::Sender<Event>) {
+pub async fn follow(tx: mpsc::Sender<NetworkChange>) {
     let groups = [
         MulticastGroup::Link,
         MulticastGroup::Ipv4Ifaddr,
         MulticastGroup::Ipv6Ifaddr,
     ];
-    let subject = Subject {
+    let subject = Followed {
         groups: &groups,
         what: "network interfaces",
         see: "ip link",
@@ -44,7 +45,7 @@ pub async fn follow(tx: mpsc::Sender<Event>) {
         .await
     {
         sent.lost = true;
-        if tx.send(Event::Lost).await.is_err() {
+        if tx.send(NetworkChange::Lost).await.is_err() {
             return;
         }
         subject.wait_after(&error).await;
@@ -54,7 +55,7 @@ pub async fn follow(tx: mpsc::Sender<Event>) {
 /// Reads, sends the difference, waits, and repeats until the receiver is dropped.
 async fn send_changes(
     sent: &mut Sent,
-    tx: &mpsc::Sender<Event>,
+    tx: &mpsc::Sender<NetworkChange>,
     mut announcements: Announcements,
 ) -> anyhow::Result<()> {
     let mut announced: Vec<Announcement> = Vec::new();
@@ -70,7 +71,7 @@ async fn send_changes(
             .iter()
             .any(|it| matches!(it, NetlinkPayload::Overrun(_)));
         if std::mem::take(&mut sent.lost) | is_overrun {
-            events.push(Event::Recovered);
+            events.push(NetworkChange::Recovered);
         }
         if !send_all(tx, events).await {
             return Ok(());
@@ -97,40 +98,44 @@ fn deleted(announced: &[Announcement]) -> BTreeSet<u32> {
 struct Sent {
     interfaces: BTreeMap<u32, Interface>,
     addresses: Option<BTreeSet<Addr>>,
-    /// True after [`Event::Lost`]: what was sent may be out of date.
+    /// True after [`NetworkChange::Lost`]: what was sent may be out of date.
     lost: bool,
 }
 
 impl Sent {
     /// The events that lead to `now`. A deleted interface is reported as gone even if its number
     /// exists again.
-    fn interfaces(&mut self, now: BTreeMap<u32, Interface>, deleted: &BTreeSet<u32>) -> Vec<Event> {
+    fn interfaces(
+        &mut self,
+        now: BTreeMap<u32, Interface>,
+        deleted: &BTreeSet<u32>,
+    ) -> Vec<NetworkChange> {
         let stays = |old: &Interface| {
             !deleted.contains(&old.ifindex)
                 && now.get(&old.ifindex).is_some_and(|new| new.same_role(old))
         };
         let gone = self.interfaces.values().filter(|old| !stays(old));
         let mut events: Vec<_> = gone
-            .map(|old| Event::Gone {
+            .map(|old| NetworkChange::Gone {
                 ifindex: old.ifindex,
             })
             .collect();
         let new = now
             .values()
             .filter(|new| !self.interfaces.get(&new.ifindex).is_some_and(stays));
-        events.extend(new.cloned().map(Event::Appeared));
+        events.extend(new.cloned().map(NetworkChange::Appeared));
         self.interfaces = now;
         events
     }
 
-    /// The whole list if it changed; [`Event::Settled`] follows the first one.
-    fn addresses(&mut self, now: BTreeSet<Addr>) -> Vec<Event> {
+    /// The whole list if it changed; [`NetworkChange::Settled`] follows the first one.
+    fn addresses(&mut self, now: BTreeSet<Addr>) -> Vec<NetworkChange> {
         if self.addresses.as_ref() == Some(&now) {
             return vec![];
         }
-        let list = Event::Addresses(now.iter().copied().collect());
+        let list = NetworkChange::Addresses(now.iter().copied().collect());
         match self.addresses.replace(now) {
-            None => vec![list, Event::Settled],
+            None => vec![list, NetworkChange::Settled],
             Some(_) => vec![list],
         }
     }

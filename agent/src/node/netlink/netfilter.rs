@@ -1,7 +1,7 @@
 //! Whole dumps of netfilter's tables (`linux/netfilter/nfnetlink.h`), of the network namespace of
 //! this process, and the attributes of their messages. What is broken off is not there.
 
-use super::request::Request;
+use super::request::NetlinkRequest;
 use rtnetlink::packet_core::{NLM_F_DUMP, NlasIterator};
 use rtnetlink::sys::protocols::NETLINK_NETFILTER;
 use std::io;
@@ -12,7 +12,7 @@ const HEADER: usize = 4;
 
 /// Passes the attributes of every message of one moment to `take`. `kind` is subsystem and message.
 pub fn dump<T: Default>(kind: u16, take: impl Fn(&mut T, &[u8])) -> io::Result<T> {
-    let request = Request::new(NETLINK_NETFILTER, kind, NLM_F_DUMP, &[0; HEADER]);
+    let request = NetlinkRequest::new(NETLINK_NETFILTER, kind, NLM_F_DUMP, &[0; HEADER]);
     request.ask(|taken, message| take(taken, message.payload().get(HEADER..).unwrap_or_default()))
 }
 

@@ -5,9 +5,9 @@
 //! overruns do no harm. A route to a part of a range is reported at once, too: whoever announced it
 //! waits for packets.
 
-use super::Event;
 use super::evidence::{defaults, destination};
-use super::route::{Announcement, Announcements, Subject, Table, list, send_all};
+use super::network_change::NetworkChange;
+use super::route::{Announcement, Announcements, Followed, KernelTable, list, send_all};
 use epguard_core::facts::{Cidr, Routes};
 use rtnetlink::MulticastGroup;
 use rtnetlink::packet_core::NetlinkPayload;
@@ -36,9 +36,9 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 ///
 /// Returns when the receiver is dropped. While the kernel cannot be followed, reports the routes as
 /// unknown and retries.
-pub async fn presence(tx: mpsc::Sender<Event>, asked: watch::Receiver<Vec<Cidr>>) {
+pub async fn presence(tx: mpsc::Sender<NetworkChange>, asked: watch::Receiver<Vec<Cidr>>) {
     let groups = [MulticastGroup::Ipv4Route, MulticastGroup::Ipv6Route];
-    let subject = Subject {
+    let subject = Followed {
         groups: &groups,
         what: "routes",
         see: "ip route",
@@ -62,7 +62,7 @@ pub async fn presence(tx: mpsc::Sender<Event>, asked: watch::Receiver<Vec<Cidr>>
 /// Reads, sends the difference, waits, and repeats until the receiver is dropped.
 async fn send_seen(
     sent: &mut Seen,
-    tx: &mpsc::Sender<Event>,
+    tx: &mpsc::Sender<NetworkChange>,
     mut asked: watch::Receiver<Vec<Cidr>>,
     mut announcements: Announcements,
 ) -> anyhow::Result<()> {
@@ -134,42 +134,42 @@ impl Seen {
     }
 
     /// Sends the events that lead to `now`. False if the receiver was dropped.
-    async fn send_changes(&mut self, now: Self, tx: &mpsc::Sender<Event>) -> bool {
+    async fn send_changes(&mut self, now: Self, tx: &mpsc::Sender<NetworkChange>) -> bool {
         let mut events = Vec::new();
         if let Some(defaults) = now
             .defaults
             .clone()
             .filter(|_| self.defaults != now.defaults)
         {
-            events.push(Event::Defaults(defaults));
+            events.push(NetworkChange::Defaults(defaults));
         }
         if self.routes != now.routes {
-            events.push(Event::Routes(now.routes.clone()));
+            events.push(NetworkChange::Routes(now.routes.clone()));
         }
         *self = now;
         send_all(tx, events).await
     }
 
     /// Sends new routes. False if the receiver was dropped.
-    async fn send_announced(&mut self, came: Vec<Cidr>, tx: &mpsc::Sender<Event>) -> bool {
+    async fn send_announced(&mut self, came: Vec<Cidr>, tx: &mpsc::Sender<NetworkChange>) -> bool {
         let Some(routes) = &mut self.routes else {
             return true;
         };
         let before = routes.clone();
         routes.add(came.iter().copied());
-        let events = (*routes != before).then_some(Event::Announced(came));
+        let events = (*routes != before).then_some(NetworkChange::Announced(came));
         send_all(tx, events).await
     }
 }
 
 /// The routes to parts of the ranges; none if there are no ranges, or an entry cannot be read, for
 /// it may lead anywhere.
-fn to_parts(ranges: &[Cidr], routes: &Table<RouteMessage>) -> Option<Routes> {
+fn to_parts(ranges: &[Cidr], routes: &KernelTable<RouteMessage>) -> Option<Routes> {
     let is_known = routes.is_whole && !ranges.is_empty();
     is_known.then(|| Routes::new(ranges, routes.entries.iter().filter_map(destination)))
 }
 
-async fn routes(family: AddressFamily) -> anyhow::Result<Table<RouteMessage>> {
+async fn routes(family: AddressFamily) -> anyhow::Result<KernelTable<RouteMessage>> {
     let mut request = RouteMessage::default();
     request.header.address_family = family;
     let taken = only!(RouteNetlinkMessage::NewRoute(route) => route);
@@ -184,7 +184,7 @@ mod tests {
     use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteType};
 
     /// The table of one host route and of so many octets of another one.
-    fn routes(octets: usize) -> Table<RouteMessage> {
+    fn routes(octets: usize) -> KernelTable<RouteMessage> {
         let mut route = RouteMessage::default();
         route.header.address_family = AddressFamily::Inet;
         route.header.kind = RouteType::Unicast;

@@ -16,7 +16,7 @@ use rtnetlink::sys::{Socket, SocketAddr};
 use std::io;
 
 /// An answer, with its header.
-pub type Message<'a> = NetlinkBuffer<&'a [u8]>;
+pub type AnswerMessage<'a> = NetlinkBuffer<&'a [u8]>;
 
 /// Most attempts at a dump. A change during a dump spoils it, but that does not happen so many
 /// times in a row.
@@ -30,14 +30,14 @@ const BUFFER: usize = 1 << 16;
 
 /// A request to the kernel.
 #[derive(Debug)]
-pub struct Request {
+pub struct NetlinkRequest {
     family: isize,
     /// A dump changes nothing, so it may be sent again.
     is_dump: bool,
     message: Vec<u8>,
 }
 
-impl Request {
+impl NetlinkRequest {
     /// `family` is `NETLINK_*`, `body` all that follows the message's header. `flags` has
     /// `NLM_F_DUMP` for all entries of a table, otherwise `NLM_F_ACK`: by either, the end of the
     /// answers is known.
@@ -62,7 +62,10 @@ impl Request {
     /// while it is read.
     ///
     /// Errors: the kernel's; a broken answer; changes spoil each of [`ATTEMPTS`] attempts.
-    pub fn ask<T: Default>(&self, mut take: impl FnMut(&mut T, &Message<'_>)) -> io::Result<T> {
+    pub fn ask<T: Default>(
+        &self,
+        mut take: impl FnMut(&mut T, &AnswerMessage<'_>),
+    ) -> io::Result<T> {
         at_most_ten_times(|| {
             let socket = self.send()?;
             // With this flag the length is that of the whole datagram, even if the buffer is
@@ -97,7 +100,7 @@ fn at_most_ten_times<T>(mut attempt: impl FnMut() -> io::Result<Option<T>>) -> i
 fn attempt<T: Default>(
     is_dump: bool,
     mut receive: impl FnMut(&mut Vec<u8>) -> io::Result<usize>,
-    take: &mut impl FnMut(&mut T, &Message<'_>),
+    take: &mut impl FnMut(&mut T, &AnswerMessage<'_>),
 ) -> io::Result<Option<T>> {
     let (mut taken, mut spoilt) = (T::default(), false);
     loop {
@@ -126,10 +129,10 @@ fn attempt<T: Default>(
 }
 
 /// The messages of a datagram, up to the first broken one.
-pub fn messages(mut datagram: &[u8]) -> impl Iterator<Item = io::Result<Message<'_>>> {
+pub fn messages(mut datagram: &[u8]) -> impl Iterator<Item = io::Result<AnswerMessage<'_>>> {
     std::iter::from_fn(move || {
         let message =
-            Message::new_checked(datagram.first().map(|_| datagram)?).map_err(|_| broken());
+            AnswerMessage::new_checked(datagram.first().map(|_| datagram)?).map_err(|_| broken());
         let length = message
             .as_ref()
             .map_or(datagram.len(), |message| message.length() as usize);
@@ -162,12 +165,12 @@ mod tests {
 
     /// One message.
     fn message(kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
-        let mut message = Request::new(0, kind, flags, body).message;
+        let mut message = NetlinkRequest::new(0, kind, flags, body).message;
         message.resize(message.len().next_multiple_of(4), 0);
         message
     }
 
-    fn take(taken: &mut Vec<Vec<u8>>, message: &Message<'_>) {
+    fn take(taken: &mut Vec<Vec<u8>>, message: &AnswerMessage<'_>) {
         taken.push(message.payload().to_vec());
     }
 
@@ -253,7 +256,7 @@ mod tests {
 
     #[test]
     fn the_kernel_refuses_what_it_does_not_know() {
-        let request = Request::new(NETLINK_ROUTE, u16::MAX, NLM_F_ACK, &[]);
+        let request = NetlinkRequest::new(NETLINK_ROUTE, u16::MAX, NLM_F_ACK, &[]);
         let error = request.ask(take).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EOPNOTSUPP));
     }

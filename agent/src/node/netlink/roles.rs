@@ -1,47 +1,18 @@
 //! Which interfaces carry the hooks, and the role of each, as INTERFACES holds it for the programs.
 
-use super::Interface;
+use super::interface::Interface;
 pub use epguard_common::{RawRole, Role};
-use nix::libc::fnmatch;
+use glob::Pattern;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::CString;
-use std::str::FromStr;
-
-/// A pattern of names, as a shell has them: `*`, `?`, `[0-9]`.
-#[derive(Debug, Clone)]
-pub struct Glob(CString);
-
-impl Glob {
-    /// Whether it fits the whole name.
-    pub fn matches(&self, name: &str) -> bool {
-        // SAFETY: both are texts with a zero octet at the end, and fnmatch(3) only reads them.
-        CString::new(name)
-            .is_ok_and(|name| unsafe { fnmatch(self.0.as_ptr(), name.as_ptr(), 0) } == 0)
-    }
-}
-
-impl FromStr for Glob {
-    type Err = &'static str;
-
-    fn from_str(pattern: &str) -> Result<Self, &'static str> {
-        let is_whole = pattern.split('[').skip(1).all(|class| class.contains(']'));
-        let pattern = CString::new(pattern)
-            .ok()
-            .filter(|_| is_whole && !pattern.contains('\\'));
-        pattern
-            .map(Self)
-            .ok_or("a pattern is a name with `*`, `?` or `[0-9]`, as in cali*")
-    }
-}
 
 /// The operator's choice of interfaces. With both lists empty, every interface that packets of pods
 /// can pass.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// Names of interfaces that lead to pods.
-    pub pods: Vec<Glob>,
+    pub pods: Vec<Pattern>,
     /// Names of interfaces that lead out of the node.
-    pub uplinks: Vec<Glob>,
+    pub uplinks: Vec<Pattern>,
 }
 
 impl Selection {
@@ -49,22 +20,31 @@ impl Selection {
     ///
     /// A name that the operator gave counts for every kind, except for loopback.
     pub fn role(&self, interface: &Interface) -> Option<Role> {
-        let named = |globs: &[Glob]| globs.iter().any(|glob| glob.matches(&interface.name));
-        match self {
-            _ if interface.loopback => None,
-            Self { pods, uplinks } if pods.is_empty() && uplinks.is_empty() => automatic(interface),
-            Self { pods, .. } if named(pods) => Some(Role::Pod),
-            Self { uplinks, .. } if named(uplinks) => Some(Role::Uplink),
-            _ => None,
+        if interface.loopback {
+            None
+        } else if self.pods.is_empty() && self.uplinks.is_empty() {
+            role_of_kind(interface)
+        } else if any_matches(&self.pods, &interface.name) {
+            Some(Role::Pod)
+        } else if any_matches(&self.uplinks, &interface.name) {
+            Some(Role::Uplink)
+        } else {
+            None
         }
     }
 }
 
+fn any_matches(patterns: &[Pattern], name: &str) -> bool {
+    patterns.iter().any(|pattern| pattern.matches(name))
+}
+
 /// The role of an interface by its kind. Packets pass a bridge's ports and a bond's master; hooks
 /// on both sides would judge them twice.
-fn automatic(interface: &Interface) -> Option<Role> {
+fn role_of_kind(interface: &Interface) -> Option<Role> {
+    if interface.is_aggregated() {
+        return None;
+    }
     match interface.kind.as_str() {
-        _ if interface.is_aggregated() => None,
         "bridge" | "ifb" | "dummy" | "nlmon" => None,
         "veth" | "netkit" | "tun" | "tap" => Some(Role::Pod),
         kind if is_tunnel(kind) => Some(Role::Tunnel),
@@ -165,8 +145,10 @@ impl Roles {
     /// The role of an interface; none for one without hooks.
     pub fn role(&self, ifindex: u32) -> Option<Role> {
         let role = self.selection.role(self.interfaces.get(&ifindex)?)?;
-        let leads_out = role == Role::Pod && self.defaults.contains(&ifindex);
-        Some(if leads_out { Role::Uplink } else { role })
+        if role == Role::Pod && self.defaults.contains(&ifindex) {
+            return Some(Role::Uplink);
+        }
+        Some(role)
     }
 
     /// The role that INTERFACES holds. It proves that packets leave the node, so it is none if that
@@ -203,15 +185,16 @@ impl Roles {
         if CILIUM_HOST.contains(&interface.name.as_str()) {
             return true;
         }
-        let Some(lower) = interface.lower.filter(|_| interface.kind == "vlan") else {
+        if interface.kind != "vlan" {
+            return false;
+        }
+        let Some(lower) = interface.lower else {
             return false;
         };
-        let mut ports = self
-            .interfaces
-            .values()
-            .filter(|port| port.master == Some(lower));
         is_hooked(lower)
-            || ports.any(|port| port.master_kind == "bridge" && is_hooked(port.ifindex))
+            || self.interfaces.values().any(|port| {
+                port.master == Some(lower) && port.master_kind == BRIDGE && is_hooked(port.ifindex)
+            })
     }
 
     /// True if no pod of this node can be behind the interface. Behind a macvlan's, an ipvlan's or
@@ -249,7 +232,7 @@ mod tests {
     fn a_veth_is_an_uplink_as_long_as_it_carries_the_default_route_whatever_its_name_is() {
         let uplinks = Selection {
             pods: vec![],
-            uplinks: globs(&["*"]),
+            uplinks: patterns(&["*"]),
         };
         for (selection, otherwise) in [(Selection::default(), Some(Role::Pod)), (uplinks, None)] {
             let mut roles = Roles::new(selection);
@@ -264,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_bridge_is_known_but_not_hooked_under_every_name_and_default_route() {
-        let any = || globs(&["*"]);
+        let any = || patterns(&["*"]);
         for (pods, uplinks) in [(any(), vec![]), (vec![], any()), (vec![], vec![])] {
             let is_named = !pods.is_empty() || !uplinks.is_empty();
             let mut roles = Roles::new(Selection { pods, uplinks });
@@ -318,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_kind_that_may_lead_to_a_pod_never_becomes_an_uplink() {
-        let uplinks = vec!["*".parse().unwrap()];
+        let uplinks = patterns(&["*"]);
         let named = Selection {
             pods: vec![],
             uplinks,
@@ -383,7 +366,7 @@ mod tests {
         }
     }
 
-    fn globs(names: &[&str]) -> Vec<Glob> {
+    fn patterns(names: &[&str]) -> Vec<Pattern> {
         names.iter().map(|name| name.parse().unwrap()).collect()
     }
 
@@ -421,11 +404,11 @@ mod tests {
     #[test]
     fn given_names_select_interfaces_of_every_kind_but_loopback_and_no_others() {
         let both = Selection {
-            pods: globs(&["cali*", "cni0"]),
-            uplinks: globs(&["eth[0-1]", "*"]),
+            pods: patterns(&["cali*", "cni0"]),
+            uplinks: patterns(&["eth[0-1]", "*"]),
         };
         let pods_only = Selection {
-            pods: globs(&["cali*"]),
+            pods: patterns(&["cali*"]),
             uplinks: vec![],
         };
         let lo = Interface {

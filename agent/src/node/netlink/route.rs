@@ -1,7 +1,7 @@
 //! Rtnetlink: typed requests, and the kernel's announcements of changes.
 
-use super::Event;
-use super::request::{Message, Request};
+use super::network_change::NetworkChange;
+use super::request::{AnswerMessage, NetlinkRequest};
 use anyhow::{Context as _, Result, bail};
 use futures::StreamExt as _;
 use futures::channel::mpsc::UnboundedReceiver;
@@ -46,7 +46,7 @@ impl Announcements {
 }
 
 /// What is followed.
-pub struct Subject<'a> {
+pub struct Followed<'a> {
     /// Its announcements.
     pub groups: &'a [MulticastGroup],
     /// Its name in errors.
@@ -58,7 +58,7 @@ pub struct Subject<'a> {
 /// How long to wait after a failure before the kernel is asked again.
 const RETRY: Duration = Duration::from_secs(1);
 
-impl Subject<'_> {
+impl Followed<'_> {
     /// Passes the announcements to `run` until it ends. Errors: the kernel cannot be followed.
     ///
     /// Dumps have sockets of their own: an overrun can lose announcements, never an answer to a
@@ -88,7 +88,10 @@ impl Subject<'_> {
 }
 
 /// Sends events in their order. False if the receiver was dropped.
-pub async fn send_all(tx: &mpsc::Sender<Event>, events: impl IntoIterator<Item = Event>) -> bool {
+pub async fn send_all(
+    tx: &mpsc::Sender<NetworkChange>,
+    events: impl IntoIterator<Item = NetworkChange>,
+) -> bool {
     for event in events {
         if tx.send(event).await.is_err() {
             return false;
@@ -100,11 +103,11 @@ pub async fn send_all(tx: &mpsc::Sender<Event>, events: impl IntoIterator<Item =
 type Parsed = Result<RouteNetlinkMessage, DecodeError>;
 
 /// Reads an answer.
-pub fn parsed(message: &Message<'_>) -> Parsed {
+pub fn parsed(message: &AnswerMessage<'_>) -> Parsed {
     RouteNetlinkMessage::parse_with_param(message.payload(), message.message_type())
 }
 
-/// All answers to a request, with flags as for [`Request::new`].
+/// All answers to a request, with flags as for [`NetlinkRequest::new`].
 ///
 /// Errors: the kernel's; an answer that cannot be read.
 pub fn ask(request: &RouteNetlinkMessage, flags: u16) -> io::Result<Vec<RouteNetlinkMessage>> {
@@ -114,7 +117,7 @@ pub fn ask(request: &RouteNetlinkMessage, flags: u16) -> io::Result<Vec<RouteNet
 }
 
 /// Entries of a table of the kernel.
-pub struct Table<T> {
+pub struct KernelTable<T> {
     /// Those that can be read.
     pub entries: Vec<T>,
     /// Whether these are all.
@@ -127,7 +130,7 @@ pub async fn list<T>(
     what: &str,
     request: RouteNetlinkMessage,
     pick: impl Fn(RouteNetlinkMessage) -> Option<T>,
-) -> Result<Table<T>> {
+) -> Result<KernelTable<T>> {
     let request = raw(&request, NLM_F_DUMP);
     // On a thread of its own, so that announcements are received meanwhile. A runtime would panic
     // where there is none.
@@ -151,13 +154,13 @@ pub fn readable<T>(
     what: &str,
     answers: Vec<Parsed>,
     pick: impl Fn(RouteNetlinkMessage) -> Option<T>,
-) -> Table<T> {
+) -> KernelTable<T> {
     let unreadable = |error: &_| tracing::error!(%error, "cannot read one of the {what} that the kernel lists (rtnetlink)");
     let is_whole = answers.iter().all(Result::is_ok);
     let readable = answers
         .into_iter()
         .filter_map(|answer| answer.inspect_err(unreadable).ok());
-    Table {
+    KernelTable {
         entries: readable.filter_map(pick).collect(),
         is_whole,
     }
@@ -184,12 +187,12 @@ pub async fn tables() -> Vec<(&'static str, Result<Vec<RouteNetlinkMessage>>)> {
     tables
 }
 
-fn take(answers: &mut Vec<Parsed>, message: &Message<'_>) {
+fn take(answers: &mut Vec<Parsed>, message: &AnswerMessage<'_>) {
     answers.push(parsed(message));
 }
 
-fn raw(request: &RouteNetlinkMessage, flags: u16) -> Request {
+fn raw(request: &RouteNetlinkMessage, flags: u16) -> NetlinkRequest {
     let mut body = vec![0; request.buffer_len()];
     request.serialize(&mut body);
-    Request::new(NETLINK_ROUTE, request.message_type(), flags, &body)
+    NetlinkRequest::new(NETLINK_ROUTE, request.message_type(), flags, &body)
 }

@@ -1,6 +1,8 @@
 //! Tests against the kernel: each has a network namespace that ends with its thread.
 
 use super::*;
+use epguard_common::Addr;
+use epguard_core::facts::Cidr;
 use nix::libc;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,8 +16,8 @@ const VETH: &str = "link add index 70 va type veth peer name vb index 71\n";
 
 /// Runs `test` on the events that `send` sends, in a new network namespace.
 fn in_namespace(
-    send: impl AsyncFnOnce(mpsc::Sender<Event>) + Send + 'static,
-    test: impl AsyncFnOnce(Receiver<Event>) + Send + 'static,
+    send: impl AsyncFnOnce(mpsc::Sender<NetworkChange>) + Send + 'static,
+    test: impl AsyncFnOnce(Receiver<NetworkChange>) + Send + 'static,
 ) {
     let thread = std::thread::spawn(move || {
         // SAFETY: unshare takes no pointers; it only changes the calling thread.
@@ -36,9 +38,9 @@ fn in_namespace(
 }
 
 /// Runs `test` on the events after the first lists, in a new network namespace.
-fn followed(test: impl AsyncFnOnce(Receiver<Event>) + Send + 'static) {
+fn followed(test: impl AsyncFnOnce(Receiver<NetworkChange>) + Send + 'static) {
     in_namespace(follow, async |mut rx| {
-        until(&mut rx, |event| *event == Event::Settled).await;
+        until(&mut rx, |event| *event == NetworkChange::Settled).await;
         test(rx).await;
     });
 }
@@ -58,36 +60,36 @@ fn ip(commands: &str) {
     assert!(ip.wait().unwrap().success(), "{commands}");
 }
 
-async fn next(rx: &mut Receiver<Event>) -> Event {
+async fn next(rx: &mut Receiver<NetworkChange>) -> NetworkChange {
     rx.recv().await.expect("follow goes on")
 }
 
-async fn appeared(rx: &mut Receiver<Event>, name: &str) -> Interface {
+async fn appeared(rx: &mut Receiver<NetworkChange>, name: &str) -> Interface {
     match next(rx).await {
-        Event::Appeared(interface) if interface.name == name => interface,
+        NetworkChange::Appeared(interface) if interface.name == name => interface,
         event => panic!("{event:?} instead of the appearance of {name}"),
     }
 }
 
-async fn gone(rx: &mut Receiver<Event>, ifindex: u32) {
-    assert_eq!(next(rx).await, Event::Gone { ifindex });
+async fn gone(rx: &mut Receiver<NetworkChange>, ifindex: u32) {
+    assert_eq!(next(rx).await, NetworkChange::Gone { ifindex });
 }
 
-async fn both_appeared(rx: &mut Receiver<Event>) {
+async fn both_appeared(rx: &mut Receiver<NetworkChange>) {
     appeared(rx, "va").await;
     appeared(rx, "vb").await;
 }
 
-async fn both_gone(rx: &mut Receiver<Event>) {
+async fn both_gone(rx: &mut Receiver<NetworkChange>) {
     gone(rx, 70).await;
     gone(rx, 71).await;
 }
 
-async fn addresses(rx: &mut Receiver<Event>, list: &[&str]) {
+async fn addresses(rx: &mut Receiver<NetworkChange>, list: &[&str]) {
     let list = list
         .iter()
         .map(|ip| Addr::from(ip.parse::<std::net::IpAddr>().unwrap()));
-    assert_eq!(next(rx).await, Event::Addresses(list.collect()));
+    assert_eq!(next(rx).await, NetworkChange::Addresses(list.collect()));
 }
 
 #[test]
@@ -97,15 +99,15 @@ fn existing_interfaces_are_sent_before_settled() {
         let mut seen = vec![];
         loop {
             match next(&mut rx).await {
-                Event::Settled => break,
+                NetworkChange::Settled => break,
                 event => seen.push(event),
             }
         }
         assert!(
-            matches!(&seen[0], Event::Appeared(lo) if lo.loopback && lo.name == "lo"),
+            matches!(&seen[0], NetworkChange::Appeared(lo) if lo.loopback && lo.name == "lo"),
             "{seen:?}"
         );
-        assert_eq!(seen.last(), Some(&Event::Addresses(vec![])));
+        assert_eq!(seen.last(), Some(&NetworkChange::Addresses(vec![])));
     });
 }
 
@@ -177,7 +179,7 @@ fn an_overrun_of_announcements_loses_no_interface() {
         assert!(drops.sum::<u32>() > 0, "no overrun: {sockets}");
         for _ in 0..400 {
             let event = next(&mut rx).await;
-            assert!(matches!(event, Event::Appeared(_)), "{event:?}");
+            assert!(matches!(event, NetworkChange::Appeared(_)), "{event:?}");
         }
     });
 }
@@ -216,11 +218,14 @@ fn routes_to_parts_of_a_range_are_sent_while_it_is_asked_about_and_default_route
                 "link add index 70 va type veth peer name vb\naddress add 10.9.0.1/24 dev va\nlink set va up\n\
              route add 10.244.1.10/32 via 10.9.0.2 table 100\nroute add default via 10.9.0.2 table 100",
             );
-            until(rx, |event| *event == Event::Defaults(BTreeSet::new())).await;
+            until(rx, |event| {
+                *event == NetworkChange::Defaults(BTreeSet::new())
+            })
+            .await;
             ip("route add default via 10.9.0.2");
             assert_eq!(
                 next(rx).await,
-                Event::Defaults(BTreeSet::from([70])),
+                NetworkChange::Defaults(BTreeSet::from([70])),
                 "no routes are asked about"
             );
             ask.send(cidrs(&["10.244.1.0/24"])).unwrap();
@@ -229,13 +234,13 @@ fn routes_to_parts_of_a_range_are_sent_while_it_is_asked_about_and_default_route
             let announced = next(rx).await;
             assert_eq!(
                 announced,
-                Event::Announced(cidrs(&["10.244.1.64/26"])),
+                NetworkChange::Announced(cidrs(&["10.244.1.64/26"])),
                 "at once"
             );
             ip("route delete 10.244.1.64/26 via 10.9.0.2\nroute add 10.245.1.64/26 via 10.9.0.2");
             until(rx, |event| leads_to(event, &["10.244.1.10/32"])).await;
             ask.send(vec![]).unwrap();
-            until(rx, |event| *event == Event::Routes(None)).await;
+            until(rx, |event| *event == NetworkChange::Routes(None)).await;
         },
     );
 }
@@ -247,10 +252,10 @@ fn cidrs(texts: &[&str]) -> Vec<Cidr> {
         .collect()
 }
 
-fn leads_to(event: &Event, wanted: &[&str]) -> bool {
-    matches!(event, Event::Routes(Some(routes)) if routes.parts() == cidrs(wanted))
+fn leads_to(event: &NetworkChange, wanted: &[&str]) -> bool {
+    matches!(event, NetworkChange::Routes(Some(routes)) if routes.parts() == cidrs(wanted))
 }
 
-async fn until(rx: &mut Receiver<Event>, wanted: impl Fn(&Event) -> bool) {
+async fn until(rx: &mut Receiver<NetworkChange>, wanted: impl Fn(&NetworkChange) -> bool) {
     while !wanted(&next(rx).await) {}
 }

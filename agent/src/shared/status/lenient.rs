@@ -12,16 +12,22 @@ where
     K: DeserializeOwned + Ord,
     V: DeserializeOwned,
 {
-    let all = BTreeMap::<String, Value>::deserialize(from)?;
-    let known = |(key, value)| Some((known(Value::String(key))?, known(value)?));
-    Ok(all.into_iter().filter_map(known).collect())
+    let mut entries = BTreeMap::new();
+    for (key, value) in BTreeMap::<String, Value>::deserialize(from)? {
+        if let Some(key) = value_if_known(Value::String(key))
+            && let Some(value) = value_if_known(value)
+        {
+            entries.insert(key, value);
+        }
+    }
+    Ok(entries)
 }
 
 /// The items of a list that this version knows.
 pub fn items<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Vec<T>, D::Error> {
     Ok(Vec::deserialize(from)?
         .into_iter()
-        .filter_map(known)
+        .filter_map(value_if_known)
         .collect())
 }
 
@@ -29,10 +35,10 @@ pub fn items<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<
 pub fn value<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
     from: D,
 ) -> Result<T, D::Error> {
-    Ok(known(Value::deserialize(from)?).unwrap_or_default())
+    Ok(value_if_known(Value::deserialize(from)?).unwrap_or_default())
 }
 
-fn known<T: DeserializeOwned>(value: Value) -> Option<T> {
+fn value_if_known<T: DeserializeOwned>(value: Value) -> Option<T> {
     serde_json::from_value(value).ok()
 }
 

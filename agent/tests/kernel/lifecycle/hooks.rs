@@ -100,14 +100,17 @@ fn a_program_before_ours_is_named_and_one_after_ours_is_not() {
         at_ingress: vec!["tcx epguard_selftes".into()],
         ..chain
     };
-    assert_eq!(datapath.find(ifindex("pod")).unwrap().unwrap(), beside);
+    assert_eq!(
+        datapath.chain_if_hooked(ifindex("pod")).unwrap().unwrap(),
+        beside
+    );
     assert_eq!(
         datapath.others_at_ingress(ifindex("pod")).unwrap(),
         beside.at_ingress
     );
     let mut another = node.load(Hooks::Tcx);
     attach(&mut another, TcAttachType::Egress, LinkOrder::first());
-    let chain = datapath.find(ifindex("pod")).unwrap().unwrap();
+    let chain = datapath.chain_if_hooked(ifindex("pod")).unwrap().unwrap();
     assert_eq!(chain.position, 2);
     assert_is_theirs(&chain);
 }
@@ -121,15 +124,20 @@ fn an_ingress_hook_comes_and_goes_as_it_is_wanted_and_the_egress_hook_stays() {
         let mut datapath = node.load(hooks);
         datapath.want_ingress(false);
         assert!(!datapath.hook(pod, "pod").unwrap().ingress);
-        assert!(datapath.find(pod).unwrap().is_some());
+        assert!(datapath.chain_if_hooked(pod).unwrap().is_some());
         assert_eq!(at_ingress(hooks), [] as [String; 0], "{hooks}");
         let egress = at_egress(hooks);
         assert_eq!(egress.len(), 1, "{hooks}");
         datapath.want_ingress(true);
-        assert!(datapath.find(pod).unwrap().is_none(), "it is missing now");
+        assert!(
+            datapath.chain_if_hooked(pod).unwrap().is_none(),
+            "it is missing now"
+        );
         let chain = datapath.hook(pod, "pod").unwrap();
         assert!(
-            chain.ingress && chain.ingress_error.is_none() && datapath.find(pod).unwrap().is_some()
+            chain.ingress
+                && chain.ingress_error.is_none()
+                && datapath.chain_if_hooked(pod).unwrap().is_some()
         );
         assert_eq!(
             (at_ingress(hooks).len(), at_egress(hooks)),
@@ -173,7 +181,10 @@ fn an_ingress_hook_that_cannot_be_attached_is_an_error_of_its_own() {
         !chain.ingress && error.contains("belongs to another program"),
         "{error}"
     );
-    assert!(datapath.find(pod).unwrap().is_none(), "it is still missing");
+    assert!(
+        datapath.chain_if_hooked(pod).unwrap().is_none(),
+        "it is still missing"
+    );
     tc("filter del dev pod ingress");
     let chain = datapath.hook(pod, "pod").unwrap();
     assert!(chain.ingress && chain.ingress_error.is_none());

@@ -296,12 +296,12 @@ fn other_abi_versions_are_removed_once_this_one_is_attached() {
     let old = node.pins().join("v0");
     std::fs::rename(&own, &old).unwrap();
     let datapath = node.hooked(Hooks::Tcx);
-    let chain = datapath.find(ifindex("pod")).unwrap().unwrap();
+    let chain = datapath.chain_if_hooked(ifindex("pod")).unwrap().unwrap();
     assert_eq!(chain.position, 1, "before the old programs: {chain:?}");
     assert!(own.exists() && old.exists());
     let removed = datapath.remove_leftovers().unwrap();
     assert!(!old.exists() && own.exists(), "{removed:?}");
-    let chain = datapath.find(ifindex("pod")).unwrap().unwrap();
+    let chain = datapath.chain_if_hooked(ifindex("pod")).unwrap().unwrap();
     assert_eq!((chain.position, chain.before.len()), (1, 0));
 }
 

@@ -12,14 +12,14 @@ fn links_outlive_their_process_and_the_next_one_puts_its_programs_into_them() {
     drop(node.hooked(Hooks::Tcx));
     let before = Hook::ALL.map(|hook| link(&node.pin(hook)));
     let mut second = node.load(Hooks::Tcx);
-    assert!(second.find(ifindex("pod")).unwrap().is_none());
+    assert!(second.chain_if_hooked(ifindex("pod")).unwrap().is_none());
     second.hook(ifindex("pod"), "pod").unwrap();
     let after = Hook::ALL.map(|hook| link(&node.pin(hook)));
     for ((id, program), (same, other)) in before.into_iter().zip(after) {
         assert_eq!(id, same);
         assert_ne!(program, other);
     }
-    let chain = second.find(ifindex("pod")).unwrap().unwrap();
+    let chain = second.chain_if_hooked(ifindex("pod")).unwrap().unwrap();
     assert_eq!((chain.position, chain.before.as_slice()), (1, &[][..]));
 }
 
@@ -36,7 +36,7 @@ fn links_that_another_process_keeps_without_our_pins_still_count_as_hooks() {
     drop(held);
     // The kernel frees a removed pin, and the link with it, a moment later.
     until("the links remain", || {
-        datapath.find(ifindex("pod")).unwrap().is_none()
+        datapath.chain_if_hooked(ifindex("pod")).unwrap().is_none()
     });
     datapath.hook(ifindex("pod"), "pod").unwrap();
     assert!(Hook::ALL.iter().all(|hook| node.pin(*hook).exists()));
@@ -54,7 +54,7 @@ fn a_removed_filter_or_qdisc_is_seen_and_made_again() {
     ] {
         tc(removal);
         assert!(
-            datapath.find(ifindex("pod")).unwrap().is_none(),
+            datapath.chain_if_hooked(ifindex("pod")).unwrap().is_none(),
             "{removal}"
         );
         let chain = datapath.hook(ifindex("pod"), "pod").unwrap();
@@ -81,7 +81,7 @@ fn an_interface_made_again_with_the_number_of_one_that_is_gone_or_left_the_names
         ));
         let mut datapath = node.load(Hooks::Tcx);
         assert_eq!(datapath.hook(index, "pod").unwrap().position, 1);
-        assert!(datapath.find(index).unwrap().is_some());
+        assert!(datapath.chain_if_hooked(index).unwrap().is_some());
         assert_ne!(link(&node.pin(Hook::Egress)).0, before, "{is_gone}");
     }
 }

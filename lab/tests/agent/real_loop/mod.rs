@@ -12,10 +12,10 @@ use anyhow::Result;
 use aya::maps::{HashMap, MapData};
 use clap::Parser as _;
 use epguard::cli::{Cli, Command};
-use epguard::daemon::agent::{Agent, Parts};
+use epguard::daemon::agent::{Agent, AgentParts};
 use epguard::daemon::demotion::Demotions;
 use epguard::daemon::mode_policy::{Modes, NodeModePolicy};
-use epguard::daemon::node_thread::{NodeEvent, NodeThread, Order, Snapshot, Work};
+use epguard::daemon::node_thread::{NodeEvent, NodeOrder, NodeThread, Snapshot, Work};
 use epguard::daemon::report::Names;
 use epguard::daemon::report::denial_log::Report;
 use epguard::daemon::report::kube_events::{Announce, Announcer};
@@ -77,7 +77,7 @@ fn pins(workdir: &Workdir) -> PathBuf {
 struct Idle;
 
 impl Work for Idle {
-    fn carry_out(&mut self, _: Order) -> Result<()> {
+    fn carry_out(&mut self, _: NodeOrder) -> Result<()> {
         Ok(())
     }
 
@@ -114,7 +114,7 @@ impl RealLoop {
             ipam: args.ipam,
             ranges: args.ranges.ranges(),
         });
-        let parts = Parts {
+        let parts = AgentParts {
             state,
             writer,
             report: Report::new(Names::load(&workdir.path).unwrap(), announcer),
@@ -154,13 +154,13 @@ impl RealLoop {
     /// The same with a list of each kind, which has no objects, and the node's routes.
     pub async fn synced() -> Self {
         let mut real_loop = Self::new();
-        let event = netlink::Event::Routes(Some(Routes::new(&Cidr::ALL, [])));
+        let change = netlink::NetworkChange::Routes(Some(Routes::new(&Cidr::ALL, [])));
         real_loop
             .node
             .send(NodeEvent {
                 number: 1,
                 received: boot(),
-                event,
+                change,
             })
             .await
             .unwrap();

@@ -4,7 +4,7 @@ use super::super::*;
 use crate::cli::Cli;
 use crate::cli::Command as Verb;
 use crate::daemon::mode_policy::Modes;
-use crate::daemon::node_thread::{Order, Snapshot, Work};
+use crate::daemon::node_thread::{NodeOrder, Snapshot, Work};
 use crate::daemon::report::Names;
 use crate::daemon::report::kube_events::{Announce, Announcer};
 use crate::kernel::datapath::{Datapath, Hooks};
@@ -69,7 +69,7 @@ impl Slow {
 }
 
 impl Work for Slow {
-    fn carry_out(&mut self, _: Order) -> Result<()> {
+    fn carry_out(&mut self, _: NodeOrder) -> Result<()> {
         let _ = self.kernel.recv();
         self.ticks += 1;
         Ok(())
@@ -87,7 +87,7 @@ impl Work for Slow {
 pub struct Found(pub Snapshot);
 
 impl Work for Found {
-    fn carry_out(&mut self, _: Order) -> Result<()> {
+    fn carry_out(&mut self, _: NodeOrder) -> Result<()> {
         Ok(())
     }
 
@@ -103,8 +103,8 @@ pub struct Hooking {
 }
 
 impl Work for Hooking {
-    fn carry_out(&mut self, order: Order) -> Result<()> {
-        if let Order::Redirect(redirects) = order {
+    fn carry_out(&mut self, order: NodeOrder) -> Result<()> {
+        if let NodeOrder::Redirect(redirects) = order {
             self.translates = redirects;
         }
         Ok(())
@@ -150,7 +150,7 @@ pub fn agent_beside(folder: &Path, work: impl Work) -> Agent {
     let announcer = Announcer::start(client, args.node_name.clone(), Announce::None);
     let flags = Modes::of_flags(args.mode, args.reasons.modes());
     let names = Names::load(folder);
-    let parts = Parts {
+    let parts = AgentParts {
         state,
         writer,
         report: Report::new(names.unwrap(), announcer),
@@ -178,11 +178,11 @@ pub fn message_of(received: Instant, fact: Fact) -> Message {
     Message { watch, event }
 }
 
-pub fn node_event(event: LinkEvent) -> NodeEvent {
+pub fn node_event(change: NetworkChange) -> NodeEvent {
     NodeEvent {
         number: 1,
         received: now(),
-        event,
+        change,
     }
 }
 

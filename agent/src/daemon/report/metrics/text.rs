@@ -19,7 +19,7 @@ use strum::VariantArray as _;
 /// All metrics of a moment in `OpenMetrics` text. Errors: none that a caller could fix.
 pub fn render(status: &Status, counters: Counters) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("epguard");
-    registry.register_collector(Box::new(Moment {
+    registry.register_collector(Box::new(MetricsCollector {
         status: status.clone(),
         counters,
     }));
@@ -30,7 +30,7 @@ pub fn render(status: &Status, counters: Counters) -> Result<String, fmt::Error>
 
 /// What metrics are read from.
 #[derive(Debug)]
-struct Moment {
+struct MetricsCollector {
     status: Status,
     counters: Counters,
 }
@@ -105,7 +105,7 @@ impl EncodeMetric for Histogram<'_> {
     }
 }
 
-impl Collector for Moment {
+impl Collector for MetricsCollector {
     fn encode(&self, mut to: DescriptorEncoder) -> fmt::Result {
         self.encode_packets(&mut to)?;
         self.encode_denials(&mut to)?;
@@ -116,19 +116,19 @@ impl Collector for Moment {
     }
 }
 
-impl Moment {
+impl MetricsCollector {
     fn encode_packets(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
         metrics! { to;
             Counter denied_packets(reason, action, mode) "Packets denied, and in observe packets that would have been"
-                => self.denied(|count| count.packets);
+                => self.denied_packets(|count| count.packets);
             Counter denied_bytes(reason, action, mode) "Bytes of these packets, with link-layer headers"
-                => self.denied(|count| count.bytes);
+                => self.denied_packets(|count| count.bytes);
             Counter denied_openings(reason, action, mode) "Of these packets those that open a connection (TCP SYN, SCTP INIT)"
-                => self.denied(|count| count.openings);
+                => self.denied_packets(|count| count.openings);
             Counter passed_packets(reason, outcome) "Packets to suspect IPs that passed"
-                => self.passed(|count| count.packets);
+                => self.passed_packets(|count| count.packets);
             Counter passed_bytes(reason, outcome) "Bytes of these packets, with link-layer headers"
-                => self.passed(|count| count.bytes);
+                => self.passed_packets(|count| count.bytes);
         }
         for outcome in Outcome::ALL {
             if let Effect::Beside(name) = outcome.effect() {
@@ -243,7 +243,7 @@ impl Moment {
     }
 }
 
-impl Moment {
+impl MetricsCollector {
     fn count(&self, reason: Reason, outcome: Outcome) -> Count {
         self.counters
             .get(&(reason, outcome))
@@ -290,7 +290,7 @@ impl Moment {
     }
 
     /// Every reason with every denial, even if there was none.
-    fn denied(&self, of: fn(Count) -> u64) -> impl Iterator<Item = ([&str; 3], u64)> {
+    fn denied_packets(&self, of: fn(Count) -> u64) -> impl Iterator<Item = ([&str; 3], u64)> {
         let denials = |reason| Outcome::of_denials().map(move |outcome| (reason, outcome));
         Reason::TO_DENY
             .into_iter()
@@ -308,7 +308,7 @@ impl Moment {
     }
 
     /// Only what occurred.
-    fn passed(&self, of: fn(Count) -> u64) -> impl Iterator<Item = ([&str; 2], u64)> {
+    fn passed_packets(&self, of: fn(Count) -> u64) -> impl Iterator<Item = ([&str; 2], u64)> {
         let counted = self.counters.iter().filter(|(_, count)| count.packets > 0);
         counted
             .filter(|((_, outcome), _)| outcome.effect() == Effect::Passed)

@@ -94,7 +94,11 @@ pub struct Found {
 
 /// The outermost cgroup, from this one up, to which other projects attached programs at these
 /// hooks. Any such program may replace the destination of a call.
-pub fn find(cgroup: &Path, hooks: &[bpf_attach_type], pins: &Pins) -> Result<Option<Found>> {
+pub fn find_load_balancer(
+    cgroup: &Path,
+    hooks: &[bpf_attach_type],
+    pins: &Pins,
+) -> Result<Option<Found>> {
     let mut found = None;
     for path in cgroup.ancestors().take_while(|path| is_cgroup2(path)) {
         let mut programs = Vec::new();

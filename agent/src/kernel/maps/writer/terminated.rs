@@ -2,24 +2,13 @@
 //! agent reads it.
 
 use super::Writer;
-use super::write::{BPF_NOEXIST, absent};
+use crate::kernel::maps::lifts::{Lift, lift_in, lifted_at};
+use crate::kernel::maps::refusal::{BPF_NOEXIST, accept_absent};
 use crate::shared::clock::{boot_ns, nanoseconds};
 use anyhow::{Context as _, Result};
 use aya::maps::MapError;
-use epguard_common::{Addr, Mode, Terminated, Uid};
+use epguard_common::{Addr, Terminated};
 use epguard_core::state::{OrphanIp, Tables};
-use std::time::Duration;
-
-/// A packet from an IP that was taken for an orphan IP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lift {
-    /// The IP.
-    pub ip: Addr,
-    /// The pod that had it last.
-    pub dead: Uid,
-    /// When the packet was seen, `CLOCK_BOOTTIME`.
-    pub at: Duration,
-}
 
 impl Writer {
     /// Returns what the programs have lifted since the last call. The ring buffer reports a lift
@@ -36,8 +25,12 @@ impl Writer {
                 Err(MapError::KeyNotFound) => continue,
                 entry => entry.context("cannot read TERMINATED")?,
             };
-            orphan_ip.lifted = lifted(&entry);
-            lifts.extend(lift(*ip, &entry).filter(|lift| !lifts.contains(lift)));
+            orphan_ip.lifted = lifted_at(&entry);
+            if let Some(lift) = lift_in(*ip, &entry)
+                && !lifts.contains(&lift)
+            {
+                lifts.push(lift);
+            }
         }
         Ok(lifts)
     }
@@ -49,22 +42,19 @@ impl Writer {
     }
 
     pub(super) fn remove_terminated(&mut self, ip: Addr) -> Result<(), MapError> {
-        let known = self
-            .installed
-            .terminated
-            .get(&ip)
-            .is_some_and(|orphan_ip| orphan_ip.lifted.is_some());
-        if !known && let Ok(entry) = self.terminated.get(&ip) {
-            self.lifts.extend(lift(ip, &entry));
+        let installed = self.installed.terminated.get(&ip);
+        let is_lifted = installed.is_some_and(|orphan_ip| orphan_ip.lifted.is_some());
+        if !is_lifted && let Ok(entry) = self.terminated.get(&ip) {
+            self.lifts.extend(lift_in(ip, &entry));
         }
-        absent(self.terminated.remove(&ip))
+        accept_absent(self.terminated.remove(&ip))
     }
 
     pub(super) fn put_terminated(&mut self, ip: Addr, orphan_ip: OrphanIp) -> Result<(), MapError> {
         let just_taken_out = self
             .lifts
             .iter()
-            .find(|lift| (lift.ip, lift.dead) == (ip, orphan_ip.dead));
+            .find(|lift| lift.ip == ip && lift.dead == orphan_ip.dead);
         let lifted = orphan_ip.lifted.or(just_taken_out.map(|lift| lift.at));
         let entry = Terminated {
             dead_uid: orphan_ip.dead,
@@ -76,32 +66,4 @@ impl Writer {
         };
         self.terminated.insert(ip, entry, BPF_NOEXIST)
     }
-}
-
-/// The orphan IP that an entry describes.
-pub(super) fn orphan_ip(entry: &Terminated) -> OrphanIp {
-    let Terminated {
-        dead_uid: dead,
-        range,
-        mode,
-        ..
-    } = *entry;
-    OrphanIp {
-        dead,
-        mode: Mode::from_raw(mode),
-        range,
-        lifted: lifted(entry),
-    }
-}
-
-fn lifted(entry: &Terminated) -> Option<Duration> {
-    (entry.lifted_ns != 0).then(|| Duration::from_nanos(entry.lifted_ns))
-}
-
-fn lift(ip: Addr, entry: &Terminated) -> Option<Lift> {
-    lifted(entry).map(|at| Lift {
-        ip,
-        dead: entry.dead_uid,
-        at,
-    })
 }

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 /// Messages in the order of each watch.
 #[derive(Debug, Default)]
-pub struct Waiting {
+pub struct MessageQueue {
     /// Each with a greater number than those that came before.
     of_watches: BTreeMap<Watched, VecDeque<(u64, Message)>>,
     next: u64,
     count: usize,
 }
 
-impl Waiting {
+impl MessageQueue {
     /// How many wait.
     pub const fn count(&self) -> usize {
         self.count
@@ -76,7 +76,8 @@ mod tests {
 
     #[test]
     fn messages_come_in_their_order_but_not_before_the_list_of_their_watch_is_applied() {
-        let (mut waiting, now) = (Waiting::default(), Instant::now());
+        let mut waiting = MessageQueue::default();
+        let now = Instant::now();
         for watch in [
             Watched::Services,
             Watched::Pods,
@@ -102,7 +103,8 @@ mod tests {
 
     #[test]
     fn the_longest_wait_is_that_of_the_fact_that_was_received_first() {
-        let (mut waiting, now) = (Waiting::default(), Instant::now());
+        let mut waiting = MessageQueue::default();
+        let now = Instant::now();
         let before = |seconds| now.checked_sub(Duration::from_secs(seconds)).unwrap();
         assert_eq!(waiting.longest(), None);
         waiting.push(Message {

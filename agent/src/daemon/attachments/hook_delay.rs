@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// Which interfaces wait, and until when.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct HookDelay {
     delay: Duration,
     /// True once the start is over. The CNI has finished with interfaces that existed before the
     /// agent.
@@ -17,8 +17,8 @@ pub struct Waiting {
     until: BTreeMap<u32, Instant>,
 }
 
-impl Waiting {
-    /// Without waiting interfaces. None waits before [`Waiting::settled`], and none ever waits with
+impl HookDelay {
+    /// Without waiting interfaces. None waits before [`HookDelay::settled`], and none ever waits with
     /// a delay of 0.
     pub fn new(delay: Duration) -> Self {
         Self {
@@ -65,16 +65,16 @@ mod tests {
 
     #[test]
     fn only_interfaces_that_appear_after_the_start_wait() {
-        let mut waiting = Waiting::new(Duration::from_mins(1));
+        let mut waiting = HookDelay::new(Duration::from_mins(1));
         assert!(!waiting.has_to_wait(1));
         waiting.settled();
         assert!(waiting.has_to_wait(2) && !waiting.is_over(2));
         assert!(waiting.is_over(1));
-        let mut without_delay = Waiting::new(Duration::ZERO);
+        let mut without_delay = HookDelay::new(Duration::ZERO);
         without_delay.settled();
         assert!(!without_delay.has_to_wait(2) && without_delay.is_over(2));
         // A wait begins once, and ends with its interface.
-        let mut waiting = Waiting::new(Duration::from_millis(20));
+        let mut waiting = HookDelay::new(Duration::from_millis(20));
         waiting.settled();
         assert!(waiting.has_to_wait(2));
         std::thread::sleep(Duration::from_millis(25));

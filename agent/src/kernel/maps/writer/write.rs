@@ -1,38 +1,38 @@
-//! Single writes to the maps, and those that the kernel refuses: it has no room for an entry, or
-//! has none to remove.
+//! Single writes to the maps, and those that the kernel has no room for.
 
 use super::Writer;
+use crate::kernel::maps::refusal::{accept_absent, is_full};
 use anyhow::{Context as _, Result};
 use aya::maps::MapError;
 use epguard_common::{Addr, DenialKey, Owner, RawRole, Role};
 use epguard_core::plan::Op;
 use epguard_core::sorted_map::SortedMap;
-use nix::libc;
 use std::collections::BTreeSet;
-use std::io::ErrorKind;
-
-/// Flag of a map update: only a key that is not there.
-pub(super) const BPF_NOEXIST: u64 = 1;
 
 impl Writer {
     /// Writes to a map. An entry that finds no room is left out, together with an older one of the
     /// same key, and tried again with the next change. Ending the agent would not help: its
     /// successor would meet the same full map.
     pub(super) fn write_or_leave_out(&mut self, op: &Op) -> Result<(), MapError> {
-        let written = self.write(op);
-        let Some(removal) = op
-            .removal()
-            .filter(|_| written.as_ref().is_err_and(is_full))
-        else {
-            written?;
-            op.apply(&mut self.installed);
-            return Ok(());
-        };
-        self.left_out += 1;
-        op.note(&mut self.to_retry);
-        self.write(&removal)?;
-        removal.apply(&mut self.installed);
-        Ok(())
+        match self.write(op) {
+            Ok(()) => {
+                tracing::debug!(?op, "written");
+                op.apply(&mut self.installed);
+                Ok(())
+            }
+            Err(error) if is_full(&error) => {
+                let Some(removal) = op.removal() else {
+                    return Err(error);
+                };
+                tracing::debug!(?op, "left out: the map is full");
+                self.left_out += 1;
+                op.note(&mut self.to_retry);
+                self.write(&removal)?;
+                removal.apply(&mut self.installed);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Keeps entries of BACKENDS that have a new endpoint for the next change.
@@ -61,7 +61,7 @@ impl Writer {
                 self.denied.insert(*key, *denial, 0)
             }
             Op::Denial(key, None) => {
-                absent(self.denied.remove(key))?;
+                accept_absent(self.denied.remove(key))?;
                 self.counts.end(&self.installed, key)
             }
             Op::Terminated(ip, Some(orphan_ip)) => {
@@ -76,7 +76,7 @@ impl Writer {
             Op::Service(vip, number) => self.services.put(*vip, *number),
             Op::Suspect(ip, suspect) => self.suspects.put(*ip, *suspect),
             Op::Owner(ip, Some(owner)) => self.owners.insert(ip, owner, 0),
-            Op::Owner(ip, None) => absent(self.owners.remove(ip)),
+            Op::Owner(ip, None) => accept_absent(self.owners.remove(ip)),
         }
     }
 
@@ -89,27 +89,28 @@ impl Writer {
         changed: &BTreeSet<Addr>,
         most: usize,
     ) -> usize {
-        let mut written = BTreeSet::new();
+        let mut to_write = BTreeSet::new();
         for (ip, before) in std::mem::take(&mut self.restored_owners) {
             let is_same = owners.get(&ip).is_some_and(|now| now.uid == before.uid);
-            let stale = if is_same {
-                &mut self.kept_owners
+            if is_same {
+                self.kept_owners.insert(ip);
             } else {
-                &mut written
-            };
-            stale.insert(ip);
+                to_write.insert(ip);
+            }
         }
-        let rest = self.kept_owners.iter().nth(most).copied();
-        let rest = rest
-            .map(|rest| self.kept_owners.split_off(&rest))
-            .unwrap_or_default();
-        written.extend(std::mem::replace(&mut self.kept_owners, rest));
-        written.retain(|ip| !changed.contains(ip));
-        let ops = changed
-            .iter()
-            .chain(&written)
-            .map(|ip| Op::Owner(*ip, owners.get(ip).copied()));
-        ops.filter(|op| self.write(op).is_err()).count()
+        for _ in 0..most {
+            let Some(ip) = self.kept_owners.pop_first() else {
+                break;
+            };
+            to_write.insert(ip);
+        }
+        to_write.extend(changed);
+        let mut left_out = 0;
+        for ip in to_write {
+            let written = self.write(&Op::Owner(ip, owners.get(&ip).copied()));
+            left_out += usize::from(written.is_err());
+        }
+        left_out
     }
 
     /// Sets what INTERFACES holds of an interface; `None` if it is gone. Packets that lead to an
@@ -124,7 +125,7 @@ impl Writer {
         }
         match role {
             Some(role) => self.interfaces.insert(ifindex, role, 0),
-            None => absent(self.interfaces.remove(&ifindex)),
+            None => accept_absent(self.interfaces.remove(&ifindex)),
         }
         .with_context(|| format!("cannot write INTERFACES for {ifindex}"))
     }
@@ -140,27 +141,5 @@ impl Writer {
                 );
             }
         }
-    }
-}
-
-/// The map has its most entries, or the kernel no memory for another one.
-pub(super) fn is_full(error: &MapError) -> bool {
-    let MapError::SyscallError(error) = error else {
-        return false;
-    };
-    matches!(
-        error.io_error.raw_os_error(),
-        Some(libc::E2BIG | libc::ENOMEM)
-    )
-}
-
-/// Accepts the removal of an entry that another process has removed already.
-pub(super) fn absent(result: Result<(), MapError>) -> Result<(), MapError> {
-    match result {
-        Err(MapError::KeyNotFound) => Ok(()),
-        Err(MapError::SyscallError(error)) if error.io_error.kind() == ErrorKind::NotFound => {
-            Ok(())
-        }
-        other => other,
     }
 }

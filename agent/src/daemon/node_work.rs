@@ -1,16 +1,16 @@
-//! The work of the thread: hooks of interfaces and of a socket load balancer, and the translators'
+//! The work of the node's thread: hooks of interfaces and of a socket load balancer, and the translators'
 //! records.
 
-use super::{NodeEvent, Order, Snapshot, Work};
 use crate::daemon::attachments::Attachments;
-use crate::daemon::translators::Translators;
-use crate::node::netlink::Event;
+use crate::daemon::node_thread::{NodeEvent, NodeOrder, Snapshot, Work};
+use crate::daemon::translators::TranslatorFollower;
+use crate::node::netlink::NetworkChange;
 use anyhow::Result;
 
 /// All that touches the node beside the maps.
 pub struct NodeWork {
     attachments: Attachments,
-    translators: Translators,
+    translators: TranslatorFollower,
     ticks: u64,
     event: u64,
     settled: bool,
@@ -18,7 +18,7 @@ pub struct NodeWork {
 
 impl NodeWork {
     /// Nothing is hooked yet.
-    pub const fn new(attachments: Attachments, translators: Translators) -> Self {
+    pub const fn new(attachments: Attachments, translators: TranslatorFollower) -> Self {
         Self {
             attachments,
             translators,
@@ -33,37 +33,42 @@ impl NodeWork {
         self.attachments.detach()
     }
 
-    fn take(&mut self, NodeEvent { number, event, .. }: NodeEvent) -> Result<()> {
-        self.event = number;
-        match event {
-            Event::Appeared(interface) => self.attachments.appeared(number, &interface),
-            Event::Gone { ifindex } => self.attachments.gone(ifindex),
-            Event::Defaults(defaults) => self.attachments.set_defaults(defaults)?,
-            Event::Recovered => self.attachments.check(),
-            Event::Settled => {
+    fn apply_event(&mut self, event: NodeEvent) -> Result<()> {
+        self.event = event.number;
+        match event.change {
+            NetworkChange::Appeared(interface) => {
+                self.attachments.appeared(event.number, &interface);
+            }
+            NetworkChange::Gone { ifindex } => self.attachments.gone(ifindex),
+            NetworkChange::Defaults(defaults) => self.attachments.set_defaults(defaults)?,
+            NetworkChange::Recovered => self.attachments.check(),
+            NetworkChange::Settled => {
                 self.attachments.settled()?;
                 self.settled = true;
                 self.attachments.remove_leftovers();
             }
             // Nothing to hook: the loop has them.
-            Event::Lost | Event::Addresses(_) | Event::Routes(_) | Event::Announced(_) => {}
+            NetworkChange::Lost
+            | NetworkChange::Addresses(_)
+            | NetworkChange::Routes(_)
+            | NetworkChange::Announced(_) => {}
         }
         Ok(())
     }
 }
 
 impl Work for NodeWork {
-    fn carry_out(&mut self, order: Order) -> Result<()> {
+    fn carry_out(&mut self, order: NodeOrder) -> Result<()> {
         match order {
-            Order::Event(event) => self.take(event)?,
-            Order::Redirect(redirects) => self.attachments.redirect(redirects),
-            Order::Tick => {
+            NodeOrder::Event(event) => self.apply_event(event)?,
+            NodeOrder::Redirect(redirects) => self.attachments.redirect(redirects),
+            NodeOrder::Tick => {
                 self.attachments.tick();
                 self.translators.follow()?;
                 self.attachments.follow_socket_lb()?;
                 self.ticks += 1;
             }
-            Order::End => {}
+            NodeOrder::End => {}
         }
         Ok(())
     }

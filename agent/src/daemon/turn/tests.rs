@@ -1,0 +1,110 @@
+//! The debug log of a turn.
+
+use super::*;
+use crate::daemon::telemetry::LogFormat;
+use crate::daemon::telemetry::testing::logged;
+use crate::shared::clock::boot;
+use epguard_core::facts::{Object, Part, Pod, Selection, Service};
+use epguard_core::freshness::Freshness;
+use tokio::time::Instant;
+
+/// Measures nothing.
+struct Quiet;
+
+impl Observer for Quiet {
+    fn spent(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn receives(&mut self, _: &Message) {}
+
+    fn applied(&mut self, _: &State) {}
+
+    fn stepped(&mut self, _: &State) {}
+
+    fn revived(&mut self, _: &ObjectName) {}
+
+    fn takes_policy(&mut self, _: Change<ModePolicy>) {}
+}
+
+fn message(watch: Watched, fact: Fact) -> Message {
+    Message {
+        watch,
+        event: WatchEvent::Fact {
+            received: Instant::now(),
+            sent: None,
+            rv: 1,
+            fact: Box::new(fact),
+        },
+    }
+}
+
+fn parsed<T: Object>(json: &str) -> T {
+    T::parse(json.as_bytes()).unwrap()
+}
+
+const POD: &str = r#"{"metadata": {"namespace": "shop", "name": "web-1", "uid": "1b9c6a86-6d5e-4a5c-9a3e-9d2f3c0f6a11"}}"#;
+
+/// A pod's change, a second list of pods, a list of everything, and a message that is no fact.
+fn messages() -> Vec<Message> {
+    let pod: Pod = parsed(POD);
+    let part = Part {
+        selection: Selection::OnNode("node-b".into()),
+        sent: Duration::ZERO,
+        objects: vec![pod.clone()],
+        later: [].into(),
+    };
+    let service = r#"{"metadata": {"namespace": "shop", "name": "web", "uid": "1b9c6a86-6d5e-4a5c-9a3e-9d2f3c0f6a12"}}"#;
+    let services = vec![parsed::<Service>(service)];
+    vec![
+        message(Watched::Pods, Fact::Pod(Change::Applied(pod))),
+        message(Watched::Pods, Fact::Pod(Change::Part(part))),
+        message(Watched::Services, Fact::Service(Change::Reset(services))),
+        Message {
+            watch: Watched::Pods,
+            event: WatchEvent::Up,
+        },
+    ]
+}
+
+fn run_turn() {
+    let mut state = State::default();
+    let view = Freshness::new(&Watched::ALWAYS, Duration::from_secs(30), || 0.0);
+    let mut lease = Lease::new(view, Duration::from_secs(15), Clocks::now());
+    let mut waiting = MessageQueue::default();
+    for message in messages() {
+        waiting.push(message);
+    }
+    let mut turn = Turn {
+        state: &mut state,
+        lease: &mut lease,
+        waiting: &mut waiting,
+        watches: &Watches::default(),
+        clock: boot,
+        part: PART,
+    };
+    turn.run(&mut Quiet);
+}
+
+#[test]
+fn each_line_of_a_debug_log_names_the_fact_that_it_is_about() {
+    let log = logged(LogFormat::Text, "epguard=debug", false, run_turn);
+    let applied: Vec<&str> = log
+        .lines()
+        .filter(|line| line.ends_with("applied"))
+        .collect();
+    let spans = [
+        r#"fact{kind="Pod" name=shop/web-1}:"#,
+        r#"second_list{kind="Pod" name=list of 1}:"#,
+        r#"fact{kind="Service" name=list of 1}:"#,
+    ];
+    assert_eq!(applied.len(), spans.len(), "{log}");
+    for (line, span) in applied.iter().zip(spans) {
+        assert!(line.contains(span), "{line}");
+    }
+}
+
+#[test]
+fn a_log_of_the_default_level_has_no_line_of_a_fact() {
+    assert_eq!(logged(LogFormat::Text, "", false, run_turn), "");
+}
