@@ -1,7 +1,7 @@
 //! `kubectl epguard`: one view of the cluster. The same binary, under the name `kubectl-epguard`.
 //!
 //! ```text
-//! scope (flags) -> agents (list of pods) -> ask: exec of `epguard VERB -o json` in each, side by side
+//! scope (flags) -> agents (list of pods) -> ask: exec of `epguard VERB -o json` in each
 //! answers -> the verb's table of all nodes, or one document; missing nodes by cause;
 //!            the worst node's exit code
 //! ```

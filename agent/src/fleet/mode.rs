@@ -158,8 +158,8 @@ fn policy_key(args: &FleetModeArgs) -> &'static str {
     }
 }
 
-/// `2 in enforce (by mode policy): a, b`, a line for each mode and source, and the nodes that did not
-/// answer. Nodes where this `ConfigMap` is not in force have lines of their own.
+/// `2 in enforce (by mode policy): a, b`, a line for each mode and source, and the nodes that did
+/// not answer. Nodes where this `ConfigMap` is not in force have lines of their own.
 fn count_modes(asked: &FleetAnswers<Condition>, policy: Option<&PolicyMap>) -> String {
     let modes = asked
         .answers

@@ -119,9 +119,9 @@ impl KnownDenials {
         Ok(known)
     }
 
-    /// The finding that a flow is, if any. One that was sent elsewhere is judged by its Service, any other by the IP
-    /// itself. The new owner of a dead pod's IP may be the right destination: of an unknown Service
-    /// such an IP is no finding.
+    /// The finding that a flow is, if any. One that was sent elsewhere is compared by its Service,
+    /// any other by the IP itself. The new owner of a dead pod's IP may be the right destination: of
+    /// an unknown Service such an IP is no finding.
     pub fn finding_of(&self, flow: &Flow) -> Option<AuditFinding> {
         let (found, port) = if flow.aim == flow.endpoint {
             (self.orphan_ips.get(&flow.endpoint.ip())?, None)

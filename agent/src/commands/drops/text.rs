@@ -49,8 +49,8 @@ const COLUMNS: [Column<DropsRow>; 11] = [
     ("NODES", |row| row.nodes.clone()),
 ];
 
-/// One row for each kind; `narrowed` as for [`nothing_text`]. Where rows name nodes, a last column shows
-/// them.
+/// One row for each kind; `narrowed` as for [`nothing_text`]. Where rows name nodes, a last column
+/// shows them.
 pub fn drops_table(rows: &[DropsRow], narrowed: bool) -> String {
     if rows.is_empty() {
         return nothing_text(narrowed);

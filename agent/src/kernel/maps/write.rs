@@ -29,7 +29,7 @@ impl Writer {
             return Ok(());
         };
         self.left_out += 1;
-        op.note(&mut self.to_retry);
+        op.add_key_to(&mut self.to_retry);
         self.write(&removal)?;
         removal.apply(&mut self.installed);
         Ok(())
@@ -50,7 +50,7 @@ impl Writer {
             })
         };
         for op in ops.extract_if(.., is_new) {
-            op.note(&mut self.to_retry);
+            op.add_key_to(&mut self.to_retry);
         }
     }
 

@@ -56,7 +56,7 @@ impl Remembered {
         for (at, what) in &recording.instants {
             if let What::Api(event) = what {
                 agent.feed(*at, event).unwrap();
-                history.note(*at, 0, &mut agent.state);
+                history.record(*at, 0, &mut agent.state);
                 // Times are in milliseconds: the last step within one counts.
                 denied_at.insert(Duration::from_millis(millis(*at)), denied(&agent.state));
             }
