@@ -23,7 +23,8 @@ impl Bucket {
 
     /// Changes how fast tokens come back, and how many there are at most.
     pub const fn set_pace(&mut self, interval: Duration, burst: u32) {
-        (self.interval, self.burst) = (interval, burst);
+        self.interval = interval;
+        self.burst = burst;
     }
 
     /// Time until the next token; zero if there is one.

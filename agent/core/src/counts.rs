@@ -1,4 +1,4 @@
-//! Maps whose keys go with the last thing behind them.
+//! Maps from a key to a number or to a set, without keys that have none.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ pub type Counts<K> = BTreeMap<K, usize>;
 /// The things behind each key, at least one: [`ungroup`] takes them away.
 pub type Groups<K, V> = BTreeMap<K, BTreeSet<V>>;
 
-/// Counts so many less behind a key; no more than there are. True if none is left of some.
+/// Subtracts from the number of a key, down to 0. True if that has removed the key.
 pub fn uncount<K: Ord + Borrow<Q>, Q: Ord + ?Sized>(
     counts: &mut Counts<K>,
     key: &Q,
@@ -54,27 +54,30 @@ pub fn make_room<K: Ord + Clone, R, I: Ord>(
     if records.contains_key(key) {
         return false;
     }
-    let own = ip(key);
-    let is_at_its_bound = of_ips.get(&own).is_some_and(|count| *count >= MAX_OF_IP);
+    let new_ip = ip(key);
+    let is_at_its_bound = of_ips.get(&new_ip).is_some_and(|count| *count >= MAX_OF_IP);
     let most = of_ips.values().max();
-    let may_go = |other: I| {
-        if is_at_its_bound {
-            other == own
-        } else {
-            of_ips.get(&other) == most
+    let mut oldest: Option<(&K, Duration)> = None;
+    if is_at_its_bound || records.len() >= MAX_RECORDS {
+        for (candidate, record) in records.iter() {
+            let of_ip = ip(candidate);
+            let may_go = if is_at_its_bound {
+                of_ip == new_ip
+            } else {
+                of_ips.get(&of_ip) == most
+            };
+            if may_go && oldest.is_none_or(|(_, earliest)| last(record) < earliest) {
+                oldest = Some((candidate, last(record)));
+            }
         }
-    };
-    let is_full = is_at_its_bound || records.len() >= MAX_RECORDS;
-    let found = records.iter().filter(|(key, _)| is_full && may_go(ip(key)));
-    let oldest = found
-        .min_by_key(|(_, record)| last(record))
-        .map(|(key, _)| key.clone());
-    if let Some(oldest) = &oldest {
-        records.remove(oldest);
-        uncount(of_ips, &ip(oldest), 1);
     }
-    *of_ips.entry(own).or_default() += 1;
-    oldest.is_some()
+    let evicted = oldest.map(|(oldest, _)| oldest.clone());
+    if let Some(evicted) = &evicted {
+        records.remove(evicted);
+        uncount(of_ips, &ip(evicted), 1);
+    }
+    *of_ips.entry(new_ip).or_default() += 1;
+    evicted.is_some()
 }
 
 #[cfg(test)]

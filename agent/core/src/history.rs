@@ -2,7 +2,8 @@
 //! `BUDGET` octets in all. The IP whose last step is the oldest makes room.
 //!
 //! ```text
-//! State (IPs that a fact touched, their views) -> History::note -> ring of steps -> Chronicle -> `epguard why`
+//! State (IPs that a fact touched, their views) -> History::record -> ring of steps
+//!   -> Chronicle -> `epguard why`
 //! ```
 
 use crate::state::{State, View};
@@ -110,7 +111,7 @@ impl History {
 
     /// Stores what has changed since the last call, for some IPs; the next calls store the rest.
     /// Does nothing until every watch has listed once.
-    pub fn note(&mut self, now: Duration, rv: u64, state: &mut State) {
+    pub fn record(&mut self, now: Duration, rv: u64, state: &mut State) {
         if !state.is_synced() && self.began.is_none() {
             return;
         }
@@ -134,25 +135,28 @@ impl History {
 
     /// Stores a step of an IP; does nothing if the view has not changed.
     fn step(&mut self, now: Duration, rv: u64, ip: Addr, view: &View) {
-        let known = self.ips.get(&ip).and_then(|ring| ring.steps.back());
         let Ok(json) = serde_json::to_string(view) else {
             return;
         };
-        if known.map_or_else(|| view.is_empty(), |known| *known.view == *json) {
+        let last_step = self.ips.get(&ip).and_then(|ring| ring.steps.back());
+        let is_same = match last_step {
+            Some(last_step) => *last_step.view == *json,
+            None => view.is_empty(),
+        };
+        if is_same {
             return;
         }
-        let last = known.map(|known| (known.at_ms, ip));
+        let last = last_step.map(|last_step| (last_step.at_ms, ip));
         let step = Kept {
             at_ms: milliseconds(now),
             rv,
             view: json.into(),
         };
-        self.octets += octets(&step)
-            + if last.is_some_and(|last| self.order.remove(&last)) {
-                0
-            } else {
-                ENTRY
-            };
+        let is_ordered = last.is_some_and(|last| self.order.remove(&last));
+        if !is_ordered {
+            self.octets += ENTRY;
+        }
+        self.octets += octets(&step);
         self.order.insert((step.at_ms, ip));
         let ring = self.ips.entry(ip).or_default();
         ring.steps.push_back(step);
@@ -165,22 +169,20 @@ impl History {
     /// The history of an IP, with its current view. The caller fills in the clocks and the mode.
     pub fn chronicle(&self, ip: Addr, view: View) -> Chronicle {
         let ring = self.ips.get(&ip);
-        let steps = ring.into_iter().flat_map(|ring| &ring.steps);
-        let step = |&Kept {
-                        at_ms,
-                        rv,
-                        ref view,
-                    }: &Kept| {
-            Some(Step {
-                at_ms,
-                rv,
-                view: serde_json::from_str(view).ok()?,
-            })
-        };
+        let mut steps = Vec::new();
+        for kept in ring.into_iter().flat_map(|ring| &ring.steps) {
+            if let Ok(view) = serde_json::from_str(&kept.view) {
+                steps.push(Step {
+                    at_ms: kept.at_ms,
+                    rv: kept.rv,
+                    view,
+                });
+            }
+        }
         let began_ms = milliseconds(self.began.unwrap_or_default());
         Chronicle {
             ip: ip.ip(),
-            steps: steps.filter_map(step).collect(),
+            steps,
             view,
             began_ms,
             now_ms: began_ms,

@@ -40,27 +40,38 @@ impl Op {
             }
             Self::Service(key, value) => put(&mut installed.services, *key, *value),
             Self::Suspect(key, value) => put(&mut installed.suspects, *key, *value),
-            Self::Terminated(key, Some(value)) => drop(installed.terminated.insert(*key, *value)),
-            Self::Terminated(key, None) => drop(installed.terminated.remove(key)),
+            Self::Terminated(key, Some(value)) => {
+                installed.terminated.insert(*key, *value);
+            }
+            Self::Terminated(key, None) => {
+                installed.terminated.remove(key);
+            }
             Self::Owner(..) => {}
         }
     }
 
     /// Adds its key to those that may have changed.
-    pub fn note(&self, changes: &mut Changes) {
+    pub fn add_key_to(&self, changes: &mut Changes) {
         match self {
-            Self::Denial(key, _) | Self::Backends(key, _) => drop(changes.denied.insert(*key)),
-            Self::Service(key, _) => drop(changes.services.insert(*key)),
-            Self::Suspect(key, _) => drop(changes.suspects.insert(*key)),
+            Self::Denial(key, _) | Self::Backends(key, _) => {
+                changes.denied.insert(*key);
+            }
+            Self::Service(key, _) => {
+                changes.services.insert(*key);
+            }
+            Self::Suspect(key, _) => {
+                changes.suspects.insert(*key);
+            }
             Self::Owner(..) | Self::Terminated(..) => {}
         }
     }
 }
 
 fn put<K: Ord + Clone, V>(table: &mut SortedMap<K, V>, key: K, value: Option<V>) {
-    match value {
-        Some(value) => drop(table.insert(key, value)),
-        None => _ = table.remove(&key),
+    if let Some(value) = value {
+        table.insert(key, value);
+    } else {
+        table.remove(&key);
     }
 }
 
@@ -89,26 +100,25 @@ pub fn tables(installed: &Tables, desired: &Tables, changes: &Changes) -> Vec<Op
         &desired.services,
         Op::Service,
     );
-    let backends_of = |key, backends: Option<_>| Op::Backends(key, backends.map(Box::new));
     let (gone_backends, backends) = changed(
         &changes.denied,
         &installed.backends,
         &desired.backends,
-        backends_of,
+        |key, backends| Op::Backends(key, backends.map(Box::new)),
     );
     // What the programs write into an entry must not outlive the value that it belongs to.
-    let old = installed
-        .terminated
-        .iter()
-        .filter(|(ip, value)| desired.terminated.get(ip) != Some(value));
-    let gone_orphan_ips = old.map(|(ip, _)| Op::Terminated(*ip, None)).collect();
-    let new = desired
-        .terminated
-        .iter()
-        .filter(|(ip, value)| installed.terminated.get(ip) != Some(value));
-    let orphan_ips = new
-        .map(|(ip, value)| Op::Terminated(*ip, Some(*value)))
-        .collect();
+    let mut gone_orphan_ips = Vec::new();
+    for (ip, value) in &installed.terminated {
+        if desired.terminated.get(ip) != Some(value) {
+            gone_orphan_ips.push(Op::Terminated(*ip, None));
+        }
+    }
+    let mut orphan_ips = Vec::new();
+    for (ip, value) in &desired.terminated {
+        if installed.terminated.get(ip) != Some(value) {
+            orphan_ips.push(Op::Terminated(*ip, Some(*value)));
+        }
+    }
     let is_redirected =
         |op: &Op| matches!(op, Op::Denial(key, _) if desired.backends.contains_key(key));
     let (redirected, denials) = denials.into_iter().partition(is_redirected);
@@ -133,16 +143,16 @@ fn changed<K: Ord + Copy, V: PartialEq + Copy>(
     desired: &SortedMap<K, V>,
     op: impl Fn(K, Option<V>) -> Op,
 ) -> (Vec<Op>, Vec<Op>) {
-    let differ = keys
-        .iter()
-        .filter(|key| installed.get(key) != desired.get(key));
-    let (gone, new): (Vec<K>, Vec<K>) = differ.partition(|key| !desired.contains_key(key));
-    let ops = |keys: Vec<K>| {
-        keys.into_iter()
-            .map(|key| op(key, desired.get(&key).copied()))
-            .collect()
-    };
-    (ops(gone), ops(new))
+    let mut removals = Vec::new();
+    let mut writes = Vec::new();
+    for key in keys {
+        match desired.get(key) {
+            value if value == installed.get(key) => {}
+            None => removals.push(op(*key, None)),
+            Some(value) => writes.push(op(*key, Some(*value))),
+        }
+    }
+    (removals, writes)
 }
 
 #[cfg(test)]

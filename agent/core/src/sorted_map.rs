@@ -55,9 +55,9 @@ impl<K: Ord, V> FromIterator<(K, V)> for SortedMap<K, V> {
 
 impl<K: Ord, V> Extend<(K, V)> for SortedMap<K, V> {
     fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
-        entries
-            .into_iter()
-            .for_each(|(key, value)| drop(self.insert(key, value)));
+        for (key, value) in entries {
+            self.insert(key, value);
+        }
     }
 }
 
@@ -175,9 +175,13 @@ impl<K: Ord, V> SortedMap<K, V> {
         if self.new.len() + self.gone.count() <= self.array.len() / PART {
             return;
         }
-        let (gone, mut places) = (take(&mut self.gone), 0..);
-        self.array
-            .retain(|_| places.next().is_some_and(|at| !gone.has(at)));
+        let gone = take(&mut self.gone);
+        let mut place = 0;
+        self.array.retain(|_| {
+            let stays = !gone.has(place);
+            place += 1;
+            stays
+        });
         self.array.reserve_exact(self.new.len());
         self.array.extend(take(&mut self.new));
         // Two sorted runs: the sort merges them.
@@ -189,9 +193,10 @@ impl<K: Ord, V> SortedMap<K, V> {
 impl<K: Ord> SortedMap<K, u32> {
     /// Counts one thing more behind a key.
     pub fn count(&mut self, key: K) {
-        match self.get_mut(&key) {
-            Some(things) => *things += 1,
-            None => drop(self.insert(key, 1)),
+        if let Some(things) = self.get_mut(&key) {
+            *things += 1;
+        } else {
+            self.insert(key, 1);
         }
     }
 

@@ -30,7 +30,6 @@ impl ActionArgs {
         if let (Some(reason), Some(other)) = (self.reason, self.action.reason)
             && reason != other
         {
-            let (reason, other) = (reason.as_str(), other.as_str());
             bail!("--reason {reason} contradicts {other}=...: name the reason once");
         }
         Ok(Choice {

@@ -79,31 +79,34 @@ pub async fn run(args: &SysdumpArgs) -> Result<()> {
     } else {
         Box::new(new_file(&path)?)
     };
-    let (parts, missing) = write(to, parts(args, status).await)?;
+    let (parts, missing) = write_archive(to, collect_parts(args, status).await)?;
     eprintln!("wrote {shown}: {}, {missing} missing", count(parts, "part"));
     Ok(())
 }
 
-async fn parts(args: &SysdumpArgs, status: Result<Status>) -> Parts {
-    let (pin_dir, run_dir) = (&args.pins.pin_dir, &args.run.run_dir);
-    let ask = |request| status::ask(run_dir, &request);
+async fn collect_parts(args: &SysdumpArgs, status: Result<Status>) -> Parts {
+    let pin_dir = &args.pins.pin_dir;
+    let run_dir = &args.run.run_dir;
     let nothing = Status::default();
     let dump = dump::collect(pin_dir, status.as_ref().unwrap_or(&nothing));
-    let ips = dump.as_ref().map(suspects).unwrap_or_default();
-    let log =
-        ask(Request::Log).map(|status| status.log.unwrap_or_default().join("\n").into_bytes());
+    let ips = dump.as_ref().map(suspect_ips).unwrap_or_default();
+    let log = status::ask(run_dir, &Request::Log)
+        .map(|status| status.log.unwrap_or_default().join("\n").into_bytes());
     let own = [
-        ("status.json", status.and_then(|status| json(&status))),
+        (
+            "status.json",
+            status.and_then(|status| pretty_json(&status)),
+        ),
         (
             "drops.json",
-            ask(Request::Drops).and_then(|status| json(&status.drops)),
+            status::ask(run_dir, &Request::Drops).and_then(|status| pretty_json(&status.drops)),
         ),
-        ("maps.json", dump.and_then(|dump| json(&dump))),
+        ("maps.json", dump.and_then(|dump| pretty_json(&dump))),
         ("log.txt", log),
         ("why.json", histories(run_dir, &ips)),
         (
             "audit.json",
-            audit::collect(pin_dir, run_dir).and_then(|report| json(&report)),
+            audit::collect(pin_dir, run_dir).and_then(|report| pretty_json(&report)),
         ),
         ("version.txt", Ok(env!("CARGO_PKG_VERSION").into())),
     ];
@@ -118,17 +121,17 @@ async fn parts(args: &SysdumpArgs, status: Result<Status>) -> Parts {
             content,
         )
     }));
-    parts.extend(node(pin_dir).await);
+    parts.extend(node_parts(pin_dir).await);
     parts
 }
 
 /// The state of this node over netlink and bpf(2), where no tools are installed: one line for each
 /// thing.
-async fn node(pin_dir: &Path) -> Parts {
+async fn node_parts(pin_dir: &Path) -> Parts {
     let tables = netlink::tables().await.into_iter();
     let tables = tables.map(|(name, messages)| {
-        let content =
-            messages.map(|messages| lines(messages.iter().map(|message| format!("{message:?}"))));
+        let content = messages
+            .map(|messages| lines_of(messages.iter().map(|message| format!("{message:?}"))));
         (format!("netlink-{name}.txt"), content)
     });
     let others = [
@@ -141,7 +144,7 @@ async fn node(pin_dir: &Path) -> Parts {
 }
 
 /// The content of a part, with a line for each text.
-fn lines(texts: impl Iterator<Item = String>) -> Vec<u8> {
+fn lines_of(texts: impl Iterator<Item = String>) -> Vec<u8> {
     texts
         .flat_map(|text| [text, "\n".to_owned()])
         .collect::<String>()
@@ -149,15 +152,17 @@ fn lines(texts: impl Iterator<Item = String>) -> Vec<u8> {
 }
 
 /// Writes the parts, and counts them and those that are missing.
-fn write(to: impl Write, parts: Parts) -> Result<(usize, usize)> {
-    let (mut archive, mut missing, all) = (tar::Builder::new(to), Vec::new(), parts.len());
+fn write_archive(to: impl Write, parts: Parts) -> Result<(usize, usize)> {
+    let all = parts.len();
+    let mut archive = tar::Builder::new(to);
+    let mut missing = Vec::new();
     for (name, content) in parts {
         match content {
-            Ok(content) => add(&mut archive, Path::new(&name), &content)?,
+            Ok(content) => add_part(&mut archive, Path::new(&name), &content)?,
             Err(error) => missing.push(format!("{name}: {error:#}\n")),
         }
     }
-    add(
+    add_part(
         &mut archive,
         Path::new("missing.txt"),
         missing.concat().as_bytes(),
@@ -167,7 +172,11 @@ fn write(to: impl Write, parts: Parts) -> Result<(usize, usize)> {
 }
 
 /// Adds a file to the folder of an archive.
-pub(crate) fn add(to: &mut tar::Builder<impl Write>, name: &Path, content: &[u8]) -> Result<()> {
+pub(crate) fn add_part(
+    to: &mut tar::Builder<impl Write>,
+    name: &Path,
+    content: &[u8],
+) -> Result<()> {
     let mut header = tar::Header::new_gnu();
     header.set_size(content.len() as u64);
     header.set_mode(0o644);
@@ -184,7 +193,7 @@ pub(crate) fn default_path(node: Option<&str>) -> PathBuf {
 }
 
 /// The IPs that packets are, or were, denied to.
-fn suspects(dump: &Value) -> BTreeSet<IpAddr> {
+fn suspect_ips(dump: &Value) -> BTreeSet<IpAddr> {
     let rows = ["suspects", "terminated"]
         .into_iter()
         .filter_map(|table| dump[table].as_array());
@@ -200,10 +209,10 @@ fn histories(run_dir: &Path, ips: &BTreeSet<IpAddr>) -> Result<Vec<u8>> {
     for ip in ips.iter().take(HISTORIES) {
         histories.extend(status::ask(run_dir, &Request::History(*ip))?.history);
     }
-    json(&histories)
+    pretty_json(&histories)
 }
 
-pub(crate) fn json<T: serde::Serialize>(value: &T) -> Result<Vec<u8>> {
+pub(crate) fn pretty_json<T: serde::Serialize>(value: &T) -> Result<Vec<u8>> {
     serde_json::to_vec_pretty(value).context("cannot write JSON")
 }
 
@@ -227,7 +236,10 @@ mod tests {
         let content = content
             .map(|(name, content)| (name.to_owned(), content))
             .into();
-        assert_eq!(write(new_file(&path).unwrap(), content).unwrap(), (2, 1));
+        assert_eq!(
+            write_archive(new_file(&path).unwrap(), content).unwrap(),
+            (2, 1)
+        );
         let mut parts = Vec::new();
         let mut tar = tar::Archive::new(fs::File::open(&path).unwrap());
         for entry in tar.entries().unwrap() {

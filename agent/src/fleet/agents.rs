@@ -1,7 +1,6 @@
 //! The agents of a cluster: the pods of the `DaemonSet`, one for each node.
 
-use super::ask::Missing;
-use super::scope::{Form, Scope};
+use super::scope::{FleetOutput, Scope};
 use crate::shared::{client, plain};
 use anyhow::{Result, anyhow, ensure};
 use k8s_openapi::api::core::v1::{Container, Node, Pod};
@@ -43,6 +42,15 @@ pub struct Agent {
     pub mode_policy: Option<String>,
 }
 
+/// A node that did not answer.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct MissingNode {
+    /// Name of the node.
+    pub node: String,
+    /// The cause, in one line.
+    pub why: String,
+}
+
 /// A cluster, and its agents in the order in which they are asked.
 #[derive(Clone)]
 pub struct Fleet {
@@ -53,7 +61,7 @@ pub struct Fleet {
     /// The agents that the flags choose.
     pub agents: Vec<Agent>,
     /// Nodes that should have an agent's pod by the flags, and have none.
-    pub missing: Vec<Missing>,
+    pub missing: Vec<MissingNode>,
     /// Nodes that should have an agent by their labels, and had no pod of one; none if nodes are
     /// chosen. In words why not, if Nodes may not be listed.
     pub without_agent: Result<Vec<String>, String>,
@@ -77,8 +85,11 @@ impl Fleet {
                 .list_nodes(NODES)
                 .await
                 .map_err(|error| error.to_string());
-            fleet.without_agent =
-                nodes.map(|all| all.into_iter().filter(|node| !fleet.has(node)).collect());
+            fleet.without_agent = nodes.map(|all| {
+                all.into_iter()
+                    .filter(|node| !fleet.has_agent_on(node))
+                    .collect()
+            });
         }
         Ok(fleet)
     }
@@ -88,8 +99,9 @@ impl Fleet {
     pub async fn refresh(&mut self, expected: BTreeSet<String>) -> Result<()> {
         let namespace = &self.scope.agents_namespace;
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
-        let pods = all(pods, ListParams::default().labels(LABEL), self.scope.output).await?;
-        let mut agents: Vec<Agent> = pods.iter().filter_map(agent).collect();
+        let pods =
+            list_objects(pods, ListParams::default().labels(LABEL), self.scope.output).await?;
+        let mut agents: Vec<Agent> = pods.iter().filter_map(agent_of).collect();
         ensure!(
             !agents.is_empty(),
             "no agent runs: namespace {namespace} has no pod with the label {LABEL} on a node; install epguard, or pass --agents-namespace"
@@ -114,7 +126,8 @@ impl Fleet {
     /// Names of the Nodes with these labels.
     async fn list_nodes(&self, labels: &str) -> Result<BTreeSet<String>> {
         let api: Api<PartialObjectMeta<Node>> = Api::all(self.client.clone());
-        let nodes = all(api, ListParams::default().labels(labels), self.scope.output).await?;
+        let nodes =
+            list_objects(api, ListParams::default().labels(labels), self.scope.output).await?;
         Ok(nodes.iter().map(ResourceExt::name_any).collect())
     }
 
@@ -126,10 +139,10 @@ impl Fleet {
     }
 
     fn expect(&mut self, nodes: BTreeSet<String>) {
-        let without = nodes.into_iter().filter(|node| !self.has(node));
+        let without = nodes.into_iter().filter(|node| !self.has_agent_on(node));
         let why = "no agent runs there";
         self.missing = without
-            .map(|node| Missing {
+            .map(|node| MissingNode {
                 node,
                 why: why.to_owned(),
             })
@@ -137,21 +150,21 @@ impl Fleet {
     }
 
     /// Names of the nodes whose agents the flags choose.
-    pub fn names(&self) -> Vec<&str> {
+    pub fn node_names(&self) -> Vec<&str> {
         self.agents
             .iter()
             .map(|agent| agent.node.as_str())
             .collect()
     }
 
-    fn has(&self, node: &str) -> bool {
+    fn has_agent_on(&self, node: &str) -> bool {
         self.agents.iter().any(|agent| agent.node == node)
     }
 }
 
 /// Waits for the answer to a request: `what` it does, and the `right` that it needs. Errors: the
 /// cause and the remedy, in one line.
-pub async fn answer<T>(
+pub async fn await_answer<T>(
     what: &str,
     right: &str,
     request: impl Future<Output = kube::Result<T>>,
@@ -175,20 +188,18 @@ pub fn refused(what: &str, right: &str, error: kube::Error) -> String {
 }
 
 /// Lists everything from the API server's cache. For people, each text is made plain: a kubelet
-/// writes some of them. Errors as of [`answer`].
-pub async fn all<K>(api: Api<K>, params: ListParams, form: Form) -> Result<Vec<K>>
+/// writes some of them. Errors as of [`await_answer`].
+pub async fn list_objects<K>(api: Api<K>, params: ListParams, output: FleetOutput) -> Result<Vec<K>>
 where
     K: Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + Debug,
 {
     let resource = K::plural(&());
-    let (what, right) = (
-        format!("list {resource}"),
-        format!("the verb list on {resource}"),
-    );
-    let mut objects = answer(&what, &right, api.list(&params.match_any()))
+    let what = format!("list {resource}");
+    let right = format!("the verb list on {resource}");
+    let mut objects = await_answer(&what, &right, api.list(&params.match_any()))
         .await?
         .items;
-    if form.is_for_people() {
+    if output.is_for_people() {
         let mut document = serde_json::to_value(&objects)?;
         plain::all(&mut document);
         objects = serde_json::from_value(document)?;
@@ -196,8 +207,8 @@ where
     Ok(objects)
 }
 
-/// None for a pod that no node has taken.
-fn agent(pod: &Pod) -> Option<Agent> {
+/// The agent in a pod; none for a pod that no node has taken.
+fn agent_of(pod: &Pod) -> Option<Agent> {
     let spec = pod.spec.as_ref()?;
     let mut containers = spec.containers.iter();
     let named = containers.find(|container| container.name == CONTAINER);
@@ -221,10 +232,12 @@ fn agent(pod: &Pod) -> Option<Agent> {
 fn obstacle(pod: &Pod, container: &str) -> Option<String> {
     let status = pod.status.as_ref()?;
     let mut statuses = status.container_statuses.iter().flatten();
-    let own = statuses.find(|status| status.name == container);
-    let Some(state) = own.and_then(|status| status.state.as_ref()) else {
-        let phase = status.phase.as_deref().unwrap_or("Unknown");
-        return (phase != "Running").then(|| format!("its pod is {phase}"));
+    let agent_status = statuses.find(|status| status.name == container);
+    let Some(state) = agent_status.and_then(|status| status.state.as_ref()) else {
+        return match status.phase.as_deref().unwrap_or("Unknown") {
+            "Running" => None,
+            phase => Some(format!("its pod is {phase}")),
+        };
     };
     let why = match (&state.waiting, &state.terminated) {
         (Some(waiting), _) => waiting.reason.as_deref(),
@@ -238,15 +251,14 @@ fn obstacle(pod: &Pod, container: &str) -> Option<String> {
 }
 
 fn flags(container: &Container) -> Vec<String> {
-    let variables = container.env.iter().flatten();
-    let variables =
-        variables.filter_map(|one| Some(format!("{}={}", one.name, one.value.as_ref()?)));
-    let flags = container
-        .image
-        .iter()
-        .chain(container.args.iter().flatten())
-        .cloned();
-    flags.chain(variables).collect()
+    let mut flags: Vec<String> = container.image.iter().cloned().collect();
+    flags.extend(container.args.iter().flatten().cloned());
+    for variable in container.env.iter().flatten() {
+        if let Some(value) = &variable.value {
+            flags.push(format!("{}={value}", variable.name));
+        }
+    }
+    flags
 }
 
 fn mode_policy(container: &Container) -> Option<String> {

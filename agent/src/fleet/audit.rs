@@ -1,9 +1,11 @@
 //! `kubectl epguard audit`: flows of all nodes that still lead to pods that have ended.
 
 use super::agents::Fleet;
-use super::ask::{self, Answer, Asked, command, names};
-use super::scope::Form;
-use crate::commands::audit::Report;
+
+use super::answers::{FleetAnswers, NodeAnswer, join_parts, name_nodes};
+use super::ask::{ask_nodes, command_line};
+use super::scope::FleetOutput;
+use crate::commands::audit::AuditReport;
 use crate::shared::args::ServiceArgs;
 use anyhow::Result;
 use clap::Args;
@@ -24,7 +26,7 @@ Examples:
   kubectl epguard audit               each node with findings; the others in one line
   kubectl epguard audit -n shop       what leads to pods of one namespace's Services
   kubectl epguard audit -o wide       each node")]
-pub struct AuditArgs {
+pub struct FleetAuditArgs {
     /// Which Services.
     #[command(flatten)]
     pub services: ServiceArgs,
@@ -32,28 +34,30 @@ pub struct AuditArgs {
 
 /// Asks and prints: nodes with findings one after the other, as their own command shows them; the
 /// others share a line. Errors: the output fails.
-pub async fn run(fleet: &Fleet, args: &AuditArgs) -> Result<ExitCode> {
-    let form = fleet.scope.output;
-    let asked: Asked<Report> = ask::ask(
-        fleet,
-        &command(&["audit"], &args.services.flags()),
-        PATIENCE,
-    )
-    .await;
-    let is_short = |answer: &&Answer<Report>| {
-        form != Form::Wide
-            && answer.known.findings.is_empty()
-            && answer.known.not_looked_at.is_empty()
-    };
-    asked.print(form, Value::Null, |answers| {
-        let (clean, others): (Vec<_>, Vec<_>) = answers.iter().partition(is_short);
-        let clean: Vec<&str> = clean.into_iter().map(Answer::node).collect();
-        let clean = (!clean.is_empty()).then(|| format!("{}: nothing is stale", names(&clean)));
-        others
-            .into_iter()
-            .map(|answer| answer.known.text())
-            .chain(clean)
-            .collect::<Vec<_>>()
-            .join("\n\n")
+pub async fn run(fleet: &Fleet, args: &FleetAuditArgs) -> Result<ExitCode> {
+    let output = fleet.scope.output;
+    let command = command_line(&["audit"], &args.services.flags());
+    let answers: FleetAnswers<AuditReport> = ask_nodes(fleet, &command, PATIENCE).await;
+    let shows_all = output == FleetOutput::Wide;
+    answers.print(output, Value::Null, |answers| {
+        reports_text(answers, shows_all)
     })
+}
+
+/// The reports with findings, or all reports; then a line with the other nodes.
+fn reports_text(answers: &[NodeAnswer<AuditReport>], shows_all: bool) -> String {
+    let mut parts = Vec::new();
+    let mut clean = Vec::new();
+    for answer in answers {
+        let report = &answer.known;
+        if shows_all || !report.findings.is_empty() || !report.not_looked_at.is_empty() {
+            parts.push(report.to_text());
+        } else {
+            clean.push(answer.node());
+        }
+    }
+    if !clean.is_empty() {
+        parts.push(format!("{}: nothing is stale", name_nodes(&clean)));
+    }
+    join_parts(parts)
 }

@@ -1,8 +1,9 @@
 //! `kubectl epguard drops`: denied flows of all nodes, or new ones as they come.
 
 use super::agents::Fleet;
-use super::ask::{self, Answer, Asked, UNKNOWN, command, names};
-use crate::commands::drops::{Filter, Follower, table, text_line};
+use super::answers::{FleetAnswers, NodeAnswer, UNKNOWN, name_nodes};
+use super::ask::{PATIENCE, ask_nodes, command_line};
+use crate::commands::drops::{DropsFilter, DropsRow, Follower, drops_table, line_of};
 use crate::shared::drops::{CLIENTS, Dropped, Kind};
 use crate::shared::output::{complain, escaped, is_read, print};
 use anyhow::Result;
@@ -24,30 +25,30 @@ Examples:
   kubectl epguard drops                    what any node denied, or would have, since its agent's start
   kubectl epguard drops -f -n shop         new denials as they come, for the Services of one namespace
   kubectl epguard drops --node worker-1 --reason reused -o json")]
-pub struct DropsArgs {
+pub struct FleetDropsArgs {
     /// Ask all nodes every 2 seconds until interrupted, and print new denials
     #[arg(short, long)]
     pub follow: bool,
     /// Which denials.
     #[command(flatten)]
-    pub filter: Filter,
+    pub filter: DropsFilter,
 }
 
 /// Asks and prints. Errors: the output fails.
-pub async fn run(fleet: Fleet, args: &DropsArgs) -> Result<ExitCode> {
+pub async fn run(fleet: Fleet, args: &FleetDropsArgs) -> Result<ExitCode> {
     let filter = &args.filter;
     let reason = ("--reason", filter.reason.map(Reason::as_str));
-    let command = command(
+    let command = command_line(
         &["drops"],
         &[&filter.services.flags()[..], &[reason]].concat(),
     );
     if args.follow {
         return follow(fleet, &command).await;
     }
-    let asked = ask::ask(&fleet, &command, ask::PATIENCE).await;
+    let asked = ask_nodes(&fleet, &command, PATIENCE).await;
     asked.print(fleet.scope.output, Value::Null, |answers| match answers {
         [] => String::new(),
-        answers => table(&merge(answers), filter.is_narrowed()),
+        answers => drops_table(&merge_kinds(answers), filter.is_narrowed()),
     })
 }
 
@@ -57,23 +58,19 @@ pub async fn run(fleet: Fleet, args: &DropsArgs) -> Result<ExitCode> {
 async fn follow(mut fleet: Fleet, command: &[&str]) -> Result<ExitCode> {
     let begun = Instant::now();
     let mut followers: BTreeMap<String, Follower> = BTreeMap::new();
-    let (mut named, mut unlisted) = (BTreeSet::new(), None);
+    let mut reported = BTreeSet::new();
+    let mut list_error = None;
     loop {
-        let asked: Asked<Vec<Dropped>> = ask::ask(&fleet, command, ask::PATIENCE).await;
-        let lost: BTreeSet<String> = asked
-            .absent()
-            .lines()
-            .map(str::to_owned)
-            .chain(unlisted)
-            .collect();
-        for Answer { agent, known, .. } in asked.answers {
-            let follower = followers.entry(agent.node.clone());
-            for new in follower
-                .or_insert_with(|| Follower::since(begun))
-                .take_new(known)
-            {
+        let asked: FleetAnswers<Vec<Dropped>> = ask_nodes(&fleet, command, PATIENCE).await;
+        let mut lost: BTreeSet<String> = asked.absent().lines().map(str::to_owned).collect();
+        lost.extend(list_error);
+        for NodeAnswer { agent, known, .. } in asked.answers {
+            let follower = followers
+                .entry(agent.node.clone())
+                .or_insert_with(|| Follower::since(begun));
+            for new in follower.take_new(known) {
                 if fleet.scope.output.is_for_people() {
-                    print(&format!("{}: {}", agent.node, text_line(&new)))?;
+                    print(&format!("{}: {}", agent.node, line_of(&new)))?;
                 } else {
                     let mut entry = json!(new);
                     entry["node"] = json!(agent.node);
@@ -81,9 +78,10 @@ async fn follow(mut fleet: Fleet, command: &[&str]) -> Result<ExitCode> {
                 }
             }
         }
-        lost.difference(&named)
-            .for_each(|line| complain(&format!("epguard: {line}")));
-        named = lost;
+        for line in lost.difference(&reported) {
+            complain(&format!("epguard: {line}"));
+        }
+        reported = lost;
         if followers.is_empty() {
             return Ok(UNKNOWN.into());
         }
@@ -92,31 +90,35 @@ async fn follow(mut fleet: Fleet, command: &[&str]) -> Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         }
         let listed = fleet.refresh(followers.keys().cloned().collect()).await;
-        unlisted = listed.err().map(|error| format!("{error:#}"));
+        list_error = listed.err().map(|error| format!("{error:#}"));
     }
 }
 
 /// One row for each kind, the latest first, with the nodes that count it.
-fn merge(answers: &[Answer<Vec<Dropped>>]) -> Vec<(Dropped, String)> {
+fn merge_kinds(answers: &[NodeAnswer<Vec<Dropped>>]) -> Vec<DropsRow> {
     let mut kinds: BTreeMap<&Kind, (Dropped, Vec<&str>)> = BTreeMap::new();
     for answer in answers {
         for dropped in &answer.known {
-            let known = kinds
-                .entry(&dropped.kind)
-                .and_modify(|(sum, _)| add(sum, dropped));
-            let (_, nodes) = known.or_insert_with(|| (dropped.clone(), Vec::new()));
-            nodes.push(answer.node());
+            if let Some((sum, nodes)) = kinds.get_mut(&dropped.kind) {
+                add_counts(sum, dropped);
+                nodes.push(answer.node());
+            } else {
+                kinds.insert(&dropped.kind, (dropped.clone(), vec![answer.node()]));
+            }
         }
     }
-    let mut rows: Vec<_> = kinds
-        .into_values()
-        .map(|(sum, nodes)| (sum, names(&nodes)))
-        .collect();
-    rows.sort_by_key(|(dropped, _)| dropped.last_ms_ago);
+    let mut rows = Vec::new();
+    for (dropped, nodes) in kinds.into_values() {
+        rows.push(DropsRow {
+            dropped,
+            nodes: name_nodes(&nodes),
+        });
+    }
+    rows.sort_by_key(|row| row.dropped.last_ms_ago);
     rows
 }
 
-fn add(sum: &mut Dropped, other: &Dropped) {
+fn add_counts(sum: &mut Dropped, other: &Dropped) {
     sum.packets = sum.packets.saturating_add(other.packets);
     sum.bytes = sum.bytes.saturating_add(other.bytes);
     sum.openings = sum.openings.saturating_add(other.openings);

@@ -50,7 +50,8 @@ pub async fn run(
         .await;
     let right = format!("the verbs get and create on pods/exec in namespace {namespace}");
     let mut process = started.map_err(|error| refused("run commands in its pod", &right, error))?;
-    let (stdout, stderr) = (process.stdout(), process.stderr());
+    let stdout = process.stdout();
+    let stderr = process.stderr();
     let mut status = pin!(OptionFuture::from(process.take_status()).map(Option::flatten));
     let mut output =
         pin!(async { tokio::try_join!(read_at_most(stdout, limit), read_at_most(stderr, ERRORS)) });
@@ -58,12 +59,12 @@ pub async fn run(
         output = &mut output => (output?, status.await),
         status = &mut status => {
             // Without a status the connection broke, and the output does not end.
-            code(status.as_ref())?;
+            exit_code(status.as_ref())?;
             (output.await?, status)
         }
     };
     Ok(Done {
-        code: code(status.as_ref())?,
+        code: exit_code(status.as_ref())?,
         stdout,
         stderr,
     })
@@ -85,7 +86,7 @@ async fn read_at_most(from: Option<impl AsyncRead + Unpin>, limit: u64) -> Resul
 }
 
 /// The exit code in a status. Errors: there is none, or the command could not run.
-fn code(status: Option<&Status>) -> Result<u8, String> {
+fn exit_code(status: Option<&Status>) -> Result<u8, String> {
     let status = status.ok_or("the connection ended before the command")?;
     if status.status.as_deref() == Some("Success") {
         return Ok(0);
@@ -94,17 +95,13 @@ fn code(status: Option<&Status>) -> Result<u8, String> {
         .details
         .iter()
         .flat_map(|details| details.causes.iter().flatten());
-    let code = causes.find_map(|cause| {
-        let is_code = cause.reason.as_deref() == Some("ExitCode");
-        is_code.then_some(cause.message.as_ref()?.parse::<i32>().ok()?)
+    let code = causes.find_map(|cause| match (cause.reason.as_deref(), &cause.message) {
+        (Some("ExitCode"), Some(message)) => message.parse::<i32>().ok(),
+        _ => None,
     });
-    let why = || {
-        one_line(
-            status
-                .message
-                .as_deref()
-                .unwrap_or("the command cannot run"),
-        )
-    };
-    Ok(u8::try_from(code.ok_or_else(why)?).unwrap_or(u8::MAX))
+    if let Some(code) = code {
+        return Ok(u8::try_from(code).unwrap_or(u8::MAX));
+    }
+    let message = status.message.as_deref();
+    Err(one_line(message.unwrap_or("the command cannot run")))
 }

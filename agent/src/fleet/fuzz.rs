@@ -1,11 +1,11 @@
 //! Fuzzes what a node answers: its documents, and its archive.
 
 use super::ask::decode;
-use super::scope::Form;
-use super::sysdump::parts;
+use super::scope::FleetOutput;
+use super::sysdump::parts_of_archive;
 use super::sysdump::tests::archive;
-use crate::commands::audit::Report;
-use crate::commands::drops::table;
+use crate::commands::audit::AuditReport;
+use crate::commands::drops::{DropsRow, drops_table};
 use crate::commands::status::Condition;
 use crate::commands::why::Explanation;
 use crate::fuzz::harness::{run, words};
@@ -47,7 +47,7 @@ fn seeds() -> Vec<Vec<u8>> {
 
 /// Reads a document, and checks that its text begins no line and moves no cursor.
 fn shown<T: DeserializeOwned>(answer: &[u8], shown: impl FnOnce(&T) -> String) {
-    if let Ok((_, document)) = decode(answer, "n", Form::Table) {
+    if let Ok((_, document)) = decode(answer, "n", FleetOutput::Table) {
         let text = shown(&document);
         let bare = StyledStr::from(text).to_string();
         for line in bare.lines() {
@@ -62,17 +62,13 @@ fn answers_of_nodes() {
     let words =
         words("\\u001b[2J \\n \\r \u{9b} \u{202e} \"form\": null \"unknown\" 18446744073709551615");
     run("answers", seeds(), &words, |answer| {
-        shown::<Condition>(answer, Condition::text);
+        shown::<Condition>(answer, Condition::to_text);
         shown::<Vec<Dropped>>(answer, |all| {
-            table(
-                &all.iter()
-                    .map(|one| (one.clone(), String::new()))
-                    .collect::<Vec<_>>(),
-                false,
-            )
+            let rows: Vec<DropsRow> = all.iter().map(DropsRow::of_one_node).collect();
+            drops_table(&rows, false)
         });
-        shown::<Explanation>(answer, Explanation::text);
-        shown::<Report>(answer, Report::text);
+        shown::<Explanation>(answer, Explanation::to_text);
+        shown::<AuditReport>(answer, AuditReport::to_text);
     });
 }
 
@@ -82,7 +78,7 @@ fn archives_of_nodes() {
         ["epguard-sysdump/a.txt", "epguard-sysdump/b.txt"].map(|name| (name, EntryType::Regular));
     let words = ["epguard-sysdump/", "../", "S", "L", "x", "g"];
     run("archive", [archive(&files)], &words, |archive| {
-        let parts = parts(archive).unwrap_or_default();
+        let parts = parts_of_archive(archive).unwrap_or_default();
         assert!(parts.values().map(|part| part.len()).sum::<usize>() <= archive.len());
         assert!(
             parts

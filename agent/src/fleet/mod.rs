@@ -1,11 +1,13 @@
 //! `kubectl epguard`: one view of the cluster. The same binary, under the name `kubectl-epguard`.
 //!
 //! ```text
-//! scope (flags) -> agents (list of pods) -> exec of `epguard VERB -o json` in each, side by side -> ask
-//!   ask -> the verb's table of all nodes, or one document; missing nodes by cause; the worst node's exit code
+//! scope (flags) -> agents (list of pods) -> ask: exec of `epguard VERB -o json` in each
+//! answers -> the verb's table of all nodes, or one document; missing nodes by cause;
+//!            the worst node's exit code
 //! ```
 
 mod agents;
+mod answers;
 mod ask;
 mod audit;
 mod drops;
@@ -20,8 +22,8 @@ mod why;
 
 use crate::shared::output::{complain, is_unread};
 use agents::Fleet;
+use answers::UNKNOWN;
 use anyhow::{Result, ensure};
-use ask::UNKNOWN;
 use clap::{Parser, Subcommand};
 use scope::Scope;
 use std::ffi::OsString;
@@ -51,16 +53,16 @@ pub enum Verb {
     Status,
     /// Show denied flows of all nodes by Service, pod meant and pod hit; with -f, new ones as they
     /// come
-    Drops(drops::DropsArgs),
+    Drops(drops::FleetDropsArgs),
     /// Explain the verdicts about an IP, now or at an earlier time; nodes that agree share an
     /// answer
-    Why(why::WhyArgs),
+    Why(why::FleetWhyArgs),
     /// Find flows of all nodes that still lead to pods that have ended
-    Audit(audit::AuditArgs),
+    Audit(audit::FleetAuditArgs),
     /// Show or switch the modes of all nodes, or of chosen ones; shows what changes, and asks
-    Mode(mode::ModeArgs),
+    Mode(mode::FleetModeArgs),
     /// Write one archive with the archives of all nodes, without credentials
-    Sysdump(sysdump::SysdumpArgs),
+    Sysdump(sysdump::FleetSysdumpArgs),
 }
 
 impl Plugin {

@@ -5,8 +5,10 @@
 //! ConfigMap + status of all nodes -> what changes, and where -> question -> ConfigMap
 //! ```
 
-use super::agents::{Fleet, answer};
-use super::ask::{self, Answer, Asked, UNKNOWN, command, failure, grouped, names};
+use super::agents::{Agent, Fleet, await_answer};
+use super::answers::{FleetAnswers, NodeAnswer, UNKNOWN, group_by_value, name_nodes};
+use super::ask::{DOCUMENT, PATIENCE, ask_nodes, command_line, failure, run_on_nodes};
+use super::exec::Done;
 use crate::commands::status::Condition;
 use crate::shared::args::one_of;
 use crate::shared::output::{after, print};
@@ -19,6 +21,7 @@ use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _, stderr, stdin};
 use std::process::ExitCode;
 
@@ -36,7 +39,7 @@ Examples:
   kubectl epguard mode observe --reason terminated
   kubectl epguard mode --unset --reason terminated   the agents' flags count again
   kubectl epguard mode observe --node worker-1")]
-pub struct ModeArgs {
+pub struct FleetModeArgs {
     /// The new mode [default: show the modes]
     #[arg(value_parser = one_of(Mode::ALL, Mode::as_str, Mode::help))]
     pub mode: Option<Mode>,
@@ -56,24 +59,27 @@ pub struct ModeArgs {
 
 /// Shows or changes. Errors: the `ConfigMap` cannot be read, the change is refused, or the answer
 /// was not yes.
-pub async fn run(fleet: &Fleet, args: &ModeArgs) -> Result<ExitCode> {
-    let (shows, is_whole) = (args.mode.is_none() && !args.unset, fleet.scope.is_whole());
-    if let (Some(mode), false) = (args.mode, is_whole) {
-        return switch(fleet, mode, args).await;
+pub async fn run(fleet: &Fleet, args: &FleetModeArgs) -> Result<ExitCode> {
+    let only_shows = args.mode.is_none() && !args.unset;
+    let is_whole = fleet.scope.is_whole();
+    if let Some(mode) = args.mode
+        && !is_whole
+    {
+        return switch_nodes(fleet, mode, args).await;
     }
     let policy = if is_whole {
-        Some(Policy::fetch(fleet).await?)
+        Some(PolicyMap::fetch(fleet).await?)
     } else {
         None
     };
-    let asked: Asked<Condition> = ask::ask(fleet, &["status"], ask::PATIENCE).await;
-    let counts = counts(&asked, policy.as_ref());
+    let asked: FleetAnswers<Condition> = ask_nodes(fleet, &["status"], PATIENCE).await;
+    let counts = count_modes(&asked, policy.as_ref());
     match policy {
-        Some(policy) if shows => print(&format!("{}\n{counts}", policy.text()))?,
+        Some(policy) if only_shows => print(&format!("{}\n{counts}", policy.keys_text()))?,
         Some(policy) => {
-            if plan(&policy, args, &counts)? {
-                confirm(args.yes)?;
-                policy.write(key(args), args.mode).await?;
+            if print_plan(&policy, args, &counts)? {
+                ask_user(args.yes)?;
+                policy.write(policy_key(args), args.mode).await?;
                 print("done; kubectl epguard status shows what each node does")?;
             }
         }
@@ -84,52 +90,46 @@ pub async fn run(fleet: &Fleet, args: &ModeArgs) -> Result<ExitCode> {
 }
 
 /// Runs `epguard mode` on each chosen node. Errors: the answer was not yes.
-async fn switch(fleet: &Fleet, mode: Mode, args: &ModeArgs) -> Result<ExitCode> {
-    let reason = args.reason.map(|reason| format!(" for {reason}"));
-    let (what, nodes) = (reason.unwrap_or_default(), names(&fleet.names()));
+async fn switch_nodes(fleet: &Fleet, mode: Mode, args: &FleetModeArgs) -> Result<ExitCode> {
     let without: Vec<&str> = fleet.missing.iter().map(|missing| &*missing.node).collect();
     ensure!(
         !fleet.agents.is_empty(),
         "nothing is changed: no agent runs on {}",
         without.join(", ")
     );
-    show(&format!(
-        "{mode}{what} on {nodes}, until the agent restarts or the ConfigMap changes"
+    let reason = after(" for ", args.reason);
+    let nodes = name_nodes(&fleet.node_names());
+    show_plan(&format!(
+        "{mode}{reason} on {nodes}, until the agent restarts or the ConfigMap changes"
     ))?;
-    confirm(args.yes)?;
-    let command = command(
+    ask_user(args.yes)?;
+    let command = command_line(
         &["mode", mode.as_str()],
         &[("--reason", args.reason.map(Reason::as_str))],
     );
-    let asked = ask::each(
-        fleet,
-        &command,
-        ask::PATIENCE,
-        ask::DOCUMENT,
-        |_, done| match done.code {
-            0 => Ok((Value::Null, (), 0)),
-            _ => Err(failure(&done.stderr).unwrap_or_else(|| "it did not switch".to_owned())),
-        },
-    )
-    .await;
-    let done: Vec<&str> = asked.answers.iter().map(Answer::node).collect();
-    let done = if done.is_empty() {
-        String::new()
-    } else {
-        format!("done: {}\n", names(&done))
+    let read = |_: &Agent, done: Done| match done.code {
+        0 => Ok((Value::Null, (), 0)),
+        _ => Err(failure(&done.stderr).unwrap_or_else(|| "it did not switch".to_owned())),
     };
-    print(format!("{done}{}", asked.absent()).trim_end())?;
-    Ok(asked.code().into())
+    let answers = run_on_nodes(fleet, &command, PATIENCE, DOCUMENT, read).await;
+    let switched: Vec<&str> = answers.answers.iter().map(NodeAnswer::node).collect();
+    let mut text = String::new();
+    if !switched.is_empty() {
+        let _ = writeln!(text, "done: {}", name_nodes(&switched));
+    }
+    text.push_str(&answers.absent());
+    print(text.trim_end())?;
+    Ok(answers.code().into())
 }
 
 /// Prints what changes. Errors: it is not seen, so it is not carried out, and that is no success.
-fn show(plan: &str) -> Result<()> {
+fn show_plan(plan: &str) -> Result<()> {
     print(plan)
         .map_err(|error| anyhow!("nothing is changed: the plan cannot be printed: {error:#}"))
 }
 
 /// Asks at the terminal. Errors: there is none, or the answer is not yes.
-fn confirm(yes: bool) -> Result<()> {
+fn ask_user(yes: bool) -> Result<()> {
     if yes {
         return Ok(());
     }
@@ -150,7 +150,7 @@ fn confirm(yes: bool) -> Result<()> {
 }
 
 /// The key of the `ConfigMap` that the flags mean.
-fn key(args: &ModeArgs) -> &'static str {
+fn policy_key(args: &FleetModeArgs) -> &'static str {
     if args.canary {
         "canary-mode"
     } else {
@@ -158,40 +158,46 @@ fn key(args: &ModeArgs) -> &'static str {
     }
 }
 
-/// `2 in enforce (by mode policy): a, b`, a line for each mode and source, and the nodes that did not
-/// answer. Nodes where this `ConfigMap` is not in force have lines of their own.
-fn counts(asked: &Asked<Condition>, policy: Option<&Policy>) -> String {
-    let modes = grouped(asked.answers.iter().map(|answer| {
-        let status = &answer.known.status;
-        let own = answer.agent.mode_policy.as_deref().unwrap_or("none");
-        let other = policy.filter(|policy| policy.name != own).map(|_| own);
-        let (other, problem) = (
-            after(", ConfigMap ", other),
-            after("; ", status.mode_policy.as_deref().map(plain)),
-        );
-        (
-            format!(
-                "{} (by {}{other}{problem})",
-                status.mode_name(),
-                status.mode_source
-            ),
-            answer.node(),
-        )
-    }));
-    let lines = modes
+/// `2 in enforce (by mode policy): a, b`, a line for each mode and source, and the nodes that did
+/// not answer. Nodes where this `ConfigMap` is not in force have lines of their own.
+fn count_modes(asked: &FleetAnswers<Condition>, policy: Option<&PolicyMap>) -> String {
+    let modes = asked
+        .answers
         .iter()
-        .map(|(mode, nodes)| format!("{} in {mode}: {}", nodes.len(), names(nodes)));
-    let lines = lines.chain(Some(asked.absent()).filter(|absent| !absent.is_empty()));
-    lines.collect::<Vec<_>>().join("\n")
+        .map(|answer| (mode_of_node(answer, policy), answer.node()));
+    let mut text = String::new();
+    for (mode, nodes) in group_by_value(modes) {
+        let _ = writeln!(text, "{} in {mode}: {}", nodes.len(), name_nodes(&nodes));
+    }
+    text.push_str(&asked.absent());
+    text.truncate(text.trim_end().len());
+    text
+}
+
+/// A node's mode, where it comes from, and what keeps this `ConfigMap` from being in force there.
+fn mode_of_node(answer: &NodeAnswer<Condition>, policy: Option<&PolicyMap>) -> String {
+    let status = &answer.known.status;
+    let watched = answer.agent.mode_policy.as_deref().unwrap_or("none");
+    let other = match policy {
+        Some(policy) if policy.name != watched => format!(", ConfigMap {watched}"),
+        _ => String::new(),
+    };
+    let problem = after("; ", status.mode_policy.as_deref().map(plain));
+    format!(
+        "{} (by {}{other}{problem})",
+        status.mode_name(),
+        status.mode_source
+    )
 }
 
 /// Prints the key's values before and after, and what the nodes do now. False: nothing changes.
 /// Errors: it cannot be printed.
-fn plan(policy: &Policy, args: &ModeArgs, counts: &str) -> Result<bool> {
-    let (name, key) = (&policy.name, key(args));
+fn print_plan(policy: &PolicyMap, args: &FleetModeArgs, counts: &str) -> Result<bool> {
+    let name = &policy.name;
+    let key = policy_key(args);
     let from = policy
         .data()
-        .find(|(one, _)| *one == key)
+        .find(|(set_key, _)| *set_key == key)
         .map(|(_, value)| value);
     let to = args.mode.map(Mode::as_str);
     let [shown, new] = [from, to].map(|value| plain(value.unwrap_or("not set")));
@@ -203,7 +209,7 @@ fn plan(policy: &Policy, args: &ModeArgs, counts: &str) -> Result<bool> {
     let canaries = args
         .canary
         .then_some("for each node with the label epguard.io/canary=true");
-    show(&format!(
+    show_plan(&format!(
         "ConfigMap {name}: {key}{change}{}\nnow:\n{counts}",
         after("\n", canaries)
     ))?;
@@ -211,7 +217,7 @@ fn plan(policy: &Policy, args: &ModeArgs, counts: &str) -> Result<bool> {
 }
 
 /// The `ConfigMap` of modes, as it was read.
-struct Policy {
+struct PolicyMap {
     /// `namespace/name`.
     name: String,
     api: Api<ConfigMap>,
@@ -219,31 +225,31 @@ struct Policy {
     map: Option<ConfigMap>,
 }
 
-impl Policy {
+impl PolicyMap {
     /// Reads the one that the agents watch. Errors: they watch none, or it cannot be read; in one
     /// line with the remedy.
     async fn fetch(fleet: &Fleet) -> Result<Self> {
         // While a rollout changes it, most agents decide.
-        let named = fleet
+        let watched = fleet
             .agents
             .iter()
             .filter_map(|agent| Some((agent.mode_policy.clone()?, &*agent.node)));
-        let most = grouped(named)
+        let most = group_by_value(watched)
             .into_iter()
             .rev()
             .max_by_key(|(_, nodes)| nodes.len());
         let name = most.map(|(name, _)| name).context(
             "the agents watch no ConfigMap: add --mode-policy=NAMESPACE/NAME to their arguments, as deploy/epguard.yaml does, or pass --node",
         )?;
-        let parts = name.split_once('/');
-        let (namespace, own_name) =
-            parts.with_context(|| format!("{name} is no NAMESPACE/NAME (--mode-policy)"))?;
+        let (namespace, object) = name
+            .split_once('/')
+            .with_context(|| format!("{name} is no NAMESPACE/NAME (--mode-policy)"))?;
         let api = Api::namespaced(fleet.client.clone(), namespace);
         let right = format!("the verb get on configmaps in namespace {namespace}");
-        let map = answer(
+        let map = await_answer(
             &format!("read ConfigMap {name}"),
             &right,
-            api.get_opt(own_name),
+            api.get_opt(object),
         )
         .await?;
         Ok(Self { name, api, map })
@@ -256,30 +262,31 @@ impl Policy {
     }
 
     /// Its keys for people.
-    fn text(&self) -> String {
-        let keys = self
+    fn keys_text(&self) -> String {
+        let keys: Vec<String> = self
             .data()
-            .map(|(key, value)| plain(&format!("{key}: {value}")).into_owned());
-        let keys = keys.collect::<Vec<_>>().join(", ");
-        let keys = if keys.is_empty() {
-            "no mode is set, so the agents' flags hold"
-        } else {
-            &keys
-        };
-        format!("ConfigMap {}: {keys}", self.name)
+            .map(|(key, value)| plain(&format!("{key}: {value}")).into_owned())
+            .collect();
+        if keys.is_empty() {
+            return format!(
+                "ConfigMap {}: no mode is set, so the agents' flags hold",
+                self.name
+            );
+        }
+        format!("ConfigMap {}: {}", self.name, keys.join(", "))
     }
 
     /// Sets or removes a key. Errors: the account may not, or the `ConfigMap` was changed since it
     /// was read.
     async fn write(&self, key: &str, value: Option<Mode>) -> Result<()> {
-        let own_name = self.name.rsplit('/').next().unwrap_or_default();
+        let object = self.name.rsplit('/').next().unwrap_or_default();
         let write = async {
             if let Some(map) = &self.map {
                 let version = &map.metadata.resource_version;
                 let data = json!({key: value.map(Mode::as_str)});
                 let patch = json!({"metadata": {"resourceVersion": version}, "data": data});
                 self.api
-                    .patch(own_name, &PatchParams::default(), &Patch::Merge(patch))
+                    .patch(object, &PatchParams::default(), &Patch::Merge(patch))
                     .await
             } else {
                 let data = value.map(|value| BTreeMap::from([(key.to_owned(), value.to_string())]));
@@ -287,12 +294,12 @@ impl Policy {
                     data,
                     ..ConfigMap::default()
                 };
-                map.metadata.name = Some(own_name.to_owned());
+                map.metadata.name = Some(object.to_owned());
                 self.api.create(&PostParams::default(), &map).await
             }
         };
         let right = "the verbs create and patch on configmaps there";
-        answer(&format!("write ConfigMap {}", self.name), right, write)
+        await_answer(&format!("write ConfigMap {}", self.name), right, write)
             .await
             .map(drop)
     }

@@ -48,12 +48,12 @@ pub struct Scope {
     pub parallel: u16,
     /// Form of the output
     #[arg(short, long, default_value = "table", global = true)]
-    pub output: Form,
+    pub output: FleetOutput,
 }
 
 /// Form of what is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Form {
+pub enum FleetOutput {
     /// For people
     Table,
     /// The same with more columns
@@ -64,14 +64,14 @@ pub enum Form {
     Yaml,
 }
 
-impl Form {
+impl FleetOutput {
     /// Whether it is text, and no document.
     pub const fn is_for_people(self) -> bool {
         matches!(self, Self::Table | Self::Wide)
     }
 
     /// The form of a document.
-    pub const fn output(self) -> Output {
+    pub const fn of_documents(self) -> Output {
         match self {
             Self::Table | Self::Wide => Output::Table,
             Self::Json => Output::Json,

@@ -2,9 +2,10 @@
 //! differ.
 
 use super::agents::Fleet;
-use super::ask::{self, Answer, Asked, grouped, names};
-use super::scope::Form;
-use crate::commands::status::{BAD, Condition, GOOD, bullet, lease};
+use super::answers::{FleetAnswers, NodeAnswer, group_by_value, join_parts, name_nodes};
+use super::ask::{PATIENCE, ask_nodes};
+use super::scope::FleetOutput;
+use crate::commands::status::{BAD, Condition, GOOD, bullet, lease_text};
 use crate::shared::output::{Column, columned, count, seconds};
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -22,40 +23,44 @@ Examples:
   kubectl epguard status -l pool=edge -o wide";
 
 /// The answer of a node.
-type Of = Answer<Condition>;
+type StatusAnswer = NodeAnswer<Condition>;
 
-const COLUMNS: [Column<Of>; 12] = [
-    ("NODE", |of| of.agent.node.clone()),
-    ("MODE", |of| of.known.status.mode_name().to_owned()),
-    ("BY", |of| of.known.status.mode_source.to_string()),
-    ("VERSION", |of| of.known.status.version.clone()),
-    ("VIEW", |of| {
-        of.known
+const COLUMNS: [Column<StatusAnswer>; 12] = [
+    ("NODE", |answer| answer.agent.node.clone()),
+    ("MODE", |answer| answer.known.status.mode_name().to_owned()),
+    ("BY", |answer| answer.known.status.mode_source.to_string()),
+    ("VERSION", |answer| answer.known.status.version.clone()),
+    ("VIEW", |answer| {
+        answer
+            .known
             .status
             .view_age_ms
             .map_or_else(|| "unknown".to_owned(), seconds)
     }),
-    ("DENIED", |of| of.known.status.denied_ips().to_string()),
-    ("WRONG DENIES", |of| {
-        of.known
+    ("DENIED", |answer| {
+        answer.known.status.denied_ips().to_string()
+    }),
+    ("WRONG DENIES", |answer| {
+        answer
+            .known
             .status
             .wrong_denies
             .values()
             .sum::<u64>()
             .to_string()
     }),
-    ("PROBLEMS", |of| of.known.problems.len().to_string()),
-    ("LEASE", |of| lease(&of.known.status)),
-    ("INTERFACES", |of| {
-        let all = &of.known.status.interfaces;
+    ("PROBLEMS", |answer| answer.known.problems.len().to_string()),
+    ("LEASE", |answer| lease_text(&answer.known.status)),
+    ("INTERFACES", |answer| {
+        let all = &answer.known.status.interfaces;
         format!(
             "{} of {}",
             all.iter().filter(|at| at.attached).count(),
             all.len()
         )
     }),
-    ("KERNEL", |of| of.known.status.kernel.clone()),
-    ("POD", |of| of.agent.pod.clone()),
+    ("KERNEL", |answer| answer.known.status.kernel.clone()),
+    ("POD", |answer| answer.agent.pod.clone()),
 ];
 /// How many of these are shown without `-o wide`.
 const NARROW: usize = 8;
@@ -65,55 +70,60 @@ const NARROW: usize = 8;
 type Differences = BTreeMap<&'static str, Vec<(String, Vec<String>)>>;
 
 /// A thing of a node, as text.
-type Thing<'a> = &'a dyn Fn(&Of) -> String;
+type Thing<'a> = &'a dyn Fn(&StatusAnswer) -> String;
 
 /// Asks, prints, and returns the exit code. Errors: the output fails.
 pub async fn run(fleet: &Fleet) -> Result<ExitCode> {
     let scope = &fleet.scope;
-    let asked: Asked<Condition> = ask::ask(fleet, &["status"], ask::PATIENCE).await;
-    if scope.nodes.len() == 1 && scope.output == Form::Table {
+    let asked: FleetAnswers<Condition> = ask_nodes(fleet, &["status"], PATIENCE).await;
+    if scope.nodes.len() == 1 && scope.output == FleetOutput::Table {
         // One node, as its own command shows it.
         return asked.print(scope.output, Value::Null, |answers| {
-            answers.iter().map(|answer| answer.known.text()).collect()
+            answers
+                .iter()
+                .map(|answer| answer.known.to_text())
+                .collect()
         });
     }
-    let (differences, unlisted) = (
-        differences(&asked.answers),
-        fleet.without_agent.as_ref().err(),
-    );
-    let more = json!({"differences": differences, "notCompared": unlisted});
-    asked.print(scope.output, more, |_| {
-        let columns = if scope.output == Form::Wide {
-            &COLUMNS[..]
-        } else {
-            &COLUMNS[..NARROW]
-        };
-        let table = (!asked.answers.is_empty()).then(|| columned(columns, &asked.answers));
-        let unlisted = unlisted.map(|why| format!("not compared: nodes without an agent: {why}"));
-        let different = differences.iter().map(|(what, values)| {
-            let values = values
-                .iter()
-                .map(|(value, nodes)| format!("{value} on {}", names(nodes)));
-            format!(
-                "  different {what}: {}",
-                values.collect::<Vec<_>>().join("; ")
-            )
-        });
-        let lines: Vec<String> = different.chain(unlisted).collect();
-        let below = [problems(&asked.answers), lines].map(|lines| lines.join("\n"));
-        let parts = [headline(&asked)].into_iter().chain(table).chain(below);
-        parts
-            .filter(|part| !part.is_empty())
-            .collect::<Vec<_>>()
-            .join("\n\n")
+    let differences = differences(&asked.answers);
+    let list_error = fleet.without_agent.as_ref().err();
+    let more = json!({"differences": differences, "notCompared": list_error});
+    let columns = if scope.output == FleetOutput::Wide {
+        &COLUMNS[..]
+    } else {
+        &COLUMNS[..NARROW]
+    };
+    asked.print(scope.output, more, |answers| {
+        let mut parts = vec![headline(&asked)];
+        if !answers.is_empty() {
+            parts.push(columned(columns, answers));
+        }
+        parts.push(problem_lines(answers).join("\n"));
+        let mut lines = difference_lines(&differences);
+        if let Some(why) = list_error {
+            lines.push(format!("not compared: nodes without an agent: {why}"));
+        }
+        parts.push(lines.join("\n"));
+        join_parts(parts)
     })?;
-    Ok(asked
-        .code()
-        .max(u8::from(!asked.without_agent.is_empty()))
-        .into())
+    let is_degraded = !asked.without_agent.is_empty();
+    Ok(asked.code().max(u8::from(is_degraded)).into())
 }
 
-fn headline(asked: &Asked<Condition>) -> String {
+/// A line for each thing that is not the same on all nodes.
+fn difference_lines(differences: &Differences) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (what, values) in differences {
+        let values: Vec<String> = values
+            .iter()
+            .map(|(value, nodes)| format!("{value} on {}", name_nodes(nodes)))
+            .collect();
+        lines.push(format!("  different {what}: {}", values.join("; ")));
+    }
+    lines
+}
+
+fn headline(asked: &FleetAnswers<Condition>) -> String {
     let well = asked
         .answers
         .iter()
@@ -140,52 +150,65 @@ fn headline(asked: &Asked<Condition>) -> String {
 }
 
 /// Each problem once, with all nodes that have it.
-fn problems(answers: &[Of]) -> Vec<String> {
-    let of = answers.iter().flat_map(|of| {
-        of.known
-            .problems
-            .iter()
-            .map(move |problem| (problem, of.node()))
-    });
-    let grouped = grouped(of).into_iter();
-    grouped
-        .map(|(problem, nodes)| bullet(&format!("{}: ", names(&nodes)), problem))
+fn problem_lines(answers: &[StatusAnswer]) -> Vec<String> {
+    let mut problems = Vec::new();
+    for answer in answers {
+        for problem in &answer.known.problems {
+            problems.push((problem, answer.node()));
+        }
+    }
+    group_by_value(problems)
+        .into_iter()
+        .map(|(problem, nodes)| bullet(&format!("{}: ", name_nodes(&nodes)), problem))
         .collect()
 }
 
 /// What is not the same on all nodes. Of flags, only those count that not all have.
-fn differences(answers: &[Of]) -> Differences {
+fn differences(answers: &[StatusAnswer]) -> Differences {
     let all = answers
         .iter()
         .map(|answer| answer.agent.flags.iter().collect::<BTreeSet<_>>());
     let common = all
         .reduce(|common, flags| &common & &flags)
         .unwrap_or_default();
-    let flags = |of: &Of| {
-        let own = of.agent.flags.iter().filter(|flag| !common.contains(flag));
-        own.map(String::as_str).collect::<Vec<_>>().join(" ")
+    let flags = |answer: &StatusAnswer| {
+        let mut differing = Vec::new();
+        for flag in &answer.agent.flags {
+            if !common.contains(flag) {
+                differing.push(flag.as_str());
+            }
+        }
+        differing.join(" ")
     };
     let things: [(&str, Thing<'_>); 5] = [
-        ("mode", &|of| of.known.status.mode_name().to_owned()),
-        ("version", &|of| of.known.status.version.clone()),
+        ("mode", &|answer| answer.known.status.mode_name().to_owned()),
+        ("version", &|answer| answer.known.status.version.clone()),
         ("flags", &flags),
-        ("mode policy", &|of| {
-            of.agent.mode_policy.clone().unwrap_or_default()
+        ("mode policy", &|answer| {
+            answer.agent.mode_policy.clone().unwrap_or_default()
         }),
-        ("kernel", &|of| of.known.status.kernel.clone()),
+        ("kernel", &|answer| answer.known.status.kernel.clone()),
     ];
-    let differences = things.into_iter().map(|(what, value)| {
-        let mut groups = grouped(answers.iter().map(|answer| (value(answer), answer.node())));
+    let mut differences = Differences::new();
+    for (what, value_of) in things {
+        let values = answers
+            .iter()
+            .map(|answer| (value_of(answer), answer.node()));
+        let mut groups = group_by_value(values);
+        if groups.len() < 2 {
+            continue;
+        }
         groups.sort_by_key(|(_, nodes)| Reverse(nodes.len()));
-        let values = groups.into_iter().map(|(value, nodes)| {
+        let mut shown = Vec::new();
+        for (value, nodes) in groups {
             let value = if value.is_empty() {
                 "none".to_owned()
             } else {
                 value
             };
-            (value, nodes.into_iter().map(Into::into).collect())
-        });
-        (what, values.collect::<Vec<_>>())
-    });
-    differences.filter(|(_, values)| values.len() > 1).collect()
+            shown.push((value, nodes.into_iter().map(str::to_owned).collect()));
+        }
+        differences.insert(what, shown);
+    }
+    differences
 }

@@ -1,10 +1,11 @@
 //! `kubectl epguard sysdump`: one archive with the archives of all nodes, and what only the API
 //! shows.
 
-use super::agents::{Fleet, LABEL, all};
-use super::ask::{self, UNKNOWN, failure};
-use super::scope::Form;
-use crate::commands::sysdump::{FOLDER, add, default_path, json};
+use super::agents::{Agent, Fleet, LABEL, list_objects};
+use super::answers::UNKNOWN;
+use super::ask::{failure, run_on_nodes};
+use super::scope::FleetOutput;
+use crate::commands::sysdump::{FOLDER, add_part, default_path, pretty_json};
 use crate::shared::output::{complain, count};
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
@@ -39,7 +40,7 @@ pods and Services, IP addresses, routes, interfaces and stale flows, and no cred
 Examples:
   kubectl epguard sysdump
   kubectl epguard sysdump --node worker-1 -f worker-1.tar")]
-pub struct SysdumpArgs {
+pub struct FleetSysdumpArgs {
     /// The archive [default: epguard-sysdump-TIME.tar]
     #[arg(short, long, value_name = "FILE")]
     pub file: Option<PathBuf>,
@@ -47,7 +48,7 @@ pub struct SysdumpArgs {
 
 /// Writes the archive. Its `missing.txt` names the nodes that did not answer, and what the API did
 /// not list. Errors: the archive cannot be written.
-pub async fn run(mut fleet: Fleet, args: &SysdumpArgs) -> Result<ExitCode> {
+pub async fn run(mut fleet: Fleet, args: &FleetSysdumpArgs) -> Result<ExitCode> {
     fleet.scope.parallel = fleet.scope.parallel.min(PARALLEL);
     let path = args.file.clone().unwrap_or_else(|| default_path(None));
     let shown = path.display();
@@ -56,35 +57,28 @@ pub async fn run(mut fleet: Fleet, args: &SysdumpArgs) -> Result<ExitCode> {
     let command = ["sysdump", "-f", "/dev/stdout"];
     // Each node's archive is written as it comes, so that the memory holds a bounded number of
     // them.
-    let asked = ask::each(&fleet, &command, PATIENCE, ARCHIVE, |agent, done| {
+    let asked = run_on_nodes(&fleet, &command, PATIENCE, ARCHIVE, |agent, done| {
         if done.code != 0 {
             return Err(failure(&done.stderr).unwrap_or_else(|| "sysdump failed".to_owned()));
         }
-        let (folder, archive) = (
-            Path::new("nodes").join(&agent.node),
-            &mut archive.borrow_mut(),
-        );
-        let copied = parts(&done.stdout).and_then(|parts| {
-            parts
-                .iter()
-                .try_for_each(|(name, content)| add(archive, &folder.join(name), content))?;
-            Ok((Value::Null, parts.len(), 0))
-        });
-        copied.map_err(|error| format!("{error:#}"))
+        let copied = copy_parts(&mut archive.borrow_mut(), agent, &done.stdout);
+        let count = copied.map_err(|error| format!("{error:#}"))?;
+        Ok((Value::Null, count, 0))
     })
     .await;
     let mut archive = archive.into_inner();
-    let (mut missing, mut code) = (asked.absent(), asked.code());
-    for (name, part) in cluster(&fleet).await {
+    let mut missing = asked.absent();
+    let mut code = asked.code();
+    for (name, part) in parts_of_the_api(&fleet).await {
         match part {
-            Ok(content) => add(&mut archive, Path::new(name), &content)?,
+            Ok(content) => add_part(&mut archive, Path::new(name), &content)?,
             Err(error) => {
                 let _ = write!(missing, "\n{name}: {error:#}");
                 code = UNKNOWN;
             }
         }
     }
-    add(&mut archive, Path::new("missing.txt"), missing.as_bytes())?;
+    add_part(&mut archive, Path::new("missing.txt"), missing.as_bytes())?;
     archive.finish().context("cannot finish the archive")?;
     let parts: usize = asked.answers.iter().map(|answer| answer.known).sum();
     complain(&format!(
@@ -93,14 +87,26 @@ pub async fn run(mut fleet: Fleet, args: &SysdumpArgs) -> Result<ExitCode> {
         count(asked.answers.len(), "node"),
         count(asked.missing.len(), "node")
     ));
-    missing.trim().lines().for_each(complain);
+    for line in missing.trim().lines() {
+        complain(line);
+    }
     Ok(code.into())
+}
+
+/// Copies the parts of a node's archive into its folder. Returns how many there are.
+fn copy_parts(archive: &mut tar::Builder<File>, agent: &Agent, content: &[u8]) -> Result<usize> {
+    let folder = Path::new("nodes").join(&agent.node);
+    let parts = parts_of_archive(content)?;
+    for (name, part) in &parts {
+        add_part(archive, &folder.join(name), part)?;
+    }
+    Ok(parts.len())
 }
 
 /// Names and contents of a node's parts. A node must not fill the reader's disk, nor write outside
 /// of its folder. Errors: the content is no archive, or has something else than a bounded number of
 /// plain files.
-pub fn parts(content: &[u8]) -> Result<BTreeMap<String, &[u8]>> {
+pub fn parts_of_archive(content: &[u8]) -> Result<BTreeMap<String, &[u8]>> {
     let mut parts = BTreeMap::new();
     let mut archive = tar::Archive::new(content);
     // Headers are taken as they stand, without those of long names or sparse files, which have a
@@ -127,42 +133,45 @@ pub fn parts(content: &[u8]) -> Result<BTreeMap<String, &[u8]>> {
             parts.len() < PARTS,
             "its archive has more than {PARTS} parts"
         );
-        if let Some(known) = parts.insert(name, part) {
-            bail!("its archive has a part of {} octets twice", known.len());
+        if let Some(earlier) = parts.insert(name, part) {
+            bail!("its archive has a part of {} octets twice", earlier.len());
         }
     }
     Ok(parts)
 }
 
+/// True for a short name of letters, digits, `-`, `_` and `.`.
 fn is_plain(name: &str) -> bool {
-    let is_known = |octet: u8| octet.is_ascii_alphanumeric() || b"-_.".contains(&octet);
-    !name.is_empty() && name.len() <= NAME && !name.starts_with('.') && name.bytes().all(is_known)
+    let mut octets = name.bytes();
+    !name.is_empty()
+        && name.len() <= NAME
+        && !name.starts_with('.')
+        && octets.all(|octet| octet.is_ascii_alphanumeric() || b"-_.".contains(&octet))
 }
 
 /// What only the API shows: the agents' pods, and Events about them.
-async fn cluster(fleet: &Fleet) -> [(&'static str, Result<Vec<u8>>); 2] {
+async fn parts_of_the_api(fleet: &Fleet) -> [(&'static str, Result<Vec<u8>>); 2] {
     let namespace = &fleet.scope.agents_namespace;
     let api: Api<Pod> = Api::namespaced(fleet.client.clone(), namespace);
-    let pods = all(api, ListParams::default().labels(LABEL), Form::Json).await;
+    let pods = list_objects(api, ListParams::default().labels(LABEL), FleetOutput::Json).await;
     let names: BTreeSet<String> = pods.iter().flatten().map(Pod::name_any).collect();
     let api: Api<Event> = Api::namespaced(fleet.client.clone(), namespace);
-    let events =
-        all(api, ListParams::default(), Form::Json)
-            .await
-            .and_then(|mut all: Vec<Event>| {
-                all.retain(|event| {
-                    event
-                        .involved_object
-                        .name
-                        .as_ref()
-                        .is_some_and(|name| names.contains(name))
-                });
-                json(&all)
+    let events = list_objects(api, ListParams::default(), FleetOutput::Json)
+        .await
+        .and_then(|mut all: Vec<Event>| {
+            all.retain(|event| {
+                event
+                    .involved_object
+                    .name
+                    .as_ref()
+                    .is_some_and(|name| names.contains(name))
             });
+            pretty_json(&all)
+        });
     [
         (
             "pods.json",
-            pods.and_then(|all| json(&without_secrets(all))),
+            pods.and_then(|all| pretty_json(&without_secrets(all))),
         ),
         ("events.json", events),
     ]
@@ -208,7 +217,10 @@ pub(super) mod tests {
             ("epguard-sysdump/b.txt", EntryType::Regular),
         ]);
         assert_eq!(
-            parts(&good).unwrap().into_iter().collect::<Vec<_>>(),
+            parts_of_archive(&good)
+                .unwrap()
+                .into_iter()
+                .collect::<Vec<_>>(),
             [
                 ("a.txt".to_owned(), &b"here"[..]),
                 ("b.txt".to_owned(), b"here")
@@ -227,7 +239,10 @@ pub(super) mod tests {
             ("/etc/passwd", EntryType::Regular),
             ("a.txt", EntryType::Regular),
         ] {
-            assert!(parts(&archive(&[(name, kind)])).is_err(), "{name} {kind:?}");
+            assert!(
+                parts_of_archive(&archive(&[(name, kind)])).is_err(),
+                "{name} {kind:?}"
+            );
         }
     }
 
@@ -240,11 +255,11 @@ pub(super) mod tests {
             .iter()
             .map(|name| (name.as_str(), EntryType::Regular))
             .collect();
-        assert!(parts(&archive(&entries[..PARTS])).is_ok());
-        assert!(parts(&archive(&entries)).is_err());
-        assert!(parts(&archive(&[entries[0], entries[0]])).is_err());
+        assert!(parts_of_archive(&archive(&entries[..PARTS])).is_ok());
+        assert!(parts_of_archive(&archive(&entries)).is_err());
+        assert!(parts_of_archive(&archive(&[entries[0], entries[0]])).is_err());
         let whole = archive(&entries[..1]);
-        assert!(parts(&whole[..514]).is_err());
-        assert!(parts(b"no archive").is_err());
+        assert!(parts_of_archive(&whole[..514]).is_err());
+        assert!(parts_of_archive(b"no archive").is_err());
     }
 }

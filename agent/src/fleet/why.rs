@@ -1,8 +1,9 @@
 //! `kubectl epguard why`: the verdicts of all nodes about an IP. Nodes that agree share an answer.
 
-use super::agents::{Fleet, all};
-use super::ask::{self, Answer, Asked, command, grouped, names};
-use crate::commands::why::{Explanation, Moment, Subject};
+use super::agents::{Fleet, list_objects};
+use super::answers::{FleetAnswers, NodeAnswer, group_by_value, name_nodes};
+use super::ask::{PATIENCE, ask_nodes, command_line};
+use crate::commands::why::{Explanation, WhyMoment, WhySubject, WhyVerdict};
 use crate::shared::args::ServiceArgs;
 use crate::shared::output::after;
 use anyhow::{Context as _, Error, Result};
@@ -24,9 +25,9 @@ Examples:
   kubectl epguard why 10.244.1.10
   kubectl epguard why 10.244.1.10:8080 --client 10.244.2.5
   kubectl epguard why 10.244.1.10:8080 --service shop/web --at 5m --node worker-1")]
-pub struct WhyArgs {
+pub struct FleetWhyArgs {
     /// The endpoint's IP, not the Service's
-    #[arg(value_name = "IP[:PORT]", value_parser = is_a::<Subject>)]
+    #[arg(value_name = "IP[:PORT]", value_parser = text_of::<WhySubject>)]
     pub subject: String,
     /// Which Services.
     #[command(flatten)]
@@ -35,36 +36,40 @@ pub struct WhyArgs {
     #[arg(long, value_name = "IP")]
     pub client: Option<IpAddr>,
     /// The verdict at that time: RFC 3339, or how long ago (90s, 5m, 1h30m) [default: now]
-    #[arg(long, value_name = "TIME", value_parser = is_a::<Moment>)]
+    #[arg(long, value_name = "TIME", value_parser = text_of::<WhyMoment>)]
     pub at: Option<String>,
 }
 
 /// Asks and prints. Errors: the output fails.
-pub async fn run(mut fleet: Fleet, args: &WhyArgs) -> Result<ExitCode> {
+pub async fn run(mut fleet: Fleet, args: &FleetWhyArgs) -> Result<ExitCode> {
     let flags = [&args.services.flags()[..], &[("--at", args.at.as_deref())]].concat();
-    let command = command(&["why", &args.subject], &flags);
-    let subject: Subject = args.subject.parse().map_err(Error::msg)?;
+    let command = command_line(&["why", &args.subject], &flags);
+    let subject: WhySubject = args.subject.parse().map_err(Error::msg)?;
     let nodes = match args.client {
-        Some(client) => narrow(&mut fleet, client, subject.ip)
+        Some(client) => choose_nodes_on_the_way(&mut fleet, client, subject.ip)
             .await
             .unwrap_or_else(|why| format!("asked all nodes: {why:#}")),
         None if fleet.scope.is_whole() => {
             "asked all nodes; --client IP asks those on its way".to_owned()
         }
-        None => format!("asked {}", names(&fleet.names())),
+        None => format!("asked {}", name_nodes(&fleet.node_names())),
     };
-    let asked = ask::ask(&fleet, &command, ask::PATIENCE).await;
+    let asked = ask_nodes(&fleet, &command, PATIENCE).await;
     asked.print(fleet.scope.output, json!({"asked": nodes}), |answers| {
-        format!("{nodes}\n\n{}", text(answers))
-            .trim_end()
-            .to_owned()
+        let text = format!("{nodes}\n\n{}", grouped_text(answers));
+        text.trim_end().to_owned()
     })
 }
 
 /// Leaves only the nodes on the way of a packet, and names them. Where the client's is not known,
 /// all nodes stay. Errors: no agent answers, or Nodes may not be listed.
-async fn narrow(fleet: &mut Fleet, client: IpAddr, endpoint: IpAddr) -> Result<String> {
-    let (from, to) = (node(fleet, client).await?, node(fleet, endpoint).await?);
+async fn choose_nodes_on_the_way(
+    fleet: &mut Fleet,
+    client: IpAddr,
+    endpoint: IpAddr,
+) -> Result<String> {
+    let from = node_of_ip(fleet, client).await?;
+    let to = node_of_ip(fleet, endpoint).await?;
     let Some(from) = from else {
         return Ok(format!("asked all nodes: no pod and no node has {client}"));
     };
@@ -79,7 +84,7 @@ async fn narrow(fleet: &mut Fleet, client: IpAddr, endpoint: IpAddr) -> Result<S
 
 /// The node of the pod that shows this IP, on any of its networks, as an agent knows it; or the
 /// node with the IP.
-async fn node(fleet: &Fleet, ip: IpAddr) -> Result<Option<String>> {
+async fn node_of_ip(fleet: &Fleet, ip: IpAddr) -> Result<Option<String>> {
     let mut first = fleet.clone();
     first.choose(
         fleet
@@ -89,8 +94,8 @@ async fn node(fleet: &Fleet, ip: IpAddr) -> Result<Option<String>> {
             .map(|agent| agent.node.clone())
             .collect(),
     );
-    let asked: Asked<Explanation> =
-        ask::ask(&first, &["why", &ip.to_string()], ask::PATIENCE).await;
+    let asked: FleetAnswers<Explanation> =
+        ask_nodes(&first, &["why", &ip.to_string()], PATIENCE).await;
     let answer = asked.answers.first().with_context(|| asked.absent())?;
     let owner = answer
         .known
@@ -101,51 +106,80 @@ async fn node(fleet: &Fleet, ip: IpAddr) -> Result<Option<String>> {
     if let Some(node) = owner.and_then(|owner| owner.node.clone()) {
         return Ok(Some(node));
     }
-    let nodes: Vec<Node> = all(
+    let nodes: Vec<Node> = list_objects(
         Api::all(fleet.client.clone()),
         ListParams::default(),
         fleet.scope.output,
     )
     .await?;
-    let has = |node: &&Node| {
-        let addresses = node
-            .status
-            .iter()
-            .flat_map(|status| status.addresses.iter().flatten());
-        addresses
-            .into_iter()
-            .any(|one| one.address.parse() == Ok(ip))
-    };
-    Ok(nodes.iter().find(has).map(Node::name_any))
+    let node = nodes.iter().find(|node| has_address(node, ip));
+    Ok(node.map(Node::name_any))
 }
 
-/// Nodes agree if they judge packets in the same way: times are each node's own.
-fn text(answers: &[Answer<Explanation>]) -> String {
-    let judged = |of: &Explanation| (of.mode.clone(), of.verdicts.clone(), of.passing.clone());
-    let mut groups = grouped(
-        answers
-            .iter()
-            .map(|answer| (judged(&answer.known), answer.node())),
-    );
-    groups.sort_by_key(|((_, verdicts, _), _)| {
-        let has = |what: &&str| verdicts.iter().any(|one| one.verdict == *what);
-        ["deny", "hold"].iter().position(has).unwrap_or(usize::MAX)
-    });
-    let parts = groups.iter().map(|(_, nodes)| {
+fn has_address(node: &Node, ip: IpAddr) -> bool {
+    let addresses = node
+        .status
+        .as_ref()
+        .and_then(|status| status.addresses.as_ref());
+    addresses
+        .into_iter()
+        .flatten()
+        .any(|address| address.address.parse() == Ok(ip))
+}
+
+/// What nodes agree on if they judge packets in the same way: times are each node's own.
+#[derive(PartialEq)]
+struct Judged<'a> {
+    mode: &'a str,
+    verdicts: &'a [WhyVerdict],
+    passing: &'a [String],
+}
+
+impl<'a> Judged<'a> {
+    fn by(explanation: &'a Explanation) -> Self {
+        Self {
+            mode: &explanation.mode,
+            verdicts: &explanation.verdicts,
+            passing: &explanation.passing,
+        }
+    }
+
+    /// Nodes that deny come first, then those where a denial waits.
+    fn rank(&self) -> usize {
+        if self.has_verdict("deny") {
+            0
+        } else if self.has_verdict("hold") {
+            1
+        } else {
+            2
+        }
+    }
+
+    fn has_verdict(&self, name: &str) -> bool {
+        self.verdicts.iter().any(|verdict| verdict.verdict == name)
+    }
+}
+
+/// The answer of each group of nodes that agree: the text of its first node.
+fn grouped_text(answers: &[NodeAnswer<Explanation>]) -> String {
+    let judged = answers
+        .iter()
+        .map(|answer| (Judged::by(&answer.known), answer.node()));
+    let mut groups = group_by_value(judged);
+    groups.sort_by_key(|(judged, _)| judged.rank());
+    let mut parts = Vec::new();
+    for (_, nodes) in &groups {
         let first = answers
             .iter()
             .find(|answer| nodes.first() == Some(&answer.node()));
-        format!(
-            "{}:{}",
-            names(nodes),
-            after("\n", first.map(|answer| answer.known.text()))
-        )
-    });
-    parts.collect::<Vec<_>>().join("\n\n")
+        let text = after("\n", first.map(|answer| answer.known.to_text()));
+        parts.push(format!("{}:{text}", name_nodes(nodes)));
+    }
+    parts.join("\n\n")
 }
 
 /// The text, which the agent's own verb parses again. Errors: it would refuse it.
-fn is_a<T: std::str::FromStr<Err: ToString>>(text: &str) -> Result<String, String> {
+fn text_of<T: std::str::FromStr<Err: ToString>>(text: &str) -> Result<String, String> {
     let parsed = text.parse::<T>().map_err(|error| error.to_string());
     parsed.map(|_| text.to_owned())
 }

@@ -1,7 +1,7 @@
 //! Watches of the API: one task per watch, all of them into one channel.
 //!
 //! ```text
-//! protocol (what to ask next) -> attempts (asks) -> stream, list (read) -> Message -> the main loop
+//! protocol (what to ask next) -> attempts (asks) -> stream, list (read) -> Message -> main loop
 //!                                                   beside (freshness checks, narrow lists)
 //! ```
 //!

@@ -2,8 +2,8 @@
 
 use clap::CommandFactory as _;
 use epguard::cli::Cli;
-use epguard::commands::audit::State;
-use epguard::commands::lint::Problem;
+use epguard::commands::audit::FlowState;
+use epguard::commands::lint::LintProblem;
 use epguard_common::{Action, Effect, Mode, Outcome, Reason, Role};
 use epguard_core::facts::{STATIC_IPS, StaticIp};
 use std::path::Path;
@@ -74,7 +74,7 @@ pub fn table_under(page: &str, heading: &str, first: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn the_page_of_lint_has_a_row_for_each_finding() {
-    let rows = Problem::VARIANTS.iter().map(|problem| {
+    let rows = LintProblem::VARIANTS.iter().map(|problem| {
         let meaning = problem.get_documentation().unwrap();
         vec![format!("`{problem}`"), meaning.to_owned()]
     });
@@ -88,7 +88,7 @@ fn troubleshooting_says_what_each_state_of_the_audit_means() {
     let (_, below) = page
         .split_once("## Something still leads to a dead pod")
         .unwrap();
-    for state in State::VARIANTS {
+    for state in FlowState::VARIANTS {
         assert!(below.contains(&format!("`{state}`")), "{state}");
     }
 }

@@ -201,7 +201,7 @@ impl Agent {
 
     /// The rows of `epguard drops`.
     pub fn drops(&self) -> Result<Vec<Dropped>> {
-        drops::ask(&self.run_dir)
+        drops::ask_agent(&self.run_dir)
     }
 
     /// The agent's log so far.

@@ -26,13 +26,12 @@ impl Routes {
 
     /// Adds routes, as [`Routes::new`].
     pub fn add(&mut self, routes: impl IntoIterator<Item = Cidr>) {
-        let ranges = &self.ranges;
-        let is_part = |route: &Cidr| {
-            ranges
-                .iter()
-                .any(|range| range != route && range.covers(*route))
-        };
-        self.parts.extend(routes.into_iter().filter(is_part));
+        for route in routes {
+            let mut ranges = self.ranges.iter();
+            if ranges.any(|range| *range != route && range.covers(route)) {
+                self.parts.push(route);
+            }
+        }
         self.parts
             .sort_unstable_by_key(|part| (part.first, Reverse(part.last)));
         self.parts.dedup_by(|later, earlier| earlier.covers(*later));
@@ -43,8 +42,8 @@ impl Routes {
         &self.parts
     }
 
-    /// Whether a route leads to the address. Of an address outside of the ranges that is not known:
-    /// one may.
+    /// Whether a route leads to the address, or may: routes to addresses outside of the ranges are
+    /// not kept.
     pub fn may_lead_to(&self, ip: Addr) -> bool {
         if !self.ranges.iter().any(|range| range.contains(ip)) {
             return true;

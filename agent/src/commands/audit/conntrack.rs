@@ -3,7 +3,7 @@
 use crate::node::netlink::netfilter::{address, at, dump, number};
 use anyhow::Context as _;
 use epguard_core::facts::Protocol;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// `NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_GET`
 const GET: u16 = 0x0101;
@@ -35,9 +35,11 @@ pub struct Flow {
 /// those wanted are kept: these come ascending, behind the number of all. Errors: the kernel's.
 pub fn list_flows(is_wanted: impl Fn(&Flow) -> bool) -> anyhow::Result<(usize, Vec<Flow>)> {
     let take = |(seen, wanted): &mut (usize, Vec<Flow>), entry: &[u8]| {
-        if let Some(flow) = flow(entry) {
+        if let Some(flow) = parse_flow(entry) {
             *seen += 1;
-            wanted.extend(Some(flow).filter(&is_wanted));
+            if is_wanted(&flow) {
+                wanted.push(flow);
+            }
         }
     };
     let (seen, mut wanted) = dump(GET, take).context("the kernel does not list it")?;
@@ -47,44 +49,48 @@ pub fn list_flows(is_wanted: impl Fn(&Flow) -> bool) -> anyhow::Result<(usize, V
     Ok((seen, wanted))
 }
 
-fn flow(entry: &[u8]) -> Option<Flow> {
+/// A flow that goes on; none for one that has ended, or of another transport.
+fn parse_flow(entry: &[u8]) -> Option<Flow> {
     if number(entry, &TCP_STATE).is_some_and(|state| ENDED.contains(&state)) {
         return None;
     }
-    let (client, aim, protocol) = tuple(at(entry, &[CTA_TUPLE_ORIG])?)?;
-    let (endpoint, ..) = tuple(at(entry, &[CTA_TUPLE_REPLY])?)?;
+    let (client, aim, protocol) = parse_tuple(at(entry, &[CTA_TUPLE_ORIG])?)?;
+    let (endpoint, ..) = parse_tuple(at(entry, &[CTA_TUPLE_REPLY])?)?;
     Some(Flow {
         protocol,
         client,
         aim,
         endpoint,
-        state: number(entry, &TCP_STATE).and_then(state),
+        state: number(entry, &TCP_STATE).and_then(tcp_state),
     })
 }
 
 /// `enum tcp_conntrack`
-fn state(number: u64) -> Option<&'static str> {
+fn tcp_state(number: u64) -> Option<&'static str> {
     const STATES: &str =
         "NONE SYN_SENT SYN_RECV ESTABLISHED FIN_WAIT CLOSE_WAIT LAST_ACK TIME_WAIT CLOSE SYN_SENT2";
     STATES.split(' ').nth(usize::try_from(number).ok()?)
 }
 
 /// Source, destination and transport.
-fn tuple(tuple: &[u8]) -> Option<(SocketAddr, SocketAddr, Protocol)> {
-    let ip = |v4: u16| {
-        // CTA_IP_V4_SRC and _DST are 1 and 2, of IPv6 3 and 4.
-        let v6 = || at(tuple, &[CTA_TUPLE_IP, v4 + 2]).and_then(address);
-        at(tuple, &[CTA_TUPLE_IP, v4]).and_then(address).or_else(v6)
-    };
+fn parse_tuple(tuple: &[u8]) -> Option<(SocketAddr, SocketAddr, Protocol)> {
     // CTA_PROTO_NUM, _SRC_PORT, _DST_PORT
-    let transport = |kind: u16| number(tuple, &[CTA_TUPLE_PROTO, kind]);
-    let port = |kind: u16| transport(kind).and_then(|port| u16::try_from(port).ok());
-    let protocol = u8::try_from(transport(1)?)
-        .ok()
-        .and_then(Protocol::from_repr)?;
-    let source = SocketAddr::new(ip(1)?, port(2)?);
-    let destination = SocketAddr::new(ip(2)?, port(3)?);
+    let protocol = Protocol::from_repr(transport(tuple, 1)?.try_into().ok()?)?;
+    let source_port = transport(tuple, 2)?.try_into().ok()?;
+    let destination_port = transport(tuple, 3)?.try_into().ok()?;
+    let source = SocketAddr::new(ip(tuple, 1)?, source_port);
+    let destination = SocketAddr::new(ip(tuple, 2)?, destination_port);
     Some((source, destination, protocol))
+}
+
+/// `CTA_IP_V4_SRC` and `_DST` are 1 and 2, of IPv6 3 and 4.
+fn ip(tuple: &[u8], v4: u16) -> Option<IpAddr> {
+    let octets = at(tuple, &[CTA_TUPLE_IP, v4]).or_else(|| at(tuple, &[CTA_TUPLE_IP, v4 + 2]))?;
+    address(octets)
+}
+
+fn transport(tuple: &[u8], attribute: u16) -> Option<u64> {
+    number(tuple, &[CTA_TUPLE_PROTO, attribute])
 }
 
 #[cfg(test)]
@@ -122,9 +128,9 @@ mod tests {
             endpoint: "10.244.1.10:8080".parse().unwrap(),
             state: Some("ESTABLISHED"),
         };
-        assert_eq!(flow(&entry(3)), Some(known));
+        assert_eq!(parse_flow(&entry(3)), Some(known));
         assert_eq!(
-            flow(&entry(7)),
+            parse_flow(&entry(7)),
             None,
             "what has ended leads nobody anywhere"
         );
@@ -136,7 +142,7 @@ mod tests {
         let addresses = [nested(3, &a.octets()), nested(4, &b.octets())].concat();
         let transport = [nested(1, &[17]), nested(2, &[0, 53]), nested(3, &[1, 0])].concat();
         let octets = [nested(1, &addresses), nested(2, &transport)].concat();
-        let read = tuple(&octets).unwrap();
+        let read = parse_tuple(&octets).unwrap();
         assert_eq!(
             (read.0.to_string(), read.2),
             ("[fd00::a]:53".into(), Protocol::Udp)

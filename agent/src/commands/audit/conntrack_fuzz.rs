@@ -12,7 +12,7 @@ fn conntrack_entries() {
         |message| {
             // Behind the headers of netlink and nfnetlink.
             let entry = message.get(20..).unwrap_or_default();
-            let _ = flow(entry);
+            let _ = parse_flow(entry);
         },
     );
 }

@@ -2,7 +2,7 @@
 //! stale without a proof.
 
 use super::conntrack::Flow;
-use crate::commands::dump::{denials, keyed, services};
+use crate::commands::dump::{pinned_denials, pinned_entries, pinned_services};
 use crate::shared::args::ServiceArgs;
 use crate::shared::status::Status;
 use anyhow::Result;
@@ -18,9 +18,9 @@ use strum::{Display, VariantArray};
 /// Flows that lead to a pod that has ended. Sorted with the worst first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Finding {
+pub struct AuditFinding {
     /// How sure it is that nothing should lead there.
-    pub state: State,
+    pub state: FlowState,
     /// `namespace/name:port`; none for flows to the IP itself, or if the Service is unknown.
     pub service: Option<String>,
     /// The address that it leads to.
@@ -41,7 +41,7 @@ pub struct Finding {
     pub at: String,
 }
 
-impl Finding {
+impl AuditFinding {
     /// Whether it is about one of these Services; if they are all, also if it is about the IP
     /// itself.
     pub fn is_about(&self, services: &ServiceArgs) -> bool {
@@ -66,7 +66,7 @@ impl Finding {
 )]
 #[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
+pub enum FlowState {
     /// The pod meant is dead, or another pod has its IP.
     Stale,
     /// It has finished or is deleted, and may still serve the flows it has (retired-backend).
@@ -79,52 +79,50 @@ pub enum State {
 
 /// What flows are compared with: findings that lack a flow.
 #[derive(Debug, Default)]
-pub struct Known {
+pub struct KnownDenials {
     /// The addresses of Services that have a denial.
     services: BTreeMap<(SocketAddr, Protocol), ServiceNumber>,
-    denied: BTreeMap<(SocketAddr, Protocol), Vec<(ServiceNumber, Finding)>>,
-    orphan_ips: BTreeMap<IpAddr, Finding>,
+    denied: BTreeMap<(SocketAddr, Protocol), Vec<(ServiceNumber, AuditFinding)>>,
+    orphan_ips: BTreeMap<IpAddr, AuditFinding>,
 }
 
-impl Known {
+impl KnownDenials {
     /// Reads the pinned maps. Errors: no datapath is pinned there.
     pub fn from_maps(pin_dir: &Path, status: &Status) -> Result<Self> {
         let mut known = Self::default();
-        for (vip, number) in services(pin_dir)? {
-            let at = at(vip.addr, vip.port, vip.protocol);
-            known.services.extend(at.map(|at| (at, number)));
-        }
-        // What waits for a second list is not proven.
-        for (target, denial) in denials(pin_dir)?
-            .into_iter()
-            .filter(|(_, denial)| denial.held == 0)
-        {
-            if let Some(at) = at(target.addr, target.port, target.protocol) {
-                let found = (
-                    target.service,
-                    denied(at.0, target.service, &denial, status),
-                );
-                known.denied.entry(at).or_default().push(found);
+        for (vip, number) in pinned_services(pin_dir)? {
+            if let Some(protocol) = Protocol::from_repr(vip.protocol) {
+                let address = SocketAddr::new(vip.addr.ip(), vip.port);
+                known.services.insert((address, protocol), number);
             }
         }
-        for (addr, terminated) in keyed::<Addr, Terminated>(pin_dir, "TERMINATED")? {
+        for (key, denial) in pinned_denials(pin_dir)? {
+            // What waits for a second list is not proven.
+            if denial.held != 0 {
+                continue;
+            }
+            if let Some(protocol) = Protocol::from_repr(key.protocol) {
+                let endpoint = SocketAddr::new(key.addr.ip(), key.port);
+                let found = finding_of_denial(endpoint, key.service, &denial, status);
+                let findings = known.denied.entry((endpoint, protocol)).or_default();
+                findings.push((key.service, found));
+            }
+        }
+        for (addr, terminated) in pinned_entries::<Addr, Terminated>(pin_dir, "TERMINATED")? {
             if terminated.lifted_ns == 0 {
                 let endpoint = SocketAddr::new(addr.ip(), 0);
-                let found = ended(
-                    endpoint,
-                    Reason::Terminated,
-                    status.pod(terminated.dead_uid),
-                );
+                let meant = status.pod(terminated.dead_uid);
+                let found = finding_of_ended_pod(endpoint, Reason::Terminated, meant);
                 known.orphan_ips.insert(addr.ip(), found);
             }
         }
         Ok(known)
     }
 
-    /// Judges a flow. One that was sent elsewhere is judged by its Service, any other by the IP
-    /// itself. The new owner of a dead pod's IP may be the right destination: of an unknown Service
-    /// such an IP is no finding.
-    pub fn judge(&self, flow: &Flow) -> Option<Finding> {
+    /// The finding that a flow is, if any. One that was sent elsewhere is compared by its Service,
+    /// any other by the IP itself. The new owner of a dead pod's IP may be the right destination: of
+    /// an unknown Service such an IP is no finding.
+    pub fn finding_of(&self, flow: &Flow) -> Option<AuditFinding> {
         let (found, port) = if flow.aim == flow.endpoint {
             (self.orphan_ips.get(&flow.endpoint.ip())?, None)
         } else {
@@ -136,7 +134,7 @@ impl Known {
             })?;
             (found, number.map(|_| flow.aim.port()))
         };
-        Some(Finding {
+        Some(AuditFinding {
             service: found
                 .service
                 .as_ref()
@@ -156,34 +154,27 @@ impl Known {
     }
 }
 
-fn at(addr: Addr, port: u16, protocol: u8) -> Option<(SocketAddr, Protocol)> {
-    Some((
-        SocketAddr::new(addr.ip(), port),
-        Protocol::from_repr(protocol)?,
-    ))
-}
-
-fn denied(
+fn finding_of_denial(
     endpoint: SocketAddr,
     number: ServiceNumber,
     denial: &Denial,
     status: &Status,
-) -> Finding {
+) -> AuditFinding {
     let owner = denial.owner_uid;
-    Finding {
+    AuditFinding {
         state: match denial.uid_state {
-            UidState::Dead => State::Stale,
-            _ => State::AllowedToEnd,
+            UidState::Dead => FlowState::Stale,
+            _ => FlowState::AllowedToEnd,
         },
         service: Some(status.service_or_number(number)),
         hit: (owner != Uid::NONE).then(|| status.pod(owner)),
-        ..ended(endpoint, denial.reason, status.pod(denial.dead_uid))
+        ..finding_of_ended_pod(endpoint, denial.reason, status.pod(denial.dead_uid))
     }
 }
 
-const fn ended(endpoint: SocketAddr, reason: Reason, meant: String) -> Finding {
-    Finding {
-        state: State::Stale,
+const fn finding_of_ended_pod(endpoint: SocketAddr, reason: Reason, meant: String) -> AuditFinding {
+    AuditFinding {
+        state: FlowState::Stale,
         service: None,
         endpoint,
         protocol: Cow::Borrowed(""),
@@ -198,10 +189,10 @@ const fn ended(endpoint: SocketAddr, reason: Reason, meant: String) -> Finding {
 
 /// Sorts, and merges findings that differ only in their client: a flood of one endpoint is one
 /// line.
-pub fn merge(findings: impl Iterator<Item = Finding>) -> Vec<Finding> {
-    let mut merged: BTreeMap<Finding, Finding> = BTreeMap::new();
+pub fn merge_findings(findings: impl Iterator<Item = AuditFinding>) -> Vec<AuditFinding> {
+    let mut merged: BTreeMap<AuditFinding, AuditFinding> = BTreeMap::new();
     for finding in findings {
-        let but_client = Finding {
+        let but_client = AuditFinding {
             at: String::new(),
             ..finding.clone()
         };

@@ -2,14 +2,14 @@
 //! nothing.
 //!
 //! ```text
-//! maps, status -> Known --+
-//! kernel -> conntrack ----+-> finding (pure) -> Report
+//! maps, status -> KnownDenials --+
+//! kernel -> conntrack -----------+-> finding (pure) -> AuditReport
 //! ```
 
 mod conntrack;
 mod finding;
 
-pub use finding::{Finding, State};
+pub use finding::{AuditFinding, FlowState};
 
 use crate::shared::args::{PinArgs, RunArgs, ServiceArgs};
 use crate::shared::drops::NOBODY;
@@ -17,7 +17,7 @@ use crate::shared::output::{Column, Output, columned, count, exit};
 use crate::shared::status;
 use anyhow::{Result, ensure};
 use clap::Args;
-use finding::Known;
+use finding::KnownDenials;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::process::ExitCode;
@@ -62,15 +62,15 @@ pub fn run(args: &AuditArgs) -> ExitCode {
         report
             .findings
             .retain(|finding| finding.is_about(&args.services));
-        println!("{}", args.output.text(&report, Report::text)?);
-        Ok(verdict(&report))
+        println!("{}", args.output.text(&report, AuditReport::to_text)?);
+        Ok(exit_code_of(&report))
     });
     exit(shown, FAILED)
 }
 
 /// The exit code for a report.
-fn verdict(report: &Report) -> u8 {
-    if report.count(State::Stale) > 0 {
+fn exit_code_of(report: &AuditReport) -> u8 {
+    if report.count_flows(FlowState::Stale) > 0 {
         FOUND
     } else if report.not_looked_at.is_empty() {
         0
@@ -82,7 +82,7 @@ fn verdict(report: &Report) -> u8 {
 /// The output of `epguard audit`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Report {
+pub struct AuditReport {
     /// Name of the Node.
     pub node: String,
     /// Endpoints of ended pods that the agent denies; flows are compared with them.
@@ -90,30 +90,30 @@ pub struct Report {
     /// Flows compared; none if they could not be read.
     pub flows: Option<usize>,
     /// The worst first.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<AuditFinding>,
     /// What was not read, with cause and remedy.
     pub not_looked_at: Vec<String>,
 }
 
-impl Report {
+impl AuditReport {
     /// How many flows are in that state.
-    fn count(&self, state: State) -> usize {
+    fn count_flows(&self, state: FlowState) -> usize {
         let findings = self.findings.iter();
         let wanted = findings.filter(|finding| finding.state == state);
         wanted.map(|finding| finding.count).sum()
     }
 
     /// For people: a summary, then one row per finding.
-    pub fn text(&self) -> String {
-        let unknown = self.count(State::Unknown);
-        let stale = match self.count(State::Stale) {
+    pub fn to_text(&self) -> String {
+        let unknown = self.count_flows(FlowState::Unknown);
+        let stale = match self.count_flows(FlowState::Stale) {
             0 if unknown == 0 => "nothing is stale".to_owned(),
             0 => format!("{} in a state of another version", count(unknown, "flow")),
             flows => format!("stale: {}", count(flows, "flow")),
         };
-        let ending = match self.count(State::AllowedToEnd) {
+        let ending = match self.count_flows(FlowState::AllowedToEnd) {
             0 => String::new(),
-            flows => format!(", {flows} {}", State::AllowedToEnd),
+            flows => format!(", {flows} {}", FlowState::AllowedToEnd),
         };
         let compared = self
             .flows
@@ -126,16 +126,19 @@ impl Report {
         if !self.findings.is_empty() {
             parts.push(columned(&COLUMNS, &self.findings));
         }
-        let unread = self
-            .not_looked_at
-            .iter()
-            .map(|what| format!("not read: {what}"));
-        parts.extend(unread.reduce(|lines, line| format!("{lines}\n{line}")));
+        if !self.not_looked_at.is_empty() {
+            let lines: Vec<String> = self
+                .not_looked_at
+                .iter()
+                .map(|what| format!("not read: {what}"))
+                .collect();
+            parts.push(lines.join("\n"));
+        }
         parts.join("\n\n")
     }
 }
 
-const COLUMNS: [Column<Finding>; 9] = [
+const COLUMNS: [Column<AuditFinding>; 9] = [
     ("STATE", |finding| finding.state.to_string()),
     ("CONNECTION", |finding| {
         finding.connection.as_deref().unwrap_or("-").to_owned()
@@ -157,7 +160,7 @@ const COLUMNS: [Column<Finding>; 9] = [
 
 /// Compares the kernel's flows with the agent's denials. Errors: no agent answers, it has not
 /// synced, or its view is too old.
-pub fn collect(pin_dir: &Path, run_dir: &Path) -> Result<Report> {
+pub fn collect(pin_dir: &Path, run_dir: &Path) -> Result<AuditReport> {
     let status = status::current(run_dir)?;
     ensure!(
         status.synced,
@@ -167,32 +170,38 @@ pub fn collect(pin_dir: &Path, run_dir: &Path) -> Result<Report> {
         !status.denies() || status.lease_ms > 0,
         "the agent's view is too old, so its denials may have ended: see epguard status"
     );
-    let known = Known::from_maps(pin_dir, &status)?;
-    let read = conntrack::list_flows(|flow| known.judge(flow).is_some());
+    let before = KnownDenials::from_maps(pin_dir, &status)?;
+    let read = conntrack::list_flows(|flow| before.finding_of(flow).is_some());
     // Reading may have taken seconds: a denial that was lifted meanwhile proves nothing.
-    let known = Known::from_maps(pin_dir, &status)?;
-    let (flows, not_looked_at) = match read {
-        Ok(flows) => (Some(flows), vec![]),
-        Err(error) => (None, vec![format!("conntrack: {error:#}: {REMEDY}")]),
-    };
-    let wanted = flows.iter().flat_map(|(_, wanted)| wanted);
-    let findings = finding::merge(wanted.filter_map(|flow| known.judge(flow)));
-    Ok(Report {
+    let denials = KnownDenials::from_maps(pin_dir, &status)?;
+    let mut report = AuditReport {
         node: status.node,
-        endpoints: known.endpoints(),
-        flows: flows.map(|(seen, _)| seen),
-        findings,
-        not_looked_at,
-    })
+        endpoints: denials.endpoints(),
+        flows: None,
+        findings: Vec::new(),
+        not_looked_at: Vec::new(),
+    };
+    match read {
+        Ok((seen, wanted)) => {
+            report.flows = Some(seen);
+            let findings = wanted.iter().filter_map(|flow| denials.finding_of(flow));
+            report.findings = finding::merge_findings(findings);
+        }
+        Err(error) => {
+            let cause = format!("conntrack: {error:#}: {REMEDY}");
+            report.not_looked_at.push(cause);
+        }
+    }
+    Ok(report)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn report() -> Report {
+    fn report() -> AuditReport {
         let (findings, not_looked_at) = (vec![], vec![]);
-        Report {
+        AuditReport {
             node: "n".into(),
             endpoints: 1,
             flows: Some(4),
@@ -203,40 +212,40 @@ mod tests {
 
     #[test]
     fn only_stale_findings_fail_and_an_unread_table_is_never_called_clean() {
-        let finding = |state| Finding {
+        let finding = |state| AuditFinding {
             state,
             ..finding::tests::flow()
         };
-        let mut report = Report {
-            findings: vec![finding(State::AllowedToEnd)],
+        let mut report = AuditReport {
+            findings: vec![finding(FlowState::AllowedToEnd)],
             ..report()
         };
-        assert_eq!(verdict(&report), 0);
+        assert_eq!(exit_code_of(&report), 0);
         report.not_looked_at.push("conntrack".into());
-        assert_eq!(verdict(&report), FAILED);
-        report.findings.push(finding(State::Stale));
-        assert_eq!(verdict(&report), FOUND);
+        assert_eq!(exit_code_of(&report), FAILED);
+        report.findings.push(finding(FlowState::Stale));
+        assert_eq!(exit_code_of(&report), FOUND);
     }
 
     #[test]
     fn each_finding_is_one_row_below_the_summary() {
-        let stale = Finding {
+        let stale = AuditFinding {
             hit: Some("team-b/b".into()),
             count: 193,
             ..finding::tests::flow()
         };
-        let ending = Finding {
-            state: State::AllowedToEnd,
+        let ending = AuditFinding {
+            state: FlowState::AllowedToEnd,
             connection: None,
             ..finding::tests::flow()
         };
         let mut report = report();
         let clean = "n: nothing is stale; compared 4 flows with 1 endpoint whose pods have ended";
-        assert_eq!(report.text(), clean);
+        assert_eq!(report.to_text(), clean);
         report.flows = None;
         report.findings = vec![stale, ending];
         report.not_looked_at.push("conntrack: no right".into());
-        let text = report.text();
+        let text = report.to_text();
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         let lines: Vec<String> = text.lines().map(words).collect();
         assert_eq!(

@@ -1,12 +1,13 @@
 //! `epguard drops`: denied flows by Service, pod meant and pod hit; or as they come.
 //!
 //! ```text
-//! DENIAL_COUNTS -> Tally (in the agent; clients from events) -> status socket -> filter -> table, or lines
+//! DENIAL_COUNTS -> Tally (in the agent; clients from events) -> status socket
+//!   -> DropsFilter -> table, or lines
 //! ```
 
 mod text;
 
-pub use text::{ago, line as text_line, nothing, table};
+pub use text::{DropsRow, drops_table, line_of, nothing_text, short_age};
 
 use crate::shared::args::{RunArgs, ServiceArgs, one_of};
 use crate::shared::drops::{Dropped, Kind};
@@ -36,7 +37,7 @@ pub struct DropsArgs {
     pub follow: bool,
     /// Which denials.
     #[command(flatten)]
-    pub filter: Filter,
+    pub filter: DropsFilter,
     /// Form of the output; with --follow, json and yaml are a list in a line each second
     #[arg(short, long, default_value = "table")]
     pub output: Output,
@@ -47,7 +48,7 @@ pub struct DropsArgs {
 
 /// Which denials are shown.
 #[derive(Debug, Clone, Args)]
-pub struct Filter {
+pub struct DropsFilter {
     /// Which Services.
     #[command(flatten)]
     pub services: ServiceArgs,
@@ -56,7 +57,7 @@ pub struct Filter {
     pub reason: Option<Reason>,
 }
 
-impl Filter {
+impl DropsFilter {
     /// Whether it leaves any denial out.
     pub fn is_narrowed(&self) -> bool {
         self.reason.is_some() || !self.services.is_all()
@@ -98,13 +99,16 @@ impl Follower {
         if now.is_empty() {
             return Vec::new();
         }
-        let (before, mut new) = (std::mem::take(&mut self.counted), Vec::new());
+        let before = std::mem::take(&mut self.counted);
+        let mut new = Vec::new();
         for dropped in now.into_iter().rev() {
             let is_new = u128::from(dropped.first_ms_ago) <= self.begun.elapsed().as_millis();
             let counted = match before.get(&dropped.kind) {
                 // Fewer than before: it is counted anew.
-                Some(counted) => Some(counted).filter(|counted| counted.packets <= dropped.packets),
-                None => (!is_new).then_some(&dropped),
+                Some(counted) if counted.packets > dropped.packets => None,
+                Some(counted) => Some(counted),
+                None if is_new => None,
+                None => Some(&dropped),
             };
             let since =
                 |now: u64, field: fn(&Dropped) -> u64| now.saturating_sub(counted.map_or(0, field));
@@ -123,7 +127,7 @@ impl Follower {
 
 /// Reads the agent's counts of denied flows, the latest first. Blocks; errors name the socket and
 /// the remedy.
-pub fn ask(run_dir: &Path) -> Result<Vec<Dropped>> {
+pub fn ask_agent(run_dir: &Path) -> Result<Vec<Dropped>> {
     status::ask(run_dir, &Request::Drops)?.drops.context(
         "the running agent does not count drops: use the epguard binary of this version for the agent, too",
     )
@@ -132,14 +136,12 @@ pub fn ask(run_dir: &Path) -> Result<Vec<Dropped>> {
 /// Asks the agent and prints. Errors: no agent answers, or it stops answering.
 pub fn run(args: &DropsArgs) -> Result<()> {
     let filter = &args.filter;
-    let first = filter.select(ask(&args.run.run_dir)?);
+    let first = filter.select(ask_agent(&args.run.run_dir)?);
     if !args.follow {
-        let rows = |all: &Vec<Dropped>| {
-            all.iter()
-                .map(|one| (one.clone(), String::new()))
-                .collect::<Vec<_>>()
+        let table = |all: &Vec<Dropped>| {
+            let rows: Vec<DropsRow> = all.iter().map(DropsRow::of_one_node).collect();
+            drops_table(&rows, filter.is_narrowed())
         };
-        let table = |all: &Vec<Dropped>| text::table(&rows(all), filter.is_narrowed());
         println!("{}", args.output.text(&first, table)?);
         return Ok(());
     }
@@ -148,13 +150,15 @@ pub fn run(args: &DropsArgs) -> Result<()> {
     while is_read() {
         let new = follower.take_new(now);
         match args.output {
-            Output::Table => new
-                .iter()
-                .for_each(|dropped| println!("{}", text::line(dropped))),
+            Output::Table => {
+                for dropped in &new {
+                    println!("{}", line_of(dropped));
+                }
+            }
             Output::Json | Output::Yaml => println!("{}", escaped(serde_json::to_string(&new)?)),
         }
         sleep(PACE);
-        now = filter.select(ask(&args.run.run_dir)?);
+        now = filter.select(ask_agent(&args.run.run_dir)?);
     }
     Ok(())
 }

@@ -19,54 +19,53 @@ use std::path::Path;
 /// confirmation (`held`), and the action for its packets unless they are only observed. Errors: no
 /// datapath is pinned there.
 pub fn collect(pin_dir: &Path, names: &Status) -> Result<Value> {
-    let pod = |uid: Uid| (uid != Uid::NONE).then(|| names.pod(uid));
     let config = maps::configuration(pin_dir)?;
-    let denials = denials(pin_dir)?;
+    let denials = pinned_denials(pin_dir)?;
     let held = only_held(&denials);
-    let owners = entries::<Addr, Owner>(pin_dir, "OWNERS")?;
-    let suspects = keyed::<Addr, Suspect>(pin_dir, "SUSPECTS")?;
-    let terminated = keyed::<Addr, Terminated>(pin_dir, "TERMINATED")?;
+    let owners = entries_without_keys::<Addr, Owner>(pin_dir, "OWNERS")?;
+    let suspects = pinned_entries::<Addr, Suspect>(pin_dir, "SUSPECTS")?;
+    let terminated = pinned_entries::<Addr, Terminated>(pin_dir, "TERMINATED")?;
     let counters = maps::counters(pin_dir)?.into_iter();
     Ok(json!({
         "mode": config.mode.as_str(),
         "ranges": names.ranges,
-        "owners": sorted(owners, |(ip, owner)| json!({
+        "owners": rows_of(owners, |(ip, owner)| json!({
             "ip": ip.ip(),
             "uid": owner.uid.to_string(),
             "pod": names.pods.get(&owner.uid.to_string()),
             "generation": owner.generation,
             "flags": flags(owner.flags, [(Owner::DRAINING, "draining"), (Owner::CONFLICT, "conflict")]),
         })),
-        "suspects": sorted(suspects, |(ip, suspect)| {
+        "suspects": rows_of(suspects, |(ip, suspect)| {
             let denied = if held.contains(&ip) { "held" } else { "denied" };
-            let names = [(Suspect::DENIED, denied), (Suspect::DRAINING, "draining")];
-            json!({"ip": ip.ip(), "flags": flags(suspect.flags, names), "deadPod": pod(suspect.dead_uid)})
+            let flag_names = [(Suspect::DENIED, denied), (Suspect::DRAINING, "draining")];
+            json!({"ip": ip.ip(), "flags": flags(suspect.flags, flag_names), "deadPod": pod_name(names, suspect.dead_uid)})
         }),
-        "services": sorted(services(pin_dir)?, |(vip, number)| json!({
+        "services": rows_of(pinned_services(pin_dir)?, |(vip, number)| json!({
             "vip": vip.addr.ip(),
             "port": vip.port,
-            "protocol": protocol(vip.protocol),
+            "protocol": protocol_name(vip.protocol),
             "number": number.number,
             "service": names.service(number),
         })),
-        "denied": sorted(denials, |(target, denial)| json!({
+        "denied": rows_of(denials, |(target, denial)| json!({
             "service": names.service_or_number(target.service),
             "ip": target.addr.ip(),
             "port": target.port,
-            "protocol": protocol(target.protocol),
+            "protocol": protocol_name(target.protocol),
             "reason": denial.reason.as_str(),
             "state": format!("{:?}", denial.uid_state),
             "bound": denial.mode.as_str(),
             "held": denial.held != 0,
-            "action": action(denial.action, denial.reason, config.actions),
-            "meant": pod(denial.dead_uid).unwrap_or_default(),
-            "hit": pod(denial.owner_uid).unwrap_or_default(),
+            "action": action_name(denial.action, denial.reason, config.actions),
+            "meant": pod_name(names, denial.dead_uid).unwrap_or_default(),
+            "hit": pod_name(names, denial.owner_uid).unwrap_or_default(),
         })),
-        "terminated": sorted(terminated, |(ip, terminated)| json!({
+        "terminated": rows_of(terminated, |(ip, terminated)| json!({
             "ip": ip.ip(),
-            "deadPod": pod(terminated.dead_uid),
+            "deadPod": pod_name(names, terminated.dead_uid),
             "bound": Mode::from_raw(terminated.mode).as_str(),
-            "action": action(Action::from_raw(terminated.action), Reason::Terminated, config.actions),
+            "action": action_name(Action::from_raw(terminated.action), Reason::Terminated, config.actions),
             "lifted": terminated.lifted_ns != 0,
         })),
         "counters": counters.map(|((reason, outcome), count)| json!({
@@ -79,20 +78,20 @@ pub fn collect(pin_dir: &Path, names: &Status) -> Result<Value> {
 }
 
 /// All denials of the pinned maps; entries that no epguard wrote are left out.
-pub fn denials(pin_dir: &Path) -> Result<Vec<(DenialKey, Denial)>> {
-    let raw = keyed::<DenialKey, RawDenial>(pin_dir, "DENIED")?.into_iter();
+pub fn pinned_denials(pin_dir: &Path) -> Result<Vec<(DenialKey, Denial)>> {
+    let raw = pinned_entries::<DenialKey, RawDenial>(pin_dir, "DENIED")?.into_iter();
     Ok(raw
         .filter_map(|(target, raw)| Some((target, raw.checked()?)))
         .collect())
 }
 
 /// All addresses of affected Services in the pinned maps.
-pub fn services(pin_dir: &Path) -> Result<Vec<(Vip, ServiceNumber)>> {
-    keyed(pin_dir, "SERVICES")
+pub fn pinned_services(pin_dir: &Path) -> Result<Vec<(Vip, ServiceNumber)>> {
+    pinned_entries(pin_dir, "SERVICES")
 }
 
 /// All entries of a pinned hash map whose values carry their keys.
-pub fn keyed<K, V>(pin_dir: &Path, name: &str) -> Result<Vec<(K, V)>>
+pub fn pinned_entries<K, V>(pin_dir: &Path, name: &str) -> Result<Vec<(K, V)>>
 where
     K: Pod + Ord,
     Keyed<K, V>: Pod,
@@ -102,14 +101,15 @@ where
 }
 
 /// All entries of a pinned hash map whose values do not carry their keys.
-fn entries<K: Pod + Ord, V: Pod>(pin_dir: &Path, name: &str) -> Result<Vec<(K, V)>> {
+fn entries_without_keys<K: Pod + Ord, V: Pod>(pin_dir: &Path, name: &str) -> Result<Vec<(K, V)>> {
     let map: HashMap<MapData, K, V> = maps::open(pin_dir, name)?;
     map.iter()
         .collect::<Result<Vec<_>, _>>()
         .with_context(|| format!("cannot read {name}"))
 }
 
-fn sorted<K: Ord + Copy, V>(
+/// A row for each entry, by key.
+fn rows_of<K: Ord + Copy, V>(
     mut entries: Vec<(K, V)>,
     row: impl FnMut((K, V)) -> Value,
 ) -> Vec<Value> {
@@ -117,9 +117,16 @@ fn sorted<K: Ord + Copy, V>(
     entries.into_iter().map(row).collect()
 }
 
+fn pod_name(names: &Status, uid: Uid) -> Option<String> {
+    if uid == Uid::NONE {
+        return None;
+    }
+    Some(names.pod(uid))
+}
+
 /// The action for packets of a denial, by the rules of the datapath: its `own` one, or that which
 /// the operator chose for its reason.
-fn action(own: Action, reason: Reason, mut chosen: ReasonActions) -> &'static str {
+fn action_name(own: Action, reason: Reason, mut chosen: ReasonActions) -> &'static str {
     let chosen = chosen
         .get_mut(reason)
         .map_or(Action::Unset, |action| *action);
@@ -128,14 +135,16 @@ fn action(own: Action, reason: Reason, mut chosen: ReasonActions) -> &'static st
 
 /// IPs whose denials are all pending, so that nothing there is stopped.
 fn only_held(denials: &[(DenialKey, Denial)]) -> BTreeSet<Addr> {
-    let (held, carried_out): (Vec<_>, Vec<_>) =
-        denials.iter().partition(|(_, denial)| denial.held != 0);
-    let ips = |of: Vec<&(DenialKey, Denial)>| {
-        of.iter()
-            .map(|(target, _)| target.addr)
-            .collect::<BTreeSet<_>>()
-    };
-    &ips(held) - &ips(carried_out)
+    let mut held = BTreeSet::new();
+    let mut carried_out = BTreeSet::new();
+    for (key, denial) in denials {
+        if denial.held != 0 {
+            held.insert(key.addr);
+        } else {
+            carried_out.insert(key.addr);
+        }
+    }
+    &held - &carried_out
 }
 
 fn flags(bits: u32, names: [(u32, &'static str); 2]) -> Vec<&'static str> {
@@ -143,7 +152,7 @@ fn flags(bits: u32, names: [(u32, &'static str); 2]) -> Vec<&'static str> {
     set.map(|(_, name)| name).collect()
 }
 
-fn protocol(number: u8) -> &'static str {
+fn protocol_name(number: u8) -> &'static str {
     Protocol::from_repr(number).map_or("?", Protocol::as_str)
 }
 
@@ -188,7 +197,11 @@ mod tests {
             (Reason::DeadBackend, Action::Unset, "drop"),
             (Reason::Terminated, Action::Unset, "reject"),
         ] {
-            assert_eq!(action(own, reason, chosen), shown, "{reason:?}, {own:?}");
+            assert_eq!(
+                action_name(own, reason, chosen),
+                shown,
+                "{reason:?}, {own:?}"
+            );
         }
     }
 }

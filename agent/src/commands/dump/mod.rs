@@ -2,7 +2,7 @@
 
 mod document;
 
-pub use document::{collect, denials, keyed, services};
+pub use document::{collect, pinned_denials, pinned_entries, pinned_services};
 
 use crate::shared::args::{PinArgs, RunArgs};
 use crate::shared::output::{Output, table};
@@ -33,7 +33,7 @@ pub struct DumpArgs {
 pub fn run(args: &DumpArgs) -> Result<()> {
     let names = status::current(&args.run.run_dir).unwrap_or_default();
     let dump = collect(&args.pins.pin_dir, &names)?;
-    println!("{}", args.output.text(&dump, tables)?);
+    println!("{}", args.output.text(&dump, tables_text)?);
     Ok(())
 }
 
@@ -99,60 +99,61 @@ const TABLES: [(&str, &[(&str, &str)]); 6] = [
 ];
 
 /// All tables of the dump as text.
-fn tables(document: &Value) -> String {
-    let ranges = [("ONLY", "protect"), ("NEVER", "exclude")].map(|(which, field)| {
-        let ranges = text(&document["ranges"][field]);
-        (!ranges.is_empty()).then(|| format!("DENIED {which} IN: {}", ranges.replace(',', ", ")))
-    });
-    let tables = TABLES.iter().map(|(name, columns)| {
-        let rows = document[name].as_array().into_iter().flatten();
-        // Most counters are 0.
-        let rows: Vec<&Value> = rows.filter(|row| row["packets"] != 0).collect();
-        let title = name.to_uppercase();
-        if rows.is_empty() {
-            return format!("{title}: empty");
+fn tables_text(document: &Value) -> String {
+    let mut parts = Vec::new();
+    for (which, field) in [("ONLY", "protect"), ("NEVER", "exclude")] {
+        let ranges = cell_text(&document["ranges"][field]);
+        if !ranges.is_empty() {
+            parts.push(format!("DENIED {which} IN: {}", ranges.replace(',', ", ")));
         }
-        let header: Vec<&str> = columns.iter().map(|(header, _)| *header).collect();
-        let cells = |row: &&Value| {
+    }
+    for (name, columns) in TABLES {
+        parts.push(table_text(name, columns, &document[name]));
+    }
+    parts.join("\n\n")
+}
+
+fn table_text(name: &str, columns: &[(&str, &str)], rows: &Value) -> String {
+    let rows = rows.as_array().into_iter().flatten();
+    // Most counters are 0.
+    let rows: Vec<&Value> = rows.filter(|row| row["packets"] != 0).collect();
+    let title = name.to_uppercase();
+    if rows.is_empty() {
+        return format!("{title}: empty");
+    }
+    let header: Vec<&str> = columns.iter().map(|(header, _)| *header).collect();
+    let mut cells = Vec::new();
+    for row in &rows {
+        cells.push(
             columns
                 .iter()
                 .map(|(_, fields)| cell(row, fields))
-                .collect()
-        };
-        format!(
-            "{title}: {}\n{}",
-            rows.len(),
-            table(&header, rows.iter().map(cells))
-        )
-    });
-    ranges
-        .into_iter()
-        .flatten()
-        .chain(tables)
-        .collect::<Vec<_>>()
-        .join("\n\n")
+                .collect(),
+        );
+    }
+    format!("{title}: {}\n{}", rows.len(), table(&header, cells))
 }
 
 /// A field, or the socket address of two.
 fn cell(row: &Value, fields: &str) -> String {
     let Some((ip, port)) = fields.split_once(':') else {
-        return text(&row[fields]);
+        return cell_text(&row[fields]);
     };
-    let ip = text(&row[ip]);
-    let ip = if ip.contains(':') {
+    let ip = cell_text(&row[ip]);
+    let host = if ip.contains(':') {
         format!("[{ip}]")
     } else {
         ip
     };
-    format!("{ip}:{}", row[port])
+    format!("{host}:{}", row[port])
 }
 
-fn text(value: &Value) -> String {
+fn cell_text(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::Bool(is) => if *is { "yes" } else { "no" }.to_owned(),
         Value::String(text) => text.clone(),
-        Value::Array(items) => items.iter().map(text).collect::<Vec<_>>().join(","),
+        Value::Array(items) => items.iter().map(cell_text).collect::<Vec<_>>().join(","),
         other => other.to_string(),
     }
 }

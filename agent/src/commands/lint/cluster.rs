@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// Everything that was listed.
 #[derive(Debug, Default, Clone)]
-pub struct Listed {
+pub struct ListedObjects {
     /// `EndpointSlices` to check.
     pub slices: Vec<ListedSlice>,
     /// Services of the same namespaces.
@@ -25,7 +25,7 @@ pub struct Listed {
     pub nodes: Vec<Node>,
 }
 
-impl Listed {
+impl ListedObjects {
     /// Lists once. With a namespace, rights in that namespace are enough; `unchecked` gets what
     /// they leave out, in one line each.
     ///
@@ -35,25 +35,24 @@ impl Listed {
         namespace: Option<&str>,
         unchecked: &mut Vec<String>,
     ) -> Result<Self> {
-        let out = unchecked;
-        let slices = take(list_once(client, namespace).await, namespace, out)?;
-        let services = take(list_once(client, namespace).await, namespace, out)?;
+        let slices = take(list_once(client, namespace).await, namespace, unchecked)?;
+        let services = take(list_once(client, namespace).await, namespace, unchecked)?;
         let mut pods = list_once(client, None).await;
         if namespace.is_some() && pods.as_ref().is_err_and(Failure::is_forbidden) {
-            out.push(NO_PODS.to_owned());
+            unchecked.push(NO_PODS.to_owned());
             pods = list_once(client, namespace).await;
         }
-        let pods = take(pods, namespace, out)?;
+        let pods = take(pods, namespace, unchecked)?;
         let mut nodes = list_once(client, None).await;
         if nodes.as_ref().is_err_and(Failure::is_forbidden) {
-            out.push(NO_NODES.to_owned());
+            unchecked.push(NO_NODES.to_owned());
             nodes = Ok(<(Vec<Node>, Ignored)>::default());
         }
         Ok(Self {
             slices,
             services,
             pods,
-            nodes: take(nodes, namespace, out)?,
+            nodes: take(nodes, namespace, unchecked)?,
         })
     }
 }
@@ -96,8 +95,8 @@ pub struct Cluster<'a> {
 
 impl<'a> Cluster<'a> {
     /// Builds the indexes.
-    pub fn new(listed: &'a Listed) -> Self {
-        let Listed {
+    pub fn new(listed: &'a ListedObjects) -> Self {
+        let ListedObjects {
             services,
             pods,
             nodes,
@@ -116,7 +115,7 @@ impl<'a> Cluster<'a> {
             }
         }
         let mut cluster = Self {
-            state: agent(listed),
+            state: state_after(listed),
             by_name: pods.iter().map(|pod| (&pod.name, pod.uid)).collect(),
             not_pods,
             ranges: nodes
@@ -125,16 +124,26 @@ impl<'a> Cluster<'a> {
                 .collect(),
             ranges_are_used: false,
         };
-        let is_inside = |pod: &Pod, ip: &Addr| {
-            let ranges = cluster.ranges(pod, *ip);
-            (!ranges.is_empty()).then(|| ranges.iter().any(|range| range.contains(*ip)))
-        };
-        let on_network = pods.iter().filter(|pod| !pod.host_network);
-        let known =
-            on_network.flat_map(|pod| pod.ips.iter().filter_map(move |ip| is_inside(pod, ip)));
-        let (inside, outside): (Vec<bool>, Vec<bool>) = known.partition(|is_inside| *is_inside);
-        cluster.ranges_are_used = inside.len() > outside.len();
+        cluster.ranges_are_used = cluster.has_most_pods_in_ranges(pods);
         cluster
+    }
+
+    /// True if more than half of the pods' addresses are in the range of the pod's node, of those
+    /// whose node has one.
+    fn has_most_pods_in_ranges(&self, pods: &[Pod]) -> bool {
+        let mut inside = 0;
+        let mut outside = 0;
+        for pod in pods.iter().filter(|pod| !pod.host_network) {
+            for ip in &pod.ips {
+                let ranges = self.ranges(pod, *ip);
+                if ranges.iter().any(|range| range.contains(*ip)) {
+                    inside += 1;
+                } else if !ranges.is_empty() {
+                    outside += 1;
+                }
+            }
+        }
+        inside > outside
     }
 
     /// What an agent would know.
@@ -167,7 +176,7 @@ impl<'a> Cluster<'a> {
     }
 
     /// The pod that has this name now.
-    pub fn named(&self, name: &ObjectName) -> Option<&Pod> {
+    pub fn pod_named(&self, name: &ObjectName) -> Option<&Pod> {
         self.pod(*self.by_name.get(name)?)
     }
 
@@ -210,13 +219,13 @@ impl<'a> Cluster<'a> {
 }
 
 /// An agent that was shown the lists once. It judges nothing.
-fn agent(listed: &Listed) -> State {
+fn state_after(listed: &ListedObjects) -> State {
     let mut state = State::new(Settings {
         node: String::new(),
         ipam: Ipam::Auto,
         ranges: Ranges::default(),
     });
-    let Listed {
+    let ListedObjects {
         slices,
         services,
         pods,

@@ -1,41 +1,41 @@
 //! Checks each endpoint of each slice: does the pod that it names have the address?
 
 use super::cluster::Cluster;
-use super::finding::{ENDPOINTSLICE, Finding, Problem, Severity, correct};
-use super::services::pods;
+use super::finding::{ENDPOINTSLICE, LintFinding, LintProblem, Severity, correct, pod_names};
+
 use epguard_common::UidState;
 use epguard_core::facts::{ListedSlice, ObjectName, Pod, SliceEndpoint};
 
 /// The problems of a slice's endpoints; of each at most one, the worst.
-pub fn check(cluster: &Cluster<'_>, slice: &ListedSlice) -> impl Iterator<Item = Finding> {
+pub fn check(cluster: &Cluster<'_>, slice: &ListedSlice) -> impl Iterator<Item = LintFinding> {
     slice
         .facts
         .endpoints
         .iter()
         .zip(&slice.targets)
         .filter_map(move |(endpoint, target)| {
-            let case = Case {
+            let check = EndpointCheck {
                 cluster,
                 slice,
                 endpoint,
             };
             match target {
-                None => case.anonymous(),
-                Some(name) => case.named(name, cluster.named(name)),
+                None => check.check_anonymous(),
+                Some(name) => check.check_named(name, cluster.pod_named(name)),
             }
         })
 }
 
-struct Case<'a> {
+struct EndpointCheck<'a> {
     cluster: &'a Cluster<'a>,
     slice: &'a ListedSlice,
     endpoint: &'a SliceEndpoint,
 }
 
-impl Case<'_> {
+impl EndpointCheck<'_> {
     /// Checks an endpoint without targetRef. Selector-less Services may list addresses that are no
     /// pod's; only those of pods have to name their pod.
-    fn anonymous(&self) -> Option<Finding> {
+    fn check_anonymous(&self) -> Option<LintFinding> {
         let mut shown = self.cluster.showing(self.endpoint.ip);
         shown.retain(|pod| pod.uid_state == UidState::Live || !self.cluster.is_spared(pod));
         let holders = self.holders();
@@ -43,22 +43,27 @@ impl Case<'_> {
             _ if !holders.is_empty() => {
                 let what = format!(
                     "belongs to {}, but the endpoint names no pod",
-                    pods(holders)
+                    pod_names(holders)
                 );
                 let how = "set its targetRef with the pod's UID";
-                return Some(self.found(Problem::MissingTargetRef, Severity::Warning, what, how));
+                return Some(self.found(
+                    LintProblem::MissingTargetRef,
+                    Severity::Warning,
+                    what,
+                    how,
+                ));
             }
             [] if !self.cluster.is_in_a_range(self.endpoint.ip) => return None,
             [] => "is in a node's pod range, and no pod has it".to_owned(),
             finished => {
                 format!(
                     "was that of {}, finished; the endpoint names no pod",
-                    pods(finished.to_vec())
+                    pod_names(finished.to_vec())
                 )
             }
         };
         Some(self.found(
-            Problem::NobodysAddress,
+            LintProblem::NobodysAddress,
             self.severity(),
             what,
             "remove the endpoint",
@@ -66,9 +71,8 @@ impl Case<'_> {
     }
 
     /// Checks an endpoint that names a pod; `now` is the pod of this name.
-    fn named(&self, target: &ObjectName, now: Option<&Pod>) -> Option<Finding> {
+    fn check_named(&self, target: &ObjectName, now: Option<&Pod>) -> Option<LintFinding> {
         let name = target.to_string();
-        let hit = |meant| self.hit_instead_of(meant);
         let Some(uid) = self.endpoint.target else {
             let (severity, state) = match now {
                 None => (self.severity(), "which does not exist"),
@@ -81,10 +85,10 @@ impl Case<'_> {
             let unclear = "after a replacement it is unclear which pod is meant";
             let what = format!(
                 "names pod {name} without a UID, {state}; {unclear}{}",
-                hit(now)
+                self.hit_instead_of(now)
             );
             let how = "set targetRef.uid, or remove the endpoint";
-            return Some(self.found(Problem::MissingUid, severity, what, how));
+            return Some(self.found(LintProblem::MissingUid, severity, what, how));
         };
         let how = "remove the endpoint, or name the pod that is meant";
         match (self.cluster.pod(uid), now) {
@@ -92,13 +96,16 @@ impl Case<'_> {
                 let what = format!(
                     "means UID {uid}, but pod {name} is UID {}{}",
                     pod.uid,
-                    hit(now)
+                    self.hit_instead_of(now)
                 );
-                Some(self.found(Problem::ForeignUid, self.astray(), what, how))
+                Some(self.found(LintProblem::ForeignUid, self.astray(), what, how))
             }
             (None, None) => {
-                let what = format!("names pod {name} ({uid}), which does not exist{}", hit(now));
-                Some(self.found(Problem::GonePod, self.severity(), what, how))
+                let what = format!(
+                    "names pod {name} ({uid}), which does not exist{}",
+                    self.hit_instead_of(now)
+                );
+                Some(self.found(LintProblem::GonePod, self.severity(), what, how))
             }
             (Some(pod), _) if self.cluster.is_spared(pod) => None,
             (Some(pod), _) if pod.uid_state != UidState::Live => Some(self.terminal(pod)),
@@ -107,7 +114,7 @@ impl Case<'_> {
         }
     }
 
-    fn terminal(&self, pod: &Pod) -> Finding {
+    fn terminal(&self, pod: &Pod) -> LintFinding {
         let proof = match pod.uid_state {
             _ if pod.host_network => "has finished, and the address is its node's",
             UidState::Dead => "has finished and released the address",
@@ -121,7 +128,7 @@ impl Case<'_> {
         let now = self.hit_instead_of(Some(pod));
         let what = format!("pod {} {proof}, still listed as {ready}{now}", pod.name);
         let mut found = self.found(
-            Problem::TerminalPod,
+            LintProblem::TerminalPod,
             self.severity(),
             what,
             "remove the endpoint",
@@ -136,25 +143,25 @@ impl Case<'_> {
         found
     }
 
-    fn elsewhere(&self, pod: &Pod) -> Finding {
-        let shown: Vec<String> = pod.addresses().map(|ip| ip.to_string()).collect();
-        let shown = if shown.is_empty() {
+    fn elsewhere(&self, pod: &Pod) -> LintFinding {
+        let addresses: Vec<String> = pod.addresses().map(|ip| ip.to_string()).collect();
+        let shown = if addresses.is_empty() {
             "no address".to_owned()
         } else {
-            shown.join(", ")
+            addresses.join(", ")
         };
         let holders = self.holders();
         let (problem, severity, whose) = if holders.is_empty() {
             (
-                Problem::NobodysAddress,
+                LintProblem::NobodysAddress,
                 self.severity(),
                 "no pod has it".to_owned(),
             )
         } else {
             (
-                Problem::AnothersAddress,
+                LintProblem::AnothersAddress,
                 self.astray(),
-                format!("belongs to {}", pods(holders)),
+                format!("belongs to {}", pod_names(holders)),
             )
         };
         let what = format!("{whose}; pod {}, which is meant, has {shown}", pod.name);
@@ -166,7 +173,7 @@ impl Case<'_> {
         )
     }
 
-    fn outside(&self, pod: &Pod) -> Option<Finding> {
+    fn outside(&self, pod: &Pod) -> Option<LintFinding> {
         let ip = self.endpoint.ip;
         let ranges = self.cluster.ranges(pod, ip);
         let expected = !pod.host_network && pod.ips.contains(&ip) && self.cluster.ranges_are_used;
@@ -181,8 +188,8 @@ impl Case<'_> {
             ranges.join(", ")
         );
         let fix = "see which IPAM the node's CNI configuration names: other nodes' pods get addresses from their own range";
-        let found = self.found(Problem::OutsidePodCidr, Severity::Warning, what, "");
-        Some(Finding {
+        let found = self.found(LintProblem::OutsidePodCidr, Severity::Warning, what, "");
+        Some(LintFinding {
             fix: fix.to_owned(),
             ..found
         })
@@ -231,13 +238,19 @@ impl Case<'_> {
         } else {
             ""
         };
-        format!("; the address belongs to {} now{own}", pods(others))
+        format!("; the address belongs to {} now{own}", pod_names(others))
     }
 
     /// A finding that is corrected in the slice.
-    fn found(&self, problem: Problem, severity: Severity, what: String, how: &str) -> Finding {
-        let found = Finding::of_slice(self.slice, problem, what, correct(self.slice, how));
-        Finding {
+    fn found(
+        &self,
+        problem: LintProblem,
+        severity: Severity,
+        what: String,
+        how: &str,
+    ) -> LintFinding {
+        let found = LintFinding::of_slice(self.slice, problem, what, correct(self.slice, how));
+        LintFinding {
             address: Some(self.endpoint.ip.ip()),
             severity,
             ..found

@@ -1,6 +1,7 @@
 //! A problem of an object, its writer, and its remedy.
 
-use epguard_core::facts::{ListedSlice, ObjectName, Slice};
+use crate::shared::output::in_words;
+use epguard_core::facts::{ListedSlice, ObjectName, Pod, Slice};
 use serde::Serialize;
 use std::fmt;
 use std::net::IpAddr;
@@ -14,15 +15,15 @@ pub const MIRRORING: &str = "endpointslicemirroring-controller.k8s.io";
 /// Something to repair. Sorted by object, then by address.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Finding {
+pub struct LintFinding {
     /// Kind, namespace and name.
-    pub object: Object,
+    pub object: LintObject,
     /// The writer of the object: the slice's `managed-by`, or a description.
     pub controller: String,
     /// The endpoint that it is about; none for one about a whole Service or slice.
     pub address: Option<IpAddr>,
     /// The kind of problem.
-    pub problem: Problem,
+    pub problem: LintProblem,
     /// How bad.
     pub severity: Severity,
     /// The problem in words, with the names of all concerned.
@@ -34,7 +35,7 @@ pub struct Finding {
 /// An object of the API.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Object {
+pub struct LintObject {
     /// `EndpointSlice`, `Service` or `Pod`.
     pub kind: &'static str,
     /// Its namespace.
@@ -73,7 +74,7 @@ pub enum Severity {
 )]
 #[strum(serialize_all = "kebab-case")]
 #[serde(into = "&'static str")]
-pub enum Problem {
+pub enum LintProblem {
     /// A pod that is Succeeded or Failed
     TerminalPod,
     /// A `targetRef` with another UID than that of the pod of this name
@@ -102,12 +103,12 @@ pub enum Problem {
     HostNetworkMix,
 }
 
-impl Finding {
+impl LintFinding {
     /// A problem of an object.
     pub fn new(
-        object: Object,
+        object: LintObject,
         controller: String,
-        problem: Problem,
+        problem: LintProblem,
         what: String,
         fix: impl Into<String>,
     ) -> Self {
@@ -126,13 +127,13 @@ impl Finding {
     /// A problem of a whole slice.
     pub fn of_slice(
         slice: &ListedSlice,
-        problem: Problem,
+        problem: LintProblem,
         what: String,
         fix: impl Into<String>,
     ) -> Self {
         Self::new(
-            Object::new("EndpointSlice", &slice.facts.name),
-            controller(slice),
+            LintObject::new("EndpointSlice", &slice.facts.name),
+            controller_name(slice),
             problem,
             what,
             fix,
@@ -140,7 +141,7 @@ impl Finding {
     }
 }
 
-impl Object {
+impl LintObject {
     /// An object by its name.
     pub fn new(kind: &'static str, object: &ObjectName) -> Self {
         Self {
@@ -151,14 +152,14 @@ impl Object {
     }
 }
 
-impl fmt::Display for Object {
+impl fmt::Display for LintObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}/{}", self.kind, self.namespace, self.name)
     }
 }
 
 /// The name of the slice's writer, for people.
-pub fn controller(slice: &ListedSlice) -> String {
+pub fn controller_name(slice: &ListedSlice) -> String {
     let name = slice.managed_by.as_deref();
     name.unwrap_or("none (no managed-by label)").to_owned()
 }
@@ -181,4 +182,10 @@ pub fn correct(listed: &ListedSlice, how: &str) -> String {
             "{how}: kubectl -n {namespace} edit endpointslice {name}; no controller does it"
         ),
     }
+}
+
+/// Names of pods: `a/b, a/c and a/d`.
+pub fn pod_names<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> String {
+    let names: Vec<String> = pods.into_iter().map(|pod| pod.name.to_string()).collect();
+    in_words(&names)
 }

@@ -2,7 +2,8 @@
 //! the API and nothing else.
 //!
 //! ```text
-//! lists -> Listed -> State (as an agent knows them) -> endpoints, services (pure) -> findings -> report
+//! lists -> ListedObjects -> State (as an agent knows them) -> services -> endpoints (pure)
+//!   -> findings -> report
 //! ```
 
 mod cluster;
@@ -10,13 +11,13 @@ mod endpoints;
 mod finding;
 mod services;
 
-pub use cluster::Listed;
-pub use finding::{Finding, Object, Problem, Severity};
-pub use services::findings;
+pub use cluster::ListedObjects;
+pub use finding::{LintFinding, LintObject, LintProblem, Severity};
+pub use services::find_problems;
 
 use crate::shared::args::seconds;
 use crate::shared::client;
-use crate::shared::output::{Output, count, exit, show};
+use crate::shared::output::{Output, after, count, exit, show};
 use crate::shared::plain::plain;
 use anyhow::Result;
 use clap::Args;
@@ -64,9 +65,10 @@ pub struct LintArgs {
 
 /// Checks, prints, and returns the exit code.
 pub async fn run(args: LintArgs) -> ExitCode {
-    let (output, strict) = (args.output, args.strict);
+    let output = args.output;
+    let strict = args.strict;
     let checked = collect(args).await.and_then(|report| {
-        show(&output.text(&report, Report::text)?)?;
+        show(&output.text(&report, LintReport::to_text)?)?;
         Ok(if report.fails(strict) { FOUND } else { 0 })
     });
     exit(checked, FAILED)
@@ -74,21 +76,21 @@ pub async fn run(args: LintArgs) -> ExitCode {
 
 /// Checks once, and if anything is found a second time. Errors name the list, the cause and the
 /// remedy.
-pub async fn collect(args: LintArgs) -> Result<Report> {
+pub async fn collect(args: LintArgs) -> Result<LintReport> {
     let namespace = args.namespace.as_deref();
     let kubeconfig = client::kubeconfig(args.kubeconfig);
     let client = client::client(kubeconfig.as_deref(), args.context.as_deref()).await?;
     let mut unchecked = Vec::new();
-    let mut listed = Listed::fetch(&client, namespace, &mut unchecked).await?;
-    let mut found = findings(&listed, namespace);
+    let mut listed = ListedObjects::fetch(&client, namespace, &mut unchecked).await?;
+    let mut found = find_problems(&listed, namespace);
     if !found.is_empty() && !args.confirm_after.is_zero() {
         tokio::time::sleep(args.confirm_after).await;
         unchecked.clear();
-        listed = Listed::fetch(&client, namespace, &mut unchecked).await?;
-        let again = findings(&listed, namespace);
+        listed = ListedObjects::fetch(&client, namespace, &mut unchecked).await?;
+        let again = find_problems(&listed, namespace);
         found.retain(|finding| again.contains(finding));
     }
-    Ok(Report {
+    Ok(LintReport {
         slices: listed.slices.len(),
         pods: listed.pods.len(),
         findings: found,
@@ -99,29 +101,31 @@ pub async fn collect(args: LintArgs) -> Result<Report> {
 /// The output of `epguard lint`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Report {
+pub struct LintReport {
     /// `EndpointSlices` checked.
     pub slices: usize,
     /// Pods compared with.
     pub pods: usize,
     /// Sorted by object.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<LintFinding>,
     /// What could not be checked.
     pub unchecked: Vec<String>,
 }
 
-impl Report {
+impl LintReport {
     /// True if a script should stop: there are errors or, if `strict`, warnings.
     pub fn fails(&self, strict: bool) -> bool {
-        let counts = |finding: &Finding| strict || finding.severity == Severity::Error;
-        self.findings.iter().any(counts)
+        self.findings
+            .iter()
+            .any(|finding| strict || finding.severity == Severity::Error)
     }
 
     /// For people: one block per object, the count last.
-    pub fn text(&self) -> String {
+    pub fn to_text(&self) -> String {
         let mut text = String::new();
-        let block =
-            |a: &Finding, b: &Finding| (&a.object, &a.controller) == (&b.object, &b.controller);
+        let block = |a: &LintFinding, b: &LintFinding| {
+            (&a.object, &a.controller) == (&b.object, &b.controller)
+        };
         for findings in self.findings.chunk_by(block) {
             let head = format!(
                 "{}, controller: {}",
@@ -129,14 +133,12 @@ impl Report {
             );
             let _ = writeln!(text, "{}", plain(&head));
             for finding in findings {
-                let (severity, problem) = (finding.severity, finding.problem);
-                let address = finding
-                    .address
-                    .map(|ip| format!(" {ip}"))
-                    .unwrap_or_default();
-                let [what, fix] = [&finding.what, &finding.fix].map(|text| plain(text));
+                let severity = finding.severity;
+                let problem = finding.problem;
+                let address = after(" ", finding.address);
+                let what = plain(&finding.what);
                 let _ = writeln!(text, "  {severity:7} {problem}{address}: {what}");
-                let _ = writeln!(text, "          fix: {fix}");
+                let _ = writeln!(text, "          fix: {}", plain(&finding.fix));
             }
             text.push('\n');
         }

@@ -6,8 +6,8 @@
 
 mod problems;
 
-pub(crate) use problems::gap;
-pub use problems::problems;
+pub(crate) use problems::gap_problem;
+pub use problems::{Problem, problems};
 
 use crate::shared::args::RunArgs;
 use crate::shared::output::{Output, count, exit, first, seconds, show, table};
@@ -51,34 +51,14 @@ pub struct Condition {
     pub status: Status,
 }
 
-/// Something that keeps epguard from its work.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Problem {
-    /// The problem, with the name of the thing and the cause.
-    pub what: String,
-    /// The remedy.
-    pub remedy: String,
-}
-
-impl Problem {
-    /// A problem and its remedy.
-    pub fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        let (what, remedy) = (what.into(), remedy.into());
-        Self { what, remedy }
-    }
-}
-
 /// Asks the agent, prints, and returns the exit code.
 pub fn run(args: &StatusArgs) -> ExitCode {
     let asked = status::ask(&args.run.run_dir, &Request::Figures);
     let shown = asked.and_then(|status| {
         let problems = problems(&status);
         let code = if problems.is_empty() { 0 } else { DEGRADED };
-        show(
-            &args
-                .output
-                .text(&Condition { problems, status }, Condition::text)?,
-        )?;
+        let condition = Condition { problems, status };
+        show(&args.output.text(&condition, Condition::to_text)?)?;
         Ok(code)
     });
     exit(shown, UNKNOWN)
@@ -89,18 +69,18 @@ pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 
 impl Condition {
     /// The whole text, with colours; the caller removes them for a pipe.
-    pub fn text(&self) -> String {
+    pub fn to_text(&self) -> String {
         let Self { problems, status } = self;
         let mut parts = vec![headline(status, problems)];
         parts.extend(problems.iter().map(|problem| bullet("", problem)));
         let tables = [
-            facts(status),
-            watches(status),
-            interfaces(status),
-            maps(status),
+            overview_table(status),
+            watch_table(status),
+            interface_table(status),
+            map_table(status),
         ];
         parts.extend(tables.map(|table| format!("\n{table}")));
-        let unanswered = unanswered(status);
+        let unanswered = unanswered_lines(status);
         if !unanswered.is_empty() {
             parts.push(format!("\n{}", unanswered.join("\n")));
         }
@@ -127,7 +107,7 @@ fn headline(status: &Status, problems: &[Problem]) -> String {
     )
 }
 
-fn facts(status: &Status) -> String {
+fn overview_table(status: &Status) -> String {
     let reasons = status
         .reasons
         .iter()
@@ -135,8 +115,8 @@ fn facts(status: &Status) -> String {
     let wrong: u64 = status.wrong_denies.values().sum();
     let rows = [
         ("REASONS", reasons.collect::<Vec<_>>().join(", ")),
-        ("LEASE", lease(status)),
-        ("VIEW", view(status)),
+        ("LEASE", lease_text(status)),
+        ("VIEW", view_text(status)),
         ("JUDGED BY", judged_by(status)),
         ("WRONG DENIES", wrong.to_string()),
         ("REPORTS SKIPPED", status.figures.events_skipped.to_string()),
@@ -171,7 +151,9 @@ fn judged_by(status: &Status) -> String {
         ));
     }
     let lb = &status.socket_lb;
-    if let Some(program) = lb.programs.first().filter(|_| lb.in_force) {
+    if let Some(program) = lb.programs.first()
+        && lb.in_force
+    {
         records.push(format!("the calls that {program} translates, at sockets"));
     }
     if records.is_empty() {
@@ -188,7 +170,7 @@ fn judged_by(status: &Status) -> String {
 }
 
 /// For how long denials hold.
-pub(crate) fn lease(status: &Status) -> String {
+pub(crate) fn lease_text(status: &Status) -> String {
     match status.lease_ms {
         _ if !status.denies() => "not needed, nothing is denied".to_owned(),
         left if left > 0 => format!("{} left", seconds(left.unsigned_abs())),
@@ -197,14 +179,14 @@ pub(crate) fn lease(status: &Status) -> String {
 }
 
 /// The age of the view that proves denials.
-fn view(status: &Status) -> String {
+fn view_text(status: &Status) -> String {
     let age = status
         .view_age_ms
         .map(|ms| format!("as of {} ago", seconds(ms)));
     age.unwrap_or_else(|| "of unknown age".to_owned())
 }
 
-fn watches(status: &Status) -> String {
+fn watch_table(status: &Status) -> String {
     let rows = status.watches.iter().map(|(name, watch)| {
         vec![
             name.to_string(),
@@ -216,47 +198,50 @@ fn watches(status: &Status) -> String {
     table(&["WATCH", "STATE", "FRESH AS OF", "VERSION"], rows)
 }
 
-fn interfaces(status: &Status) -> String {
-    let hooks = |at: &Attachment| {
-        let ingress = if at.ingress { " and ingress" } else { "" };
-        match (at.attached, at.position) {
-            (true, place @ 1..) => format!("{}{ingress}, place {place}", at.kernel_path),
-            (true, 0) => at.kernel_path.clone(),
-            (false, _) if at.waiting => "waiting".to_owned(),
-            (false, _) => "none".to_owned(),
-        }
-    };
+fn interface_table(status: &Status) -> String {
     let rows = status.interfaces.iter().map(|at| {
         let xdp = at.xdp.as_deref().or(at.xdp_error.as_ref().map(|_| "no"));
         vec![
             at.name.clone(),
             at.role.clone(),
-            hooks(at),
+            hooks_text(at),
             xdp.unwrap_or("-").to_owned(),
         ]
     });
     table(&["INTERFACE", "ROLE", "HOOKS", "XDP"], rows)
 }
 
+fn hooks_text(at: &Attachment) -> String {
+    let ingress = if at.ingress { " and ingress" } else { "" };
+    match (at.attached, at.position) {
+        (true, place @ 1..) => format!("{}{ingress}, place {place}", at.kernel_path),
+        (true, 0) => at.kernel_path.clone(),
+        (false, _) if at.waiting => "waiting".to_owned(),
+        (false, _) => "none".to_owned(),
+    }
+}
+
 /// The interfaces that cannot answer the node's own processes: a line for each cause.
-fn unanswered(status: &Status) -> Vec<String> {
+fn unanswered_lines(status: &Status) -> Vec<String> {
     let mut by_cause: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for Unanswered { interface, why } in &status.unanswered {
         by_cause.entry(why).or_default().push(interface.clone());
     }
-    let line = |(why, interfaces): (&str, Vec<String>)| {
-        let named = first(&interfaces, NAMED, interfaces.len());
-        format!(
-            "Calls of this node's own processes through {named} are dropped, not refused, and no flow is redirected there: {why}"
-        )
-    };
-    by_cause.into_iter().map(line).collect()
+    let mut lines = Vec::new();
+    for (why, interfaces) in by_cause {
+        let through = first(&interfaces, NAMED, interfaces.len());
+        lines.push(format!(
+            "Calls of this node's own processes through {through} are dropped, not refused, and no \
+             flow is redirected there: {why}"
+        ));
+    }
+    lines
 }
 
 /// How many interfaces a line names.
 const NAMED: usize = 3;
 
-fn maps(status: &Status) -> String {
+fn map_table(status: &Status) -> String {
     let maps = status.figures.maps.iter();
     let rows = maps.map(|(name, fill)| {
         vec![
@@ -302,7 +287,7 @@ mod tests {
         };
         let rest = "are dropped, not refused, and no flow is redirected there";
         assert_eq!(
-            unanswered(&status),
+            unanswered_lines(&status),
             [
                 format!("Calls of this node's own processes through cni0 {rest}: new"),
                 format!(

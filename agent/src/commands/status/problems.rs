@@ -1,9 +1,10 @@
 //! The table of problems of an agent: condition, text and remedy. Pure.
 
-use super::Problem;
 use crate::shared::output::{count, first, seconds};
 use crate::shared::status::{Cause, Gap, Partial, Status, UnprovenDeaths};
 use epguard_common::Reason;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -13,20 +14,45 @@ const NEARLY_FULL: usize = 80;
 /// How many objects or nodes a problem names.
 const NAMED: usize = 3;
 
+/// Something that keeps epguard from its work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Problem {
+    /// The problem, with the name of the thing and the cause.
+    pub what: String,
+    /// The remedy.
+    pub remedy: String,
+}
+
+impl Problem {
+    /// A problem and its remedy.
+    pub fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            remedy: remedy.into(),
+        }
+    }
+}
+
 /// All problems of an agent, the worst first.
 pub fn problems(status: &Status) -> Vec<Problem> {
-    let mut table = Table::default();
-    for rows in [view, hooks, denials, objects, socket_lb] {
-        rows(status, &mut table);
+    let mut table = ProblemTable::default();
+    for add_rows in [
+        view_rows,
+        hook_rows,
+        denial_rows,
+        object_rows,
+        socket_lb_rows,
+    ] {
+        add_rows(status, &mut table);
     }
     table.0
 }
 
 /// The problems so far.
 #[derive(Default)]
-struct Table(Vec<Problem>);
+struct ProblemTable(Vec<Problem>);
 
-impl Table {
+impl ProblemTable {
     /// A row of the table: what its condition found, nothing if it does not hold, and the remedy.
     fn row(&mut self, found: impl IntoIterator<Item = String>, remedy: &str) {
         self.0
@@ -35,14 +61,14 @@ impl Table {
 }
 
 /// What keeps the view from being fresh.
-fn view(status: &Status, table: &mut Table) {
+fn view_rows(status: &Status, table: &mut ProblemTable) {
     let not_synced = "not every watch has shown a list yet, so there are no new denials";
     table.row(
         (!status.synced).then(|| not_synced.to_owned()),
         "wait; the lines of watches that are down below show the cause",
     );
     table.row(
-        down(status),
+        watches_down(status),
         "check that this node reaches the API server, and what its account may do (kubectl auth can-i --list)",
     );
     table.row(
@@ -59,26 +85,25 @@ fn view(status: &Status, table: &mut Table) {
 }
 
 /// The watches that are down. If all are, one line has the cause of the first.
-fn down(status: &Status) -> Vec<String> {
-    let down = status.watches.iter().filter(|(_, watch)| !watch.up);
-    let down = down.map(|(name, watch)| {
-        let why = watch.error.as_deref();
-        (name.into(), why.unwrap_or("it has not connected yet"))
-    });
-    let down: Vec<(&str, &str)> = down.collect();
-    match &down[..] {
-        [(_, why), _, ..] if down.len() == status.watches.len() => {
-            vec![format!("no watch is up: {why}")]
+fn watches_down(status: &Status) -> Vec<String> {
+    let mut causes = Vec::new();
+    let mut lines = Vec::new();
+    for (name, watch) in &status.watches {
+        if !watch.up {
+            let cause = watch.error.as_deref();
+            let cause = cause.unwrap_or("it has not connected yet");
+            causes.push(cause);
+            lines.push(format!("watch {name} is down: {cause}"));
         }
-        down => down
-            .iter()
-            .map(|(name, why)| format!("watch {name} is down: {why}"))
-            .collect(),
     }
+    if causes.len() > 1 && causes.len() == status.watches.len() {
+        return vec![format!("no watch is up: {}", causes[0])];
+    }
+    lines
 }
 
 /// Packets that reach no hook, or whose Service is not known.
-fn hooks(status: &Status, table: &mut Table) {
+fn hook_rows(status: &Status, table: &mut ProblemTable) {
     for at in &status.interfaces {
         let is_unhooked = !at.attached && !at.waiting;
         let why = at.error.as_deref().unwrap_or("not attached yet");
@@ -91,17 +116,19 @@ fn hooks(status: &Status, table: &mut Table) {
             "no flow is redirected anew, and packets of sockets behind a load balancer are not judged there; it is tried again every \
              second",
         );
-        let before = at.before.first().filter(|_| !is_unhooked);
+        let before = if is_unhooked { None } else { at.before.first() };
         table.row(
             before.map(|first| format!("{first} runs before epguard on {}", at.name)),
             "packets that it accepts are not judged: start it before epguard, which then attaches first",
         );
     }
-    table.0.extend(status.translators.gaps.iter().map(gap));
+    table
+        .0
+        .extend(status.translators.gaps.iter().map(gap_problem));
 }
 
 /// The problem of packets that have no record for this cause.
-pub(crate) fn gap(Gap { cause, detail }: &Gap) -> Problem {
+pub(crate) fn gap_problem(Gap { cause, detail }: &Gap) -> Problem {
     let (what, remedy) = match cause {
         Cause::Kernel => (
             format!("packets that netfilter translates show no Service: {detail}"),
@@ -130,11 +157,9 @@ pub(crate) fn gap(Gap { cause, detail }: &Gap) -> Problem {
 }
 
 /// Denials that are missing, that wait, or that were wrong.
-fn denials(status: &Status, table: &mut Table) {
-    let (refused, by) = (
-        count(status.refused, "denial"),
-        largest(&status.refused_by_namespace),
-    );
+fn denial_rows(status: &Status, table: &mut ProblemTable) {
+    let refused = count(status.refused, "denial");
+    let by = largest(&status.refused_by_namespace);
     table.row(
         (status.refused > 0).then(|| format!("{refused} did not fit into a map, those packets pass{by}")),
         "a namespace may fill half of a map: see which map is full below; exclude ranges that need no protection \
@@ -195,7 +220,7 @@ fn denials(status: &Status, table: &mut Table) {
 }
 
 /// Objects that leave Services without protection, or keep denials from being proven.
-fn objects(status: &Status, table: &mut Table) {
+fn object_rows(status: &Status, table: &mut ProblemTable) {
     let skipped: u64 = status.watches.values().map(|watch| watch.skipped).sum();
     let ignored =
         || format!("{skipped} objects, or annotations of some, could not be read and are ignored");
@@ -203,10 +228,8 @@ fn objects(status: &Status, table: &mut Table) {
         (skipped > 0).then(ignored),
         "the log names each (`skipped`)",
     );
-    let (left_out, by) = (
-        status.left_out.values().sum::<usize>(),
-        largest(&status.left_out),
-    );
+    let left_out: usize = status.left_out.values().sum();
+    let by = largest(&status.left_out);
     let too_large =
         "EndpointSlices or Services are too large for the index, so those Services have no denials";
     table.row(
@@ -218,7 +241,8 @@ fn objects(status: &Status, table: &mut Table) {
         count: unread,
         first: named,
     } = &status.partial;
-    let (objects, named) = (count(*unread, "object"), first(named, named.len(), *unread));
+    let objects = count(*unread, "object");
+    let named = first(named, named.len(), *unread);
     let partly =
         || format!("{objects} cannot be read in whole, so what they may concern passes: {named}");
     table.row(
@@ -227,29 +251,25 @@ fn objects(status: &Status, table: &mut Table) {
          EndpointSlice 1,024 addresses, 1,024 ports and 4,096 pairs of both, all slices of a namespace 24,576, and each address \
          must be an IP in its usual form: have their writers correct them",
     );
-    let rivals = status
+    let rivals: Vec<String> = status
         .rivals
         .iter()
-        .map(|(service, rival)| format!("{rival} claims a VIP of {service}"));
-    let rivals: Vec<String> = rivals.collect();
-    let shared = || {
-        format!(
-            "packets to a VIP of two Services pass: {}",
-            first(&rivals, NAMED, rivals.len())
-        )
-    };
+        .map(|(service, rival)| format!("{rival} claims a VIP of {service}"))
+        .collect();
+    let shared = first(&rivals, NAMED, rivals.len());
     table.row(
-        (!rivals.is_empty()).then(shared),
+        (!rivals.is_empty()).then(|| format!("packets to a VIP of two Services pass: {shared}")),
         "check the externalIPs and load-balancer IPs of both Services",
     );
-    table.0.extend(status.unproven.iter().map(unproven));
+    table.0.extend(status.unproven.iter().map(unproven_problem));
     let holders = status.possible_holders.iter().map(|holder| {
-        let terminated = holder
-            .blocks_terminated
-            .then(|| format!("{} on this node", Reason::Terminated));
-        let services = holder.blocks_services.iter();
-        let services = services.map(|service| format!("{} of {service}", Reason::DeadBackend));
-        let blocked: Vec<String> = terminated.into_iter().chain(services).collect();
+        let mut blocked = Vec::new();
+        if holder.blocks_terminated {
+            blocked.push(format!("{} on this node", Reason::Terminated));
+        }
+        for service in &holder.blocks_services {
+            blocked.push(format!("{} of {service}", Reason::DeadBackend));
+        }
         format!(
             "{} on {} may hold an IP that it has not shown for {}, so nothing is denied as {}",
             holder.pod,
@@ -265,16 +285,14 @@ fn objects(status: &Status, table: &mut Table) {
 }
 
 /// Pods that finish, and that are not proven dead.
-fn unproven(deaths: &UnprovenDeaths) -> Problem {
+fn unproven_problem(deaths: &UnprovenDeaths) -> Problem {
     let only = format!(
         "only `{}` and `{}` are judged there",
         Reason::RetiredBackend,
         Reason::Reused
     );
-    let (pods, nodes) = (
-        count(deaths.pods, "pod"),
-        first(&deaths.nodes, NAMED, deaths.nodes.len()),
-    );
+    let pods = count(deaths.pods, "pod");
+    let nodes = first(&deaths.nodes, NAMED, deaths.nodes.len());
     let finished = format!("{pods} finished on {nodes} and none is proven dead there");
     match &deaths.manager {
         Some(manager) => Problem::new(
@@ -294,15 +312,14 @@ fn unproven(deaths: &UnprovenDeaths) -> Problem {
 
 /// Calls and packets that cannot be judged beside a socket load balancer. A node without one has no
 /// such problem.
-fn socket_lb(status: &Status, table: &mut Table) {
+fn socket_lb_rows(status: &Status, table: &mut ProblemTable) {
     let lb = &status.socket_lb;
     let Some(program) = lb.programs.first() else {
         return;
     };
     let which = if lb.in_force { "some calls" } else { "calls" };
-    let unjudged = |why| format!("{which} that {program} translates are not judged: {why}");
     table.row(
-        lb.problem.as_ref().map(unjudged),
+        lb.problem.as_ref().map(|why| format!("{which} that {program} translates are not judged: {why}")),
         "a load balancer that attaches with links or BPF_F_ALLOW_MULTI runs beside others. Cilium up to 1.13 does not, and a \
          later one that took over from it only once the node has rebooted; list the programs: bpftool cgroup tree",
     );

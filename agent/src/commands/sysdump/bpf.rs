@@ -2,7 +2,7 @@
 //! rights are enough. The kernel lists those of the whole node for `CAP_SYS_ADMIN` alone, which the
 //! agent does not have by default.
 
-use super::lines;
+use super::lines_of;
 use crate::kernel::datapath::{Pins, bpf};
 use anyhow::{Context as _, Result};
 use aya::maps::{MapError, MapInfo, loaded_maps};
@@ -16,7 +16,7 @@ pub(super) fn programs(pin_dir: &Path) -> Result<Vec<u8>> {
         .iter()
         .map(|pin| at_link(pin))
         .collect::<Result<Vec<_>>>()?;
-    Ok(text(
+    Ok(part_text(
         own,
         loaded_programs().map(program).collect(),
         "programs",
@@ -30,18 +30,18 @@ pub(super) fn maps(pin_dir: &Path) -> Result<Vec<u8>> {
         .iter()
         .map(|pin| pinned_map(pin))
         .collect::<Result<Vec<_>>>()?;
-    Ok(text(own, loaded_maps().map(map).collect(), "maps"))
+    Ok(part_text(own, loaded_maps().map(map).collect(), "maps"))
 }
 
 /// Lines about epguard's own, then about all. If the kernel does not list all, the last line names
 /// what is left out, and why.
-fn text(own: Vec<String>, all: Result<Vec<String>>, what: &str) -> Vec<u8> {
+fn part_text(own: Vec<String>, all: Result<Vec<String>>, what: &str) -> Vec<u8> {
     let rest = all.unwrap_or_else(|error| {
         vec![format!(
             "left out: other {what} of the node: {error:#}: run epguard sysdump as root on the node"
         )]
     });
-    lines(own.into_iter().chain(rest))
+    lines_of(own.into_iter().chain(rest))
 }
 
 fn at_link(pin: &Path) -> Result<String> {
@@ -94,13 +94,13 @@ mod tests {
     #[test]
     fn what_the_kernel_does_not_list_is_named_with_its_cause_behind_our_own() {
         let own = || vec!["7 at the link L".to_owned()];
-        let all = text(own(), Ok(vec!["8 name other".to_owned()]), "programs");
+        let all = part_text(own(), Ok(vec!["8 name other".to_owned()]), "programs");
         assert_eq!(
             String::from_utf8(all).unwrap(),
             "7 at the link L\n8 name other\n"
         );
         let left_out =
-            String::from_utf8(text(own(), Err(anyhow!("no right")), "programs")).unwrap();
+            String::from_utf8(part_text(own(), Err(anyhow!("no right")), "programs")).unwrap();
         let expected = "7 at the link L\nleft out: other programs of the node: no right: run epguard sysdump as root on the node\n";
         assert_eq!(left_out, expected);
     }

@@ -1,6 +1,6 @@
 //! The events in the history of an IP: the differences from one view to the next, in words.
 
-use super::question::wall;
+use super::question::wall_time;
 use crate::shared::output::after;
 use epguard_common::UidState;
 use epguard_core::history::Chronicle;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// A change that became known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Event {
+pub struct EvidenceEvent {
     /// When the agent had applied it, RFC 3339.
     pub at: String,
     /// The newest resourceVersion that the agent had by then.
@@ -22,22 +22,23 @@ pub struct Event {
 }
 
 /// All events up to a time, the oldest first.
-pub(super) fn events(chronicle: &Chronicle, until_ms: u64) -> Vec<Event> {
+pub(super) fn evidence_until(chronicle: &Chronicle, until_ms: u64) -> Vec<EvidenceEvent> {
     let mut before = View {
         synced: true,
         ..View::default()
     };
     let mut events = Vec::new();
-    for step in chronicle
-        .steps
-        .iter()
-        .take_while(|step| step.at_ms <= until_ms)
-    {
-        events.extend(changes(&before, &step.view).into_iter().map(|what| Event {
-            at: wall(chronicle, step.at_ms),
-            rv: step.rv,
-            what,
-        }));
+    for step in &chronicle.steps {
+        if step.at_ms > until_ms {
+            break;
+        }
+        for what in changes(&before, &step.view) {
+            events.push(EvidenceEvent {
+                at: wall_time(chronicle, step.at_ms),
+                rv: step.rv,
+                what,
+            });
+        }
         before = step.view.clone();
     }
     events
@@ -65,12 +66,12 @@ fn changes(old: &View, new: &View) -> Vec<String> {
         ..PodView::default()
     };
     for pod in &new.pods {
-        let known = old.pods.iter().find(|known| known.uid == pod.uid);
-        pod_changes(known.unwrap_or(&unknown), pod, &mut lines);
+        let before = old.pods.iter().find(|before| before.uid == pod.uid);
+        pod_changes(before.unwrap_or(&unknown), pod, &mut lines);
     }
     for pod in &old.pods {
         // What is left out may be there.
-        if !new.partial && !new.pods.iter().any(|known| known.uid == pod.uid) {
+        if !new.partial && !new.pods.iter().any(|now| now.uid == pod.uid) {
             let what = if pod.present {
                 "shows the IP no more, or is gone"
             } else {
@@ -82,16 +83,19 @@ fn changes(old: &View, new: &View) -> Vec<String> {
     let nothing = ServiceView::default();
     let mut verdicts = Vec::new();
     for service in &new.services {
-        let known = old.services.iter().find(|known| known.name == service.name);
+        let before = old
+            .services
+            .iter()
+            .find(|before| before.name == service.name);
         service_changes(
-            known.unwrap_or(&nothing),
+            before.unwrap_or(&nothing),
             service,
             &mut lines,
             &mut verdicts,
         );
     }
     for service in &old.services {
-        if !new.partial && !new.services.iter().any(|known| known.name == service.name) {
+        if !new.partial && !new.services.iter().any(|now| now.name == service.name) {
             lines.push(format!(
                 "{} no longer counts as a Service that listed it",
                 service.name
@@ -155,27 +159,27 @@ fn service_changes(
 ) {
     let name = &new.name;
     for endpoint in &new.endpoints {
-        let of = |known: &&EndpointView| {
-            known.port == endpoint.port && known.protocol == endpoint.protocol
-        };
-        let known = old.endpoints.iter().find(of);
-        let (port, protocol) = (endpoint.port, &endpoint.protocol);
+        let port = endpoint.port;
+        let protocol = &endpoint.protocol;
+        let before = old
+            .endpoints
+            .iter()
+            .find(|before| before.port == port && before.protocol == *protocol);
         for target in &endpoint.targets {
-            let known =
-                known.and_then(|known| known.targets.iter().find(|known| known.uid == target.uid));
-            if let Some(what) = listing(known, target) {
+            let target_before = before.and_then(|before| same_target(before, target));
+            if let Some(what) = listing_change(target_before, target) {
                 let pod = target.pod.as_deref().unwrap_or("no pod by name");
                 lines.push(format!("{name} {what} on {protocol} {port} for {pod}"));
             }
         }
-        let before = known.and_then(|known| known.denial.as_ref());
-        if let Some(what) = denial(before, endpoint.denial.as_ref()) {
+        let denial_before = before.and_then(|before| before.denial.as_ref());
+        if let Some(what) = denial_change(denial_before, endpoint.denial.as_ref()) {
             verdicts.push(format!("{name} {protocol} {port}: {what}"));
         }
     }
-    let (before, after) = (possible_holder(old), possible_holder(new));
-    if before != after {
-        match after {
+    let holder = possible_holder(new);
+    if possible_holder(old) != holder {
+        match holder {
             Some(pod) => {
                 lines.push(format!(
                     "pod {pod}, one of {name}'s own, may have the IP without showing it"
@@ -189,6 +193,13 @@ fn service_changes(
             None => {}
         }
     }
+}
+
+fn same_target<'a>(endpoint: &'a EndpointView, target: &TargetView) -> Option<&'a TargetView> {
+    endpoint
+        .targets
+        .iter()
+        .find(|other| other.uid == target.uid)
 }
 
 fn possible_holder(service: &ServiceView) -> Option<&String> {
@@ -213,7 +224,7 @@ fn has_no_possible_holder(service: &ServiceView) -> bool {
     })
 }
 
-fn listing(old: Option<&TargetView>, new: &TargetView) -> Option<&'static str> {
+fn listing_change(old: Option<&TargetView>, new: &TargetView) -> Option<&'static str> {
     let was = old.is_some_and(|old| old.listed);
     match (was, new.listed) {
         (false, true) if new.ready => Some("lists it, ready,"),
@@ -226,11 +237,15 @@ fn listing(old: Option<&TargetView>, new: &TargetView) -> Option<&'static str> {
     }
 }
 
-fn denial(old: Option<&DenialView>, new: Option<&DenialView>) -> Option<String> {
+fn denial_change(old: Option<&DenialView>, new: Option<&DenialView>) -> Option<String> {
     match (old, new) {
         (_, Some(new)) if old != Some(new) => {
-            let held = new.held.then_some(", pending until a second list agrees");
-            let (held, which) = (held.unwrap_or_default(), packets(new));
+            let held = if new.held {
+                ", pending until a second list agrees"
+            } else {
+                ""
+            };
+            let which = packets(new);
             Some(format!("denied as {}{held}: {which}", new.reason))
         }
         (Some(_), None) => Some("denied no more".to_owned()),

@@ -1,18 +1,15 @@
-//! The whole answer of `epguard why`, and its text: verdict first, then owners, then evidence.
-//! Pure.
+//! The whole answer of `epguard why`. Pure.
 
-use super::evidence::{Event, events};
-use super::owners::{Span, owners};
-use super::question::{Question, wall};
-use super::verdict::{Verdict, verdicts};
-use crate::commands::status::gap;
-use crate::shared::output::after;
-use crate::shared::status::{Gap, Translators};
+use super::evidence::{EvidenceEvent, evidence_until};
+use super::owners::{OwnerSpan, owners_until};
+use super::question::{WhyQuestion, wall_time};
+use super::verdict::{WhyVerdict, verdicts_of};
+use crate::commands::status::gap_problem;
+use crate::shared::status::Translators;
 use epguard_core::history::Chronicle;
 use epguard_core::state::View;
 use serde::{Deserialize, Serialize};
-use std::fmt::Write as _;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 /// The output of `epguard why`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,15 +24,15 @@ pub struct Explanation {
     /// The node's mode now; the history does not contain it.
     pub mode: String,
     /// One per Service and port, and one for the IP itself; none if that moment is not known.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<WhyVerdict>,
     /// Why packets of a Service with a denial pass all the same, now: the outcome that counts them,
     /// and the cause.
     #[serde(default)]
     pub passing: Vec<String>,
     /// The owners of the IP, up to that moment.
-    pub owners: Vec<Span>,
+    pub owners: Vec<OwnerSpan>,
     /// The events of the IP, up to that moment.
-    pub evidence: Vec<Event>,
+    pub evidence: Vec<EvidenceEvent>,
     /// Since when the history of this IP is known.
     pub since: String,
     /// Whether the history dropped earlier steps.
@@ -43,35 +40,37 @@ pub struct Explanation {
 }
 
 /// Answers a question from the history of the IP.
-pub fn explain(chronicle: &Chronicle, question: &Question) -> Explanation {
-    // A time in the future counts as now.
-    let at_ms = question.at.map_or(u64::MAX, |at| at.on(chronicle));
-    let at_ms = at_ms.min(chronicle.now_ms);
+pub fn explain(chronicle: &Chronicle, question: &WhyQuestion) -> Explanation {
+    let at_ms = match question.at {
+        // A time in the future counts as now.
+        Some(moment) => moment.on_clock_of(chronicle).min(chronicle.now_ms),
+        None => chronicle.now_ms,
+    };
     let now = at_ms == chronicle.now_ms;
     let view = if now {
         Some(chronicle.view.clone())
     } else {
-        known_at(chronicle, at_ms)
+        view_at(chronicle, at_ms)
     };
     Explanation {
         ip: chronicle.ip,
-        at: wall(chronicle, at_ms),
+        at: wall_time(chronicle, at_ms),
         now,
         mode: chronicle.mode.clone(),
         verdicts: view
-            .map(|view| verdicts(&view, question))
+            .map(|view| verdicts_of(&view, question))
             .unwrap_or_default(),
         passing: Vec::new(),
-        owners: owners(chronicle, at_ms),
-        evidence: events(chronicle, at_ms),
-        since: wall(chronicle, chronicle.since_ms()),
+        owners: owners_until(chronicle, at_ms),
+        evidence: evidence_until(chronicle, at_ms),
+        since: wall_time(chronicle, chronicle.since_ms()),
         truncated: chronicle.truncated,
     }
 }
 
 /// The view at a time. Before the first step the IP had no facts; none if earlier steps had to make
 /// room.
-fn known_at(chronicle: &Chronicle, at_ms: u64) -> Option<View> {
+fn view_at(chronicle: &Chronicle, at_ms: u64) -> Option<View> {
     if at_ms < chronicle.since_ms() {
         return None;
     }
@@ -90,94 +89,30 @@ fn known_at(chronicle: &Chronicle, at_ms: u64) -> Option<View> {
 /// Why packets of a Service with a denial pass all the same, as no translator shows the Service
 /// that they are aimed at: a line for each cause; none if no Service has a denial in this answer,
 /// or if it is about an earlier time.
-pub(super) fn passing(explanation: &Explanation, translators: &Translators) -> Vec<String> {
+pub(super) fn causes_of_passing(
+    explanation: &Explanation,
+    translators: &Translators,
+) -> Vec<String> {
     let mut verdicts = explanation.verdicts.iter();
     let is_denied = verdicts.any(|verdict| verdict.service.is_some() && verdict.verdict != "pass");
     if !explanation.now || !is_denied {
         return Vec::new();
     }
-    let line = |one: &Gap| format!("{}: {}", one.cause.outcome(), gap(one).what);
-    translators.gaps.iter().map(line).collect()
-}
-
-impl Explanation {
-    /// The whole answer as text.
-    pub fn text(&self) -> String {
-        let when = if self.now { " (now)" } else { "" };
-        let mut text = format!("{} at {}{when}, mode {} now\n", self.ip, self.at, self.mode);
-        if self.verdicts.is_empty() {
-            let _ = writeln!(text, "\nVERDICT unknown: {}", self.no_verdict());
-        }
-        for verdict in &self.verdicts {
-            let _ = writeln!(text, "\nVERDICT {}", self.verdict(verdict));
-            let _ = writeln!(text, "  because: {}", verdict.because);
-            let _ = writeln!(text, "  what would change it: {}", verdict.change);
-        }
-        if !self.passing.is_empty() {
-            let _ = writeln!(text, "\nPASSING all the same");
-        }
-        for passing in &self.passing {
-            let _ = writeln!(text, "  {passing}");
-        }
-        let none = self
-            .owners
-            .is_empty()
-            .then_some(": none that the API showed");
-        let _ = writeln!(text, "\nOWNERS{}", none.unwrap_or_default());
-        for span in &self.owners {
-            let _ = writeln!(text, "  {}", owner(span, self.now));
-        }
-        let truncated = self.truncated.then_some("; earlier events were dropped");
-        let truncated = truncated.unwrap_or_default();
-        let _ = writeln!(text, "\nEVIDENCE since {}{truncated}", self.since);
-        for event in &self.evidence {
-            let _ = writeln!(text, "  {}  {}", event.at, event.what);
-        }
-        text.truncate(text.trim_end().len());
-        text
+    let mut lines = Vec::new();
+    for gap in &translators.gaps {
+        lines.push(format!(
+            "{}: {}",
+            gap.cause.outcome(),
+            gap_problem(gap).what
+        ));
     }
-
-    fn no_verdict(&self) -> String {
-        if self.at < self.since {
-            format!("the agent's history of this IP begins at {}", self.since)
-        } else {
-            "no matching Service lists it on that port, or did in the last 10 minutes".to_owned()
-        }
-    }
-
-    fn verdict(&self, verdict: &Verdict) -> String {
-        let endpoint = match verdict.port {
-            Some(port) => SocketAddr::new(self.ip, port).to_string(),
-            None => self.ip.to_string(),
-        };
-        let aim = match &verdict.service {
-            Some(service) => format!(
-                "{service} -> {endpoint}{}",
-                after(" ", verdict.protocol.as_ref())
-            ),
-            None => format!("{endpoint} itself"),
-        };
-        let reason = verdict.reason.as_ref().map(|reason| format!(" ({reason})"));
-        format!("{aim}: {}{}", verdict.verdict, reason.unwrap_or_default())
-    }
-}
-
-fn owner(span: &Span, now: bool) -> String {
-    let Span { pod, uid, from, .. } = span;
-    let earlier = if span.or_earlier { " or earlier" } else { "" };
-    let to = span
-        .to
-        .as_deref()
-        .unwrap_or(if now { "now" } else { "then" });
-    let ended = after(", ", span.ended.as_ref());
-    let node = after(" on ", span.node.as_ref());
-    format!("{from}{earlier} to {to}{ended}: {pod} ({uid}){node}")
+    lines
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shared::status::Cause;
+    use crate::shared::status::{Cause, Gap};
     use std::net::Ipv4Addr;
 
     fn answer(verdict: &'static str, service: Option<&str>, now: bool) -> Explanation {
@@ -186,11 +121,11 @@ mod tests {
             at: String::new(),
             now,
             mode: "enforce".into(),
-            verdicts: vec![Verdict {
+            verdicts: vec![WhyVerdict {
                 service: service.map(Into::into),
                 verdict: verdict.into(),
                 reason: Some("reused".into()),
-                ..Verdict::default()
+                ..WhyVerdict::default()
             }],
             passing: Vec::new(),
             owners: Vec::new(),
@@ -216,7 +151,7 @@ mod tests {
             ..Translators::default()
         };
         let mut denied = answer("deny", Some("shop/web"), true);
-        denied.passing = passing(&denied, &translators);
+        denied.passing = causes_of_passing(&denied, &translators);
         assert_eq!(
             denied.passing,
             [
@@ -224,7 +159,7 @@ mod tests {
                 "unreadable-connection: 7 packets to suspects passed, as their conntrack entries contradict them"
             ]
         );
-        let text = denied.text();
+        let text = denied.to_text();
         assert!(
             text.contains("\nPASSING all the same\n  no-connection: "),
             "{text}"
@@ -235,13 +170,13 @@ mod tests {
             ("deny", Some("shop/web"), false),
         ] {
             assert_eq!(
-                passing(&answer(verdict, service, now), &translators),
+                causes_of_passing(&answer(verdict, service, now), &translators),
                 [""; 0]
             );
         }
         let known = Translators::default();
         assert_eq!(
-            passing(&answer("hold", Some("shop/web"), true), &known),
+            causes_of_passing(&answer("hold", Some("shop/web"), true), &known),
             [""; 0]
         );
     }

@@ -1,22 +1,24 @@
 //! `epguard why`: the verdict about an IP, now or earlier, and the evidence step by step.
 //!
 //! ```text
-//! Chronicle (status socket) + Question -> explain (pure: verdicts, owners, evidence) -> Explanation -> text
-//! Translators (status socket) -> passing (pure: why denied packets pass all the same) -^
+//! Chronicle (status socket) + WhyQuestion -> explain (pure: verdict, owners, evidence)
+//!   -> Explanation -> text
+//! Translators (status socket) -> why denied packets pass all the same -^
 //! ```
 
 mod evidence;
 mod explain;
 mod owners;
 mod question;
+mod text;
 mod verdict;
 
-pub use evidence::Event;
-use explain::passing;
+pub use evidence::EvidenceEvent;
+use explain::causes_of_passing;
 pub use explain::{Explanation, explain};
-pub use owners::Span;
-pub use question::{Moment, Question, Subject};
-pub use verdict::Verdict;
+pub use owners::OwnerSpan;
+pub use question::{WhyMoment, WhyQuestion, WhySubject};
+pub use verdict::WhyVerdict;
 
 use crate::shared::args::RunArgs;
 use crate::shared::output::Output;
@@ -52,7 +54,7 @@ The agent keeps the last 64 changes of an IP, in 8 MiB for all of them, since it
 pub struct WhyArgs {
     /// What is asked.
     #[command(flatten)]
-    pub question: Question,
+    pub question: WhyQuestion,
     /// Form of the output
     #[arg(short, long, default_value = "table")]
     pub output: Output,
@@ -71,7 +73,7 @@ pub fn run(args: &WhyArgs) -> Result<()> {
         "the running agent keeps no history: use the epguard binary of this version for the agent, too",
     )?;
     let mut explanation = explain(&chronicle, &args.question);
-    explanation.passing = passing(&explanation, &status.translators);
-    println!("{}", args.output.text(&explanation, Explanation::text)?);
+    explanation.passing = causes_of_passing(&explanation, &status.translators);
+    println!("{}", args.output.text(&explanation, Explanation::to_text)?);
     Ok(())
 }

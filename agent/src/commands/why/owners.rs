@@ -1,6 +1,6 @@
 //! The owners of the IP over time, as far as the API showed them.
 
-use super::question::wall;
+use super::question::wall_time;
 use epguard_common::UidState;
 use epguard_core::history::Chronicle;
 use epguard_core::state::{PodView, View};
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 /// The time in which a pod had the IP.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Span {
+pub struct OwnerSpan {
     /// `namespace/name`.
     pub pod: String,
     /// Its UID.
@@ -29,28 +29,28 @@ pub struct Span {
 
 /// All spans of the steps up to a time, in the order of their beginning. The current view is the
 /// last step: it shows owners whose steps were dropped.
-pub(super) fn owners(chronicle: &Chronicle, until_ms: u64) -> Vec<Span> {
-    let mut spans: Vec<Span> = Vec::new();
-    let steps = chronicle.steps.iter().map(|step| (step.at_ms, &step.view));
-    let steps = steps.chain([(chronicle.now_ms, &chronicle.view)]);
-    for (number, (at_ms, view)) in steps
-        .take_while(|(at_ms, _)| *at_ms <= until_ms)
-        .enumerate()
-    {
-        let at = wall(chronicle, at_ms);
-        let owners = || view.pods.iter().filter(|pod| holds(pod));
+pub(super) fn owners_until(chronicle: &Chronicle, until_ms: u64) -> Vec<OwnerSpan> {
+    let mut spans: Vec<OwnerSpan> = Vec::new();
+    let past = chronicle.steps.iter().map(|step| (step.at_ms, &step.view));
+    let steps = past.chain([(chronicle.now_ms, &chronicle.view)]);
+    for (number, (at_ms, view)) in steps.enumerate() {
+        if at_ms > until_ms {
+            break;
+        }
+        let at = wall_time(chronicle, at_ms);
+        let owners: Vec<&PodView> = view.pods.iter().filter(|pod| has_ip(pod)).collect();
         for span in spans.iter_mut().filter(|span| span.to.is_none()) {
-            if !owners().any(|pod| pod.uid == span.uid) {
+            if !owners.iter().any(|pod| pod.uid == span.uid) {
                 span.to = Some(at.clone());
-                span.ended = Some(end(view, &span.uid).into());
+                span.ended = Some(how_it_ended(view, &span.uid).into());
             }
         }
-        for pod in owners() {
+        for pod in owners {
             if !spans
                 .iter()
                 .any(|span| span.to.is_none() && span.uid == pod.uid)
             {
-                spans.push(Span {
+                spans.push(OwnerSpan {
                     pod: pod.name.clone(),
                     uid: pod.uid.clone(),
                     node: pod.node.clone(),
@@ -65,11 +65,11 @@ pub(super) fn owners(chronicle: &Chronicle, until_ms: u64) -> Vec<Span> {
     spans
 }
 
-fn holds(pod: &PodView) -> bool {
+fn has_ip(pod: &PodView) -> bool {
     pod.shows && pod.present && pod.uid_state == UidState::Live
 }
 
-fn end(view: &View, uid: &str) -> &'static str {
+fn how_it_ended(view: &View, uid: &str) -> &'static str {
     match view.pods.iter().find(|pod| pod.uid == uid) {
         Some(pod) if pod.uid_state == UidState::Dead => "dead",
         Some(pod) if !pod.present && pod.uid_state == UidState::Retired => "deleted",
@@ -100,12 +100,12 @@ mod tests {
             ..View::default()
         };
         let chronicle = super::super::chronicle("fd00::5", view);
-        let spans = owners(&chronicle, 5_000);
+        let spans = owners_until(&chronicle, 5_000);
         let shown: Vec<_> = spans
             .iter()
             .map(|span| (&*span.pod, span.node.as_deref(), span.or_earlier))
             .collect();
         assert_eq!(shown, [("shop/a", Some("n1"), true)]);
-        assert_eq!(owners(&chronicle, 4_000), []);
+        assert_eq!(owners_until(&chronicle, 4_000), []);
     }
 }

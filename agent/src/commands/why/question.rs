@@ -11,28 +11,28 @@ use std::time::Duration;
 
 /// A question about an IP.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
-pub struct Question {
+pub struct WhyQuestion {
     /// The endpoint's IP, not the Service's
     #[arg(value_name = "IP[:PORT]")]
-    pub subject: Subject,
+    pub subject: WhySubject,
     /// The Services that matter; the IP itself does if all do.
     #[command(flatten)]
     pub services: ServiceArgs,
     /// The verdict at that time: RFC 3339, or how long ago (90s, 5m, 1h30m) [default: now]
     #[arg(long, value_name = "TIME")]
-    pub at: Option<Moment>,
+    pub at: Option<WhyMoment>,
 }
 
 /// `IP` or `IP:PORT`; IPv6 with a port in brackets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Subject {
+pub struct WhySubject {
     /// IPv4 as such, never v4-mapped.
     pub ip: IpAddr,
     /// Target port.
     pub port: Option<u16>,
 }
 
-impl FromStr for Subject {
+impl FromStr for WhySubject {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -55,14 +55,14 @@ impl FromStr for Subject {
 
 /// A moment that the operator names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
+pub enum WhyMoment {
     /// By the node's wall clock.
     At(Timestamp),
     /// So long before now.
     Ago(Duration),
 }
 
-impl FromStr for Moment {
+impl FromStr for WhyMoment {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -76,10 +76,10 @@ impl FromStr for Moment {
     }
 }
 
-impl Moment {
+impl WhyMoment {
     /// The moment on the clock of the chronicle's steps, ms; 0 if it is before the clock's
     /// beginning.
-    pub fn on(self, chronicle: &Chronicle) -> u64 {
+    pub fn on_clock_of(self, chronicle: &Chronicle) -> u64 {
         match self {
             Self::Ago(ago) => {
                 let ago = u64::try_from(ago.as_millis()).unwrap_or(u64::MAX);
@@ -94,7 +94,7 @@ impl Moment {
 }
 
 /// A moment of the chronicle in UTC, to the millisecond.
-pub(crate) fn wall(chronicle: &Chronicle, at_ms: u64) -> String {
+pub(crate) fn wall_time(chronicle: &Chronicle, at_ms: u64) -> String {
     let before = i64::try_from(chronicle.now_ms.abs_diff(at_ms)).unwrap_or(i64::MAX);
     let before = if at_ms > chronicle.now_ms {
         -before
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     fn subject(text: &str) -> Option<(String, Option<u16>)> {
-        let subject: Subject = text.parse().ok()?;
+        let subject: WhySubject = text.parse().ok()?;
         Some((subject.ip.to_string(), subject.port))
     }
 
@@ -128,23 +128,29 @@ mod tests {
     }
     #[test]
     fn a_time_is_read_as_a_moment_or_as_how_long_ago() {
-        assert_eq!("90s".parse(), Ok(Moment::Ago(Duration::from_secs(90))));
-        assert_eq!("2h".parse(), Ok(Moment::Ago(Duration::from_hours(2))));
-        assert_eq!("1h30m".parse(), Ok(Moment::Ago(Duration::from_mins(90))));
+        assert_eq!("90s".parse(), Ok(WhyMoment::Ago(Duration::from_secs(90))));
+        assert_eq!("2h".parse(), Ok(WhyMoment::Ago(Duration::from_hours(2))));
+        assert_eq!("1h30m".parse(), Ok(WhyMoment::Ago(Duration::from_mins(90))));
         let at = Timestamp::from_millisecond(1_000).unwrap();
-        assert_eq!("1970-01-01T00:00:01Z".parse(), Ok(Moment::At(at)));
+        assert_eq!("1970-01-01T00:00:01Z".parse(), Ok(WhyMoment::At(at)));
         for bad in ["", "yesterday", "-5m", "5", "99999999999999999999h"] {
-            assert!(bad.parse::<Moment>().is_err(), "{bad}");
+            assert!(bad.parse::<WhyMoment>().is_err(), "{bad}");
         }
     }
 
     #[test]
     fn wall_time_and_boot_time_translate_both_ways() {
         let chronicle = super::super::chronicle("10.0.0.1", epguard_core::state::View::default());
-        assert_eq!(wall(&chronicle, 4_500), "1970-01-01T00:16:39.500Z");
-        let moment: Moment = "1970-01-01T00:16:39.500Z".parse().unwrap();
-        assert_eq!(moment.on(&chronicle), 4_500);
-        assert_eq!(Moment::Ago(Duration::from_secs(2)).on(&chronicle), 3_000);
-        assert_eq!(Moment::Ago(Duration::from_hours(2)).on(&chronicle), 0);
+        assert_eq!(wall_time(&chronicle, 4_500), "1970-01-01T00:16:39.500Z");
+        let moment: WhyMoment = "1970-01-01T00:16:39.500Z".parse().unwrap();
+        assert_eq!(moment.on_clock_of(&chronicle), 4_500);
+        assert_eq!(
+            WhyMoment::Ago(Duration::from_secs(2)).on_clock_of(&chronicle),
+            3_000
+        );
+        assert_eq!(
+            WhyMoment::Ago(Duration::from_hours(2)).on_clock_of(&chronicle),
+            0
+        );
     }
 }

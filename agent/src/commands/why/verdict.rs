@@ -1,10 +1,10 @@
 //! The verdicts about packets, from a view; why packets pass, and what would change that.
 
 use super::evidence::packets;
-use super::question::Question;
+use super::question::WhyQuestion;
 use epguard_common::{Mode, Reason, UidState};
 use epguard_core::state::{
-    DenialView, EndpointView, Exemption, NotProven, NotStale, PodView, ServiceView, View,
+    DenialView, EndpointView, Exemption, NotProven, NotStale, ServiceView, View,
 };
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 /// The verdict about packets of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Verdict {
+pub struct WhyVerdict {
     /// The Service that the packets are aimed at: `shop/web`; none: the IP itself.
     pub service: Option<String>,
     /// Target port; none: any.
@@ -30,32 +30,37 @@ pub struct Verdict {
 }
 
 /// All verdicts that the question is about; the IP itself comes last.
-pub(super) fn verdicts(view: &View, question: &Question) -> Vec<Verdict> {
-    let (services, port) = (&question.services, question.subject.port);
+pub(super) fn verdicts_of(view: &View, question: &WhyQuestion) -> Vec<WhyVerdict> {
+    let port = question.subject.port;
     let mut verdicts = Vec::new();
-    for service in view.services.iter().filter(|of| services.wants(&of.name)) {
-        let endpoints = service.endpoints.iter();
-        let asked = endpoints.filter(|of| port.is_none_or(|port| port == of.port));
-        verdicts.extend(asked.map(|endpoint| through(service, endpoint)));
+    for service in &view.services {
+        if !question.services.wants(&service.name) {
+            continue;
+        }
+        for endpoint in &service.endpoints {
+            if port.is_none_or(|port| port == endpoint.port) {
+                verdicts.push(verdict_through_service(service, endpoint));
+            }
+        }
     }
-    if services.is_all() {
-        verdicts.push(direct(view));
+    if question.services.is_all() {
+        verdicts.push(verdict_of_ip(view));
     }
     verdicts
 }
 
-fn through(service: &ServiceView, endpoint: &EndpointView) -> Verdict {
+fn verdict_through_service(service: &ServiceView, endpoint: &EndpointView) -> WhyVerdict {
     let verdict = match &endpoint.denial {
-        Some(denial) => Verdict {
+        Some(denial) => WhyVerdict {
             verdict: if denial.held { "hold" } else { "deny" }.into(),
             reason: Some(denial.reason.as_str().into()),
-            because: proof(denial),
-            change: lifting(service, denial),
-            ..Verdict::default()
+            because: proof_text(denial),
+            change: what_lifts(service, denial),
+            ..WhyVerdict::default()
         },
         None => unproven(service, endpoint),
     };
-    Verdict {
+    WhyVerdict {
         service: Some(service.name.clone()),
         port: Some(endpoint.port),
         protocol: Some(endpoint.protocol.clone()),
@@ -63,7 +68,7 @@ fn through(service: &ServiceView, endpoint: &EndpointView) -> Verdict {
     }
 }
 
-fn proof(denial: &DenialView) -> String {
+fn proof_text(denial: &DenialView) -> String {
     let gone = if denial.openers_only {
         "is finished or deleted"
     } else {
@@ -73,7 +78,8 @@ fn proof(denial: &DenialView) -> String {
         Some(hit) => format!("{hit} has the IP now"),
         None => "no pod has the IP".to_owned(),
     };
-    let (which, reason) = (packets(denial), denial.reason);
+    let which = packets(denial);
+    let reason = denial.reason;
     let seldom = if reason.terms().default < Mode::Enforce {
         format!(
             "; dropped only with --reason-mode {reason}={}",
@@ -92,7 +98,7 @@ fn proof(denial: &DenialView) -> String {
     )
 }
 
-fn lifting(service: &ServiceView, denial: &DenialView) -> String {
+fn what_lifts(service: &ServiceView, denial: &DenialView) -> String {
     let name = &service.name;
     let mut ways = Vec::new();
     if denial.held {
@@ -114,10 +120,10 @@ fn lifting(service: &ServiceView, denial: &DenialView) -> String {
 }
 
 /// The verdict about packets to the IP itself.
-fn direct(view: &View) -> Verdict {
-    match (&view.terminated, anything(view)) {
+fn verdict_of_ip(view: &View) -> WhyVerdict {
+    match (&view.terminated, pass_of_every_packet(view)) {
         (_, Some(pass)) => pass,
-        (Some(dead), None) => Verdict {
+        (Some(dead), None) => WhyVerdict {
             verdict: "deny".into(),
             reason: Some(Reason::Terminated.as_str().into()),
             because: format!(
@@ -125,7 +131,7 @@ fn direct(view: &View) -> Verdict {
             ),
             change: "a packet from the IP; a route of this node to it, or a pod that holds it"
                 .to_owned(),
-            ..Verdict::default()
+            ..WhyVerdict::default()
         },
         (None, None) => unused(view),
     }
@@ -140,17 +146,17 @@ const NO_OPT_OUT: &str = "another value of that annotation";
 const ANOTHER_OWNER: &str = "another pod that shows the IP, in the slice instead of this one";
 
 /// Packets pass: why, and what would end it.
-fn pass(because: impl Into<String>, change: impl Into<String>) -> Verdict {
-    Verdict {
+fn pass(because: impl Into<String>, change: impl Into<String>) -> WhyVerdict {
+    WhyVerdict {
         verdict: "pass".into(),
         because: because.into(),
         change: change.into(),
-        ..Verdict::default()
+        ..WhyVerdict::default()
     }
 }
 
 /// Why packets to the IP of a pod pass though it has ended: its end proves nothing.
-fn exempted(pod: &str, why: Exemption) -> Verdict {
+fn exempted(pod: &str, why: Exemption) -> WhyVerdict {
     let opted_out = format!("it or its Namespace has {OPTED_OUT}");
     let (cause, change) = match why {
         Exemption::OptedOut => (opted_out.as_str(), NO_OPT_OUT),
@@ -168,7 +174,7 @@ fn exempted(pod: &str, why: Exemption) -> Verdict {
 }
 
 /// Why packets to an endpoint of a Service pass.
-fn unproven(service: &ServiceView, endpoint: &EndpointView) -> Verdict {
+fn unproven(service: &ServiceView, endpoint: &EndpointView) -> WhyVerdict {
     match &endpoint.not_proven {
         Some(why) => not_proven(&service.name, why),
         None => pass(
@@ -179,30 +185,33 @@ fn unproven(service: &ServiceView, endpoint: &EndpointView) -> Verdict {
 }
 
 /// The reason that holds for every packet to the IP, if any.
-fn anything(view: &View) -> Option<Verdict> {
+fn pass_of_every_packet(view: &View) -> Option<WhyVerdict> {
     let not_synced = (!view.synced).then_some(&NotProven::NotSynced);
     let why = not_synced.or(view.spared.as_ref())?;
     Some(not_proven("", why))
 }
 
 /// Why packets to the IP itself pass.
-fn unused(view: &View) -> Verdict {
-    let live = |pod: &&PodView| pod.shows && pod.present && pod.uid_state == UidState::Live;
-    if let Some(owner) = view.pods.iter().find(live) {
-        let name = &owner.name;
-        return pass(format!("{name} shows the IP"), format!("the end of {name}"));
+fn unused(view: &View) -> WhyVerdict {
+    for pod in &view.pods {
+        if pod.shows && pod.present && pod.uid_state == UidState::Live {
+            let name = &pod.name;
+            return pass(format!("{name} shows the IP"), format!("the end of {name}"));
+        }
     }
     let shown = view.pods.iter().filter(|pod| pod.order.is_some());
-    let last = shown.max_by_key(|pod| pod.order);
-    last.and_then(|pod| Some(exempted(&pod.name, pod.exempt?))).unwrap_or_else(|| {
-        pass(
-            "it is not proven that the IP is unused on this node",
-            "the death of its last pod, on this node, with no route to it and no pod that holds it",
-        )
-    })
+    if let Some(last) = shown.max_by_key(|pod| pod.order)
+        && let Some(why) = last.exempt
+    {
+        return exempted(&last.name, why);
+    }
+    pass(
+        "it is not proven that the IP is unused on this node",
+        "the death of its last pod, on this node, with no route to it and no pod that holds it",
+    )
 }
 
-fn not_proven(name: &str, why: &NotProven) -> Verdict {
+fn not_proven(name: &str, why: &NotProven) -> WhyVerdict {
     match why {
         NotProven::NotSynced => pass(
             "not every watch has shown a list yet",
@@ -241,8 +250,8 @@ fn not_proven(name: &str, why: &NotProven) -> Verdict {
             format!("{pod} shows the IP, and it or its Namespace has {OPTED_OUT}"),
             NO_OPT_OUT,
         ),
-        NotProven::Target { why, listed: true } => listed(name, why),
-        NotProven::Target { why, listed: false } => remembered(name, why),
+        NotProven::Target { why, listed: true } => while_listed(name, why),
+        NotProven::Target { why, listed: false } => after_listing(name, why),
         NotProven::NotListed => pass(
             format!("{name} has no selector, and its slices do not list the IP any more"),
             "a slice that lists it for a finished pod",
@@ -271,13 +280,7 @@ fn not_proven(name: &str, why: &NotProven) -> Verdict {
 }
 
 /// Why packets pass if a slice lists the IP for a pod that may be in service.
-fn listed(name: &str, why: &NotStale) -> Verdict {
-    let alive = |pod: &str, state: &str| {
-        pass(
-            format!("{name} lists the IP for {pod}, which {state}"),
-            format!("the end of {pod}: Succeeded, Failed or deleted"),
-        )
-    };
+fn while_listed(name: &str, why: &NotStale) -> WhyVerdict {
     match why {
         NotStale::NoPod => pass(
             format!("{name} lists the IP without naming a pod: no pod is known to be meant"),
@@ -287,14 +290,23 @@ fn listed(name: &str, why: &NotStale) -> Verdict {
             format!("{name} lists the IP for {pod}, which is not in the agent's index"),
             "the pod that is meant, seen and then finished or deleted",
         ),
-        NotStale::Live(pod) => alive(pod, "is alive"),
-        NotStale::Terminating(pod) => alive(pod, "is terminating, and may still serve"),
+        NotStale::Live(pod) => listed_alive(name, pod, "is alive"),
+        NotStale::Terminating(pod) => {
+            listed_alive(name, pod, "is terminating, and may still serve")
+        }
         NotStale::Exempt(pod, why) => exempted(pod, *why),
     }
 }
 
+fn listed_alive(name: &str, pod: &str, state: &str) -> WhyVerdict {
+    pass(
+        format!("{name} lists the IP for {pod}, which {state}"),
+        format!("the end of {pod}: Succeeded, Failed or deleted"),
+    )
+}
+
 /// Why packets pass if a slice listed the IP not long ago.
-fn remembered(name: &str, why: &NotStale) -> Verdict {
+fn after_listing(name: &str, why: &NotStale) -> WhyVerdict {
     let forgotten = format!("10 minutes in which {name} does not list it");
     match why {
         NotStale::NoPod => pass(format!("{name} listed it without naming a pod"), forgotten),

@@ -2,7 +2,7 @@
 
 use super::*;
 use epguard_common::UidState;
-use epguard_core::state::Exemption;
+use epguard_core::state::{Exemption, PodView};
 
 fn because(why: &NotProven) -> String {
     not_proven("shop/web", why).because

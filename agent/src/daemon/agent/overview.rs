@@ -237,7 +237,7 @@ impl Agent {
             .map(|watch| watch.rv)
             .max()
             .unwrap_or(0);
-        self.history.note(now(), rv, &mut self.state);
+        self.history.record(now(), rv, &mut self.state);
     }
 
     /// A status with only the history of one IP, and what `epguard why` explains beside it.

@@ -1,7 +1,7 @@
 //! What lint finds in small clusters; `lab/tests/rootless/lint` has real ones.
 
 use super::*;
-use epguard::commands::lint::{Listed, Problem, Severity, findings};
+use epguard::commands::lint::{LintProblem, ListedObjects, Severity, find_problems};
 
 const ENDPOINTSLICE: &str = "endpointslice-controller.k8s.io";
 const MIRRORING: &str = "endpointslicemirroring-controller.k8s.io";
@@ -30,8 +30,8 @@ fn slice(name: &str, managed_by: Option<&str>, pods: &[&Pod]) -> ListedSlice {
     }
 }
 
-fn cluster(service: Service, pods: Vec<Pod>, slices: Vec<ListedSlice>) -> Listed {
-    Listed {
+fn cluster(service: Service, pods: Vec<Pod>, slices: Vec<ListedSlice>) -> ListedObjects {
+    ListedObjects {
         slices,
         services: vec![service],
         pods,
@@ -47,9 +47,9 @@ fn selector_less() -> Service {
 }
 
 /// Each finding in one line, without the fix, which is never empty.
-fn found(listed: &Listed) -> Vec<String> {
+fn found(listed: &ListedObjects) -> Vec<String> {
     let mut lines = Vec::new();
-    for finding in findings(listed, None) {
+    for finding in find_problems(listed, None) {
         assert!(
             !finding.fix.is_empty() && !finding.controller.is_empty(),
             "{finding:?}"
@@ -254,8 +254,8 @@ fn a_slice_that_its_controller_does_not_keep_is_an_error() {
 #[test]
 fn with_a_namespace_shared_addresses_elsewhere_are_not_reported() {
     let listed = cluster(web(), vec![backend("a", 10), backend("b", 10)], vec![]);
-    assert_eq!(findings(&listed, Some("shop")).len(), 1);
-    assert_eq!(findings(&listed, Some("other")), []);
+    assert_eq!(find_problems(&listed, Some("shop")).len(), 1);
+    assert_eq!(find_problems(&listed, Some("other")), []);
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn traffic_that_reaches_the_services_own_is_no_error() {
     let stranger = pod("other", "b", "b", &[addr(10)]);
     let by_hand = || vec![slice("web-1", Some("patroni"), &[&old])];
     let severities = |service: Service, pods: Vec<Pod>| {
-        let found = findings(&cluster(service, pods, by_hand()), None).into_iter();
+        let found = find_problems(&cluster(service, pods, by_hand()), None).into_iter();
         let found = found.filter(|finding| finding.address.is_some());
         found
             .map(|finding| (finding.problem, finding.severity))
@@ -276,16 +276,16 @@ fn traffic_that_reaches_the_services_own_is_no_error() {
     // A writer re-used the targetRef: the pod of that name has the address.
     assert_eq!(
         severities(selector_less(), vec![next]),
-        [(Problem::ForeignUid, Severity::Warning)]
+        [(LintProblem::ForeignUid, Severity::Warning)]
     );
     // The Service selects the pod that has the address now.
     let selected = backend("pg-1", 10);
     assert_eq!(
         severities(web(), vec![selected]),
-        [(Problem::GonePod, Severity::Warning)]
+        [(LintProblem::GonePod, Severity::Warning)]
     );
     assert_eq!(
         severities(web(), vec![stranger]),
-        [(Problem::GonePod, Severity::Error)]
+        [(LintProblem::GonePod, Severity::Error)]
     );
 }

@@ -111,7 +111,7 @@ fn the_history_records_a_change_of_many_ips_in_parts_and_leaves_none_out() {
     let (mut world, _) = World::cluster().with_a();
     let mut history = History::default();
     let note =
-        |history: &mut History, world: &mut World| history.note(world.now, 1, &mut world.state);
+        |history: &mut History, world: &mut World| history.record(world.now, 1, &mut world.state);
     while history.lacks(&world.state) {
         note(&mut history, &mut world);
     }

@@ -2,7 +2,7 @@
 //! exit code), and over the recordings of a real cluster. No root.
 
 use super::fleet::world::{World, golden};
-use epguard::commands::lint::{self, LintArgs, Listed, Report, findings};
+use epguard::commands::lint::{self, LintArgs, LintReport, ListedObjects, find_problems};
 use epguard::shared::output::Output;
 use epguard_core::facts::Object;
 use epguard_lab::api::Kind;
@@ -51,7 +51,7 @@ impl Cluster {
         }
     }
 
-    async fn look(&self, namespace: Option<&str>) -> Report {
+    async fn look(&self, namespace: Option<&str>) -> LintReport {
         lint::collect(self.args(namespace, Duration::ZERO))
             .await
             .unwrap()
@@ -83,9 +83,9 @@ async fn warnings_alone_exit_with_0_unless_strict() {
     cluster.0.store.apply(slice_now).unwrap();
     let report = cluster.look(None).await;
     assert!(
-        report.text().ends_with("0 errors, 1 warning"),
+        report.to_text().ends_with("0 errors, 1 warning"),
         "{}",
-        report.text()
+        report.to_text()
     );
     let Value::Object(document) = json!(report) else {
         panic!("{report:?}")
@@ -173,7 +173,7 @@ async fn a_forbidden_list_is_reported_or_is_an_error_with_the_remedy() {
 }
 
 /// The contents of each collection at a time.
-fn listed(recording: &Recording, at: Duration) -> Listed {
+fn listed(recording: &Recording, at: Duration) -> ListedObjects {
     let mut objects = Objects::default();
     for (_, what) in recording
         .instants
@@ -184,7 +184,7 @@ fn listed(recording: &Recording, at: Duration) -> Listed {
             objects.apply(event);
         }
     }
-    Listed {
+    ListedObjects {
         slices: parsed(&objects, Kind::EndpointSlice),
         services: parsed(&objects, Kind::Service),
         pods: parsed(&objects, Kind::Pod),
@@ -212,13 +212,13 @@ fn every_recording_is_described_as_it_was_at_each_chosen_time() {
         );
         let slices = listed.slices.len();
         let pods = listed.pods.len();
-        let findings = findings(&listed, None);
-        Report {
+        let findings = find_problems(&listed, None);
+        LintReport {
             slices,
             pods,
             findings,
             unchecked: vec![],
         }
-        .text()
+        .to_text()
     });
 }

@@ -4,7 +4,7 @@
 //! anew: `EPGUARD_WRITE_GOLDEN=1`, then read the diff.
 
 use super::fleet::world::{golden, recordings};
-use epguard::commands::why::{Moment, Question, Subject, explain};
+use epguard::commands::why::{WhyMoment, WhyQuestion, WhySubject, explain};
 use epguard::shared::args::ServiceArgs;
 use epguard_common::Addr;
 use epguard_core::history::{Chronicle, History};
@@ -66,7 +66,7 @@ impl Remembered {
         for (at, what) in &recording.instants {
             if let What::Api(event) = what {
                 agent.feed(*at, event).unwrap();
-                history.note(*at, 0, &mut agent.state);
+                history.record(*at, 0, &mut agent.state);
                 // Times are in milliseconds: the last step within one counts.
                 denied_at.insert(Duration::from_millis(millis(*at)), denied(&agent.state));
             }
@@ -80,7 +80,7 @@ impl Remembered {
         }
     }
 
-    fn chronicle(&mut self, subject: Subject) -> Chronicle {
+    fn chronicle(&mut self, subject: WhySubject) -> Chronicle {
         let ip = Addr::from(subject.ip);
         let now_ms = millis(self.end) + 1;
         Chronicle {
@@ -96,9 +96,9 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap()
 }
 
-fn at(ms: u64) -> Moment {
+fn at(ms: u64) -> WhyMoment {
     let at = jiff::Timestamp::from_millisecond(i64::try_from(ms).unwrap()).unwrap();
-    Moment::At(at)
+    WhyMoment::At(at)
 }
 
 #[test]
@@ -110,10 +110,10 @@ fn the_stored_verdicts_equal_the_denials_at_every_moment_of_every_recording() {
         let denied = std::mem::take(&mut remembered.denied);
         let ips: BTreeSet<IpAddr> = denied.values().flatten().map(|line| line.ip).collect();
         for ip in ips {
-            let subject = Subject { ip, port: None };
+            let subject = WhySubject { ip, port: None };
             let chronicle = remembered.chronicle(subject);
             for (then, all_expected) in &denied {
-                let question = Question {
+                let question = WhyQuestion {
                     subject,
                     services: ServiceArgs::default(),
                     at: Some(at(millis(*then))),
@@ -159,7 +159,7 @@ fn why_answers_agree_with_every_recording() {
         let (subject, service) = asked
             .split_once(' ')
             .map_or((asked, None), |(ip, service)| (ip, Some(service)));
-        let question = Question {
+        let question = WhyQuestion {
             subject: subject.parse().unwrap(),
             services: ServiceArgs {
                 service: service.map(str::to_owned),
@@ -170,6 +170,6 @@ fn why_answers_agree_with_every_recording() {
         let remembered = remembered
             .entry(name.to_owned())
             .or_insert_with(|| Remembered::of(name));
-        explain(&remembered.chronicle(question.subject), &question).text()
+        explain(&remembered.chronicle(question.subject), &question).to_text()
     });
 }

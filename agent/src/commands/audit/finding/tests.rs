@@ -24,8 +24,8 @@ fn denial(reason: Reason, uid_state: UidState) -> Denial {
     .unwrap()
 }
 
-fn of(denial: &Denial, status: &Status) -> Finding {
-    denied(address("10.244.1.10:8080"), WEB, denial, status)
+fn of(denial: &Denial, status: &Status) -> AuditFinding {
+    finding_of_denial(address("10.244.1.10:8080"), WEB, denial, status)
 }
 
 fn tcp(aim: &str, endpoint: &str) -> Flow {
@@ -39,15 +39,15 @@ fn tcp(aim: &str, endpoint: &str) -> Flow {
 }
 
 /// shop/web (10.96.0.1:80) has a stale endpoint at 10.244.1.10:8080; no pod has 10.244.1.9.
-fn known(reason: Reason) -> Known {
+fn known(reason: Reason) -> KnownDenials {
     let status = Status {
         pods: [(DEAD.to_owned(), "shop/a".to_owned())].into(),
         services: [("7".to_owned(), "shop/web".to_owned())].into(),
         ..Status::default()
     };
     let found = of(&denial(reason, UidState::Dead), &status);
-    let orphan = ended(address("10.244.1.9:0"), Reason::Terminated, "shop/a".into());
-    Known {
+    let orphan = finding_of_ended_pod(address("10.244.1.9:0"), Reason::Terminated, "shop/a".into());
+    KnownDenials {
         services: [((address("10.96.0.1:80"), Protocol::Tcp), WEB)].into(),
         denied: [((found.endpoint, Protocol::Tcp), vec![(WEB, found)])].into(),
         orphan_ips: [(orphan.endpoint.ip(), orphan)].into(),
@@ -55,21 +55,21 @@ fn known(reason: Reason) -> Known {
 }
 
 /// A stale flow.
-pub fn flow() -> Finding {
+pub fn flow() -> AuditFinding {
     let flow = tcp("10.96.0.1:80", "10.244.1.10:8080");
-    known(Reason::DeadBackend).judge(&flow).unwrap()
+    known(Reason::DeadBackend).finding_of(&flow).unwrap()
 }
 
 #[test]
 fn only_endpoints_that_are_proven_dead_are_stale() {
     for (reason, uid_state, expected) in [
-        (Reason::DeadBackend, UidState::Dead, State::Stale),
-        (Reason::Reused, UidState::Dead, State::Stale),
-        (Reason::Reused, UidState::Retired, State::AllowedToEnd),
+        (Reason::DeadBackend, UidState::Dead, FlowState::Stale),
+        (Reason::Reused, UidState::Dead, FlowState::Stale),
+        (Reason::Reused, UidState::Retired, FlowState::AllowedToEnd),
         (
             Reason::RetiredBackend,
             UidState::Retired,
-            State::AllowedToEnd,
+            FlowState::AllowedToEnd,
         ),
     ] {
         let found = of(&denial(reason, uid_state), &Status::default());
@@ -81,8 +81,8 @@ fn only_endpoints_that_are_proven_dead_are_stale() {
 
 #[test]
 fn a_flow_is_judged_by_its_service_or_by_the_ip_itself() {
-    let stale = |known: Known, aim: &str, endpoint: &str| {
-        let found = known.judge(&tcp(aim, endpoint));
+    let stale = |known: KnownDenials, aim: &str, endpoint: &str| {
+        let found = known.finding_of(&tcp(aim, endpoint));
         found.map(|found| (found.reason, found.service))
     };
     let (x, direct) = ("10.244.1.10:8080", "10.244.1.9:53");
@@ -109,15 +109,15 @@ fn a_flow_is_judged_by_its_service_or_by_the_ip_itself() {
 
 #[test]
 fn flows_of_many_clients_to_one_endpoint_in_one_state_are_one_line() {
-    let client = |port: u16| Finding {
+    let client = |port: u16| AuditFinding {
         at: format!("10.244.1.5:{port} -> 10.96.0.1:80"),
         ..flow()
     };
-    let established = Finding {
+    let established = AuditFinding {
         connection: Some("ESTABLISHED".into()),
         ..flow()
     };
-    let merged = merge((40_000..40_193).map(client).chain([established]));
+    let merged = merge_findings((40_000..40_193).map(client).chain([established]));
     let counts: Vec<_> = merged
         .iter()
         .map(|one| (one.connection.as_deref(), one.count))

@@ -82,7 +82,7 @@ fn all_problems_are_listed_the_worst_first() {
 #[test]
 fn each_cause_of_a_gap_is_a_problem_that_names_its_detail_and_a_remedy() {
     for cause in Cause::VARIANTS {
-        let problem = gap(&Gap {
+        let problem = gap_problem(&Gap {
             cause: *cause,
             detail: "this one".into(),
         });

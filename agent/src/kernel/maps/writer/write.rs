@@ -26,7 +26,7 @@ impl Writer {
                 };
                 tracing::debug!(?op, "left out: the map is full");
                 self.left_out += 1;
-                op.note(&mut self.to_retry);
+                op.add_key_to(&mut self.to_retry);
                 self.write(&removal)?;
                 removal.apply(&mut self.installed);
                 Ok(())
@@ -50,7 +50,7 @@ impl Writer {
             })
         };
         for op in ops.extract_if(.., is_new) {
-            op.note(&mut self.to_retry);
+            op.add_key_to(&mut self.to_retry);
         }
     }
 
