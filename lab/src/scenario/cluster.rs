@@ -167,14 +167,13 @@ impl Cluster {
     /// Sets exactly these hostPorts of node-a, each with the pod that its rule leads to. They are
     /// not masqueraded.
     pub fn set_host_ports(&mut self, ports: &BTreeMap<u16, String>) -> Result<()> {
-        let rule = |(port, alias): (&u16, &String)| {
+        let mut rules = Vec::new();
+        for (port, alias) in ports {
             let ip = self.names.pod(alias)?.ip;
-            let numbers = &self.cast[alias].ports;
-            let first = numbers
-                .first()
-                .context("a pod with a hostPort needs a port")?;
-            let backends = vec![SocketAddr::new(ip, *first)];
-            Ok(ServiceRule {
+            let inside = self.cast[alias].ports.first();
+            let inside = *inside.context("a pod with a hostPort needs a port")?;
+            let backends = vec![SocketAddr::new(ip, inside)];
+            rules.push(ServiceRule {
                 name: format!("hostPort/{port}:"),
                 frontends: vec![Frontend::NodePort {
                     family: ip,
@@ -183,9 +182,9 @@ impl Cluster {
                 local: Some(backends.clone()),
                 backends,
                 ..ServiceRule::default()
-            })
-        };
-        self.host_ports = ports.iter().map(rule).collect::<Result<_>>()?;
+            });
+        }
+        self.host_ports = rules;
         self.program(self.rules.clone())
     }
 

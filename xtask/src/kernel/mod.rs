@@ -117,14 +117,12 @@ impl Builder {
     }
 
     fn cargo(&self, verb: &str) -> Command {
-        let native = || {
-            let mut cargo = cargo();
-            cargo.arg(verb);
-            cargo
-        };
-        self.foreign
-            .as_ref()
-            .map_or_else(native, |compiler| compiler.cargo(verb, Vec::new()))
+        if let Some(compiler) = &self.foreign {
+            return compiler.cargo(verb, Vec::new());
+        }
+        let mut native = cargo();
+        native.arg(verb);
+        native
     }
 
     /// The command that runs root tests of the package in this folder. The differential test takes

@@ -172,10 +172,11 @@ fn parsed<T: clap::Parser>(program: &str, arguments: &[&str]) -> Result<(), Stri
 }
 
 fn filled_in(word: &str) -> String {
-    let fill = |word: String, (placeholder, value): &(&str, &str)| word.replace(placeholder, value);
-    PLACEHOLDERS
-        .iter()
-        .fold(word.replace(['\'', '"'], ""), fill)
+    let mut filled = word.replace(['\'', '"'], "");
+    for (placeholder, value) in PLACEHOLDERS {
+        filled = filled.replace(placeholder, value);
+    }
+    filled
 }
 
 /// A flag that a page names alone, with or without a value: at least one verb accepts it. The
