@@ -105,8 +105,8 @@ pub(crate) fn unpack_all(arch: Arch, packages: &[&str], folder: &Path) -> Result
     let release = fs::read_to_string("/etc/os-release").context("cannot read /etc/os-release")?;
     let suite = release
         .lines()
-        .find_map(|line| line.strip_prefix("VERSION_CODENAME="));
-    let suite = suite.context("/etc/os-release names no release of Debian")?;
+        .find_map(|line| line.strip_prefix("VERSION_CODENAME="))
+        .context("/etc/os-release names no release of Debian")?;
     let part = folder.with_extension("part");
     // An interrupted run leaves half of it.
     remove_folder(&part)?;

@@ -103,8 +103,9 @@ impl Cluster {
     /// node-a has now.
     pub(super) fn serve_pods(&mut self) -> Result<()> {
         let node = self.topology.node("node-a")?.netns.clone();
-        let pods = self.local_pods().into_iter();
-        let pods: Vec<(NetNs, String)> = pods
+        let pods: Vec<(NetNs, String)> = self
+            .local_pods()
+            .into_iter()
             .map(|(_, pod)| (pod.netns.clone(), pod.host_ifname.clone()))
             .collect();
         let balancer = self.balancer.as_mut();
@@ -202,8 +203,8 @@ impl Cluster {
     /// its cgroups, or in those that the call names.
     pub fn client(&self, host: &str, call: Option<&Call>) -> Result<Client> {
         let host = self.host(host);
-        let client = Client::new(self.topology.netns(host)?);
-        let client = client.sending(call.and_then(|call| call.size).unwrap_or_default());
+        let client = Client::new(self.topology.netns(host)?)
+            .sending(call.and_then(|call| call.size).unwrap_or_default());
         let is_local =
             host == "node-a" || self.local_pods().iter().any(|(alias, _)| *alias == host);
         Ok(match &self.balancer {
@@ -227,8 +228,11 @@ impl Cluster {
 
     /// The backends that the rules have for a Service; none if they do not have the Service.
     pub fn backends(&self, service: &str) -> Option<Vec<SocketAddr>> {
-        let rules = self.rules.iter().filter(|rule| rule.service() == service);
-        let mut rules = rules.peekable();
+        let mut rules = self
+            .rules
+            .iter()
+            .filter(|rule| rule.service() == service)
+            .peekable();
         rules.peek()?;
         Some(
             rules
