@@ -73,8 +73,11 @@ impl AgentProcess {
 
     /// The same with other capabilities.
     pub fn start_with(kept: &[u32], mut command: Command, run_dir: &Path) -> Result<Self> {
-        let log = File::options().create(true).append(true).open(log(run_dir));
-        let log = log.context("cannot make the agent's log")?;
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(log(run_dir))
+            .context("cannot make the agent's log")?;
         command
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)

@@ -19,8 +19,9 @@ pub fn named(
             all.push(path.clone());
             continue;
         }
-        let entries = path.read_dir();
-        let entries = entries.with_context(|| format!("{}: no such {what}", path.display()))?;
+        let entries = path
+            .read_dir()
+            .with_context(|| format!("{}: no such {what}", path.display()))?;
         let mut inside: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         inside.retain(|path| wanted(path));
         inside.sort();

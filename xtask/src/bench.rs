@@ -107,14 +107,20 @@ fn machine() -> String {
     let processors = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    let fields = || processors.lines().filter_map(|line| line.split_once(':'));
-    let named = |name| {
-        fields()
-            .find(|(key, _)| key.trim() == name)
-            .map(|(_, value)| value.trim())
-    };
-    let model = named("model name")
-        .or_else(|| named("CPU part"))
+    let model = field(&processors, "model name")
+        .or_else(|| field(&processors, "CPU part"))
         .unwrap_or("unknown processor");
     format!("{model}, {cores} cores, Linux {}", kernel.trim())
+}
+
+/// The first value of a field of /proc/cpuinfo.
+fn field<'a>(processors: &'a str, name: &str) -> Option<&'a str> {
+    for line in processors.lines() {
+        if let Some((key, value)) = line.split_once(':')
+            && key.trim() == name
+        {
+            return Some(value.trim());
+        }
+    }
+    None
 }

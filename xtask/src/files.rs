@@ -49,15 +49,15 @@ fn below(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
 
 /// The paths in a folder, sorted.
 pub(crate) fn list(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = || {
-        fs::read_dir(folder)?
-            .map(|entry| Ok(entry?.path()))
-            .collect()
-    };
-    let listed: io::Result<Vec<PathBuf>> = entries();
-    let mut found = listed.with_context(|| format!("cannot list {}", folder.display()))?;
+    let mut found =
+        paths_in(folder).with_context(|| format!("cannot list {}", folder.display()))?;
     found.sort();
     Ok(found)
+}
+
+fn paths_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder)?;
+    entries.map(|entry| Ok(entry?.path())).collect()
 }
 
 /// Removes a folder, if it is there.

@@ -81,10 +81,10 @@ impl Ladder {
     /// order. Each one's output follows when it has ended, that of a failed one once more before
     /// the summary.
     pub(crate) fn run_together(&mut self, queues: impl IntoIterator<Item = (Vec<Planned>, usize)>) {
-        let queues = queues
+        let queues: Vec<_> = queues
             .into_iter()
-            .map(|(steps, at_once)| (Mutex::new(steps.into_iter()), at_once));
-        let queues: Vec<_> = queues.collect();
+            .map(|(steps, at_once)| (Mutex::new(steps.into_iter()), at_once))
+            .collect();
         let (ended, results) = mpsc::channel();
         let mut failed_beside_others = Vec::new();
         std::thread::scope(|scope| {
@@ -220,14 +220,14 @@ impl Planned {
     fn run(&mut self) -> (Step, Vec<u8>) {
         let start = Instant::now();
         let mut output = Vec::new();
-        let count = count(&mut self.command, self.counted, limit(LIMIT), &mut output);
-        let count = count.unwrap_or_else(|error| {
-            output.extend(format!("error: {error:#}\n").bytes());
-            Count {
-                passed: 0,
-                failed: 1,
-            }
-        });
+        let count = count(&mut self.command, self.counted, limit(LIMIT), &mut output)
+            .unwrap_or_else(|error| {
+                output.extend(format!("error: {error:#}\n").bytes());
+                Count {
+                    passed: 0,
+                    failed: 1,
+                }
+            });
         let failure = if count.failed > 0 {
             output.clone()
         } else {

@@ -76,13 +76,7 @@ pub(crate) fn extract(package: &str, programs: &[&str]) -> Result<()> {
 /// Downloads a package into a folder, unless it is there. Returns its file.
 pub(crate) fn download(package: &str, folder: &Path) -> Result<PathBuf> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let find = || -> Result<Option<PathBuf>> {
-        Ok(list(folder)?.into_iter().find(|path| {
-            let file = path.file_name().unwrap_or_default().to_string_lossy();
-            file.starts_with(&format!("{package}_")) && file.ends_with(".deb")
-        }))
-    };
-    if let Some(file) = find()? {
+    if let Some(file) = find_downloaded(package, folder)? {
         return Ok(file);
     }
     println!("setup: downloading Debian's {package}");
@@ -90,7 +84,15 @@ pub(crate) fn download(package: &str, folder: &Path) -> Result<PathBuf> {
         update()?;
     }
     run(apt_get().args(["download", package]).current_dir(folder))?;
-    find()?.with_context(|| format!("apt-get download {package} left nothing"))
+    find_downloaded(package, folder)?
+        .with_context(|| format!("apt-get download {package} left nothing"))
+}
+
+fn find_downloaded(package: &str, folder: &Path) -> Result<Option<PathBuf>> {
+    Ok(list(folder)?.into_iter().find(|path| {
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        file.starts_with(&format!("{package}_")) && file.ends_with(".deb")
+    }))
 }
 
 /// Unpacks packages of any architecture and all that they need into a folder, unless it is there.
@@ -103,8 +105,8 @@ pub(crate) fn unpack_all(arch: Arch, packages: &[&str], folder: &Path) -> Result
     let release = fs::read_to_string("/etc/os-release").context("cannot read /etc/os-release")?;
     let suite = release
         .lines()
-        .find_map(|line| line.strip_prefix("VERSION_CODENAME="));
-    let suite = suite.context("/etc/os-release names no release of Debian")?;
+        .find_map(|line| line.strip_prefix("VERSION_CODENAME="))
+        .context("/etc/os-release names no release of Debian")?;
     let part = folder.with_extension("part");
     // An interrupted run leaves half of it.
     remove_folder(&part)?;

@@ -160,10 +160,9 @@ fn krew(url: &str, sums: &str) -> Result<String> {
         let sum = sums
             .lines()
             .find(|line| line.ends_with(&name))
-            .and_then(|line| line.split(' ').next());
-        let sum = sum.with_context(|| format!("{name} has no digest"))?;
-        let platform = include_str!("../release/krew-platform.yaml");
-        let platform = platform
+            .and_then(|line| line.split(' ').next())
+            .with_context(|| format!("{name} has no digest"))?;
+        let platform = include_str!("../release/krew-platform.yaml")
             .replace("@ARCH@", arch.name())
             .replace("@SUM@", sum);
         manifest += &platform.replace("@URI@", &format!("{}/{name}", url.trim_end_matches('/')));

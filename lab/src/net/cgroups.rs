@@ -102,13 +102,14 @@ pub fn socket_in(cgroups: &[PathBuf], domain: Domain, kind: Type) -> io::Result<
 
 /// A copy of another process's descriptor: `pidfd_getfd`, Linux 5.6.
 fn descriptor_of(process: u32, number: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: the calls take no pointers, and the descriptors that they return are new: nothing
-    // else knows them.
-    let owned = |made| check(made).map(|made| unsafe { OwnedFd::from_raw_fd(made) });
-    // SAFETY: as above.
-    let process = owned(unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) })?;
-    // SAFETY: as above.
-    owned(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0) })
+    // SAFETY: the call takes no pointers.
+    let process = check(unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) })?;
+    // SAFETY: the descriptor is new: nothing else knows it.
+    let process = unsafe { OwnedFd::from_raw_fd(process) };
+    // SAFETY: the call takes no pointers.
+    let copy = unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0) };
+    // SAFETY: the descriptor is new: nothing else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(check(copy)?) })
 }
 
 /// The result of a system call, which may be a descriptor.

@@ -55,11 +55,10 @@ impl NetNs {
     pub fn mac(&self, interface: &str) -> Result<[u8; 6]> {
         let listed = ip(self, &["-json", "link", "show", interface], "")?;
         let listed: Value = serde_json::from_slice(&listed.stdout)?;
-        let octets = listed[0]["address"]
+        let octets: Vec<u8> = listed[0]["address"]
             .as_str()
             .context("the interface has no address")?
-            .split(':');
-        let octets: Vec<u8> = octets
+            .split(':')
             .map(|octet| u8::from_str_radix(octet, 16))
             .collect::<Result<_, _>>()?;
         octets

@@ -184,8 +184,9 @@ fn remove(path: &Path) {
 
 /// `SO_NETNS_COOKIE` of the network namespace that this thread is in. Linux 5.14.
 pub fn netns_cookie() -> Result<u64> {
-    let socket = UdpSocket::bind("127.0.0.1:0").or_else(|_| UdpSocket::bind("0.0.0.0:0"));
-    let socket = socket.context("cannot make a socket")?;
+    let socket = UdpSocket::bind("127.0.0.1:0")
+        .or_else(|_| UdpSocket::bind("0.0.0.0:0"))
+        .context("cannot make a socket")?;
     getsockopt(&socket, NetnsCookie).context("cannot read the network namespace's cookie")
 }
 

@@ -87,8 +87,8 @@ fn table(family: Family, services: &[ServiceRule], options: ProxyOptions) -> Str
         .collect();
     let base = base
         .replace("$ip", ip)
-        .replace("$address", family.address());
-    let base = base.replace("$loopback", family.loopback());
+        .replace("$address", family.address())
+        .replace("$loopback", family.loopback());
     [base, declared, rules, filled(ip, &elements)].concat()
 }
 

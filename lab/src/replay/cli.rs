@@ -37,8 +37,16 @@ pub fn run(args: &Args) -> Result<()> {
 
 /// Each folder that has a `pods.jsonl`, given itself or by its parent.
 fn recordings(dirs: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let is_one = |dir: &Path| dir.join("pods.jsonl").exists();
-    files::named(dirs, "recording (no pods.jsonl)", is_one, is_one)
+    files::named(
+        dirs,
+        "recording (no pods.jsonl)",
+        is_recording,
+        is_recording,
+    )
+}
+
+fn is_recording(dir: &Path) -> bool {
+    dir.join("pods.jsonl").exists()
 }
 
 /// Prints how many stories passed; an error names those that did not.
@@ -83,6 +91,10 @@ pub(super) fn findings(story: &Story) -> String {
     format!("{}\n{table}\n\n", story.name)
 }
 
+fn milliseconds(time: std::time::Duration) -> String {
+    format!("{:.1}", time.as_secs_f64() * 1000.0)
+}
+
 fn row(story: &Story, finding: &Finding) -> [String; 8] {
     let Finding {
         denial,
@@ -92,7 +104,6 @@ fn row(story: &Story, finding: &Finding) -> [String; 8] {
         hit,
         why,
     } = finding;
-    let millis = |time: &std::time::Duration| format!("{:.1}", time.as_secs_f64() * 1000.0);
     // A later pod may have the same name with another UID.
     let meant = story.pods.get(&denial.meant).map_or("?", String::as_str);
     let hit = match (hit.is_empty(), story.has_truth) {
@@ -105,8 +116,8 @@ fn row(story: &Story, finding: &Finding) -> [String; 8] {
         (true, false) => "?".into(),
     };
     [
-        millis(from),
-        millis(to),
+        milliseconds(*from),
+        milliseconds(*to),
         denial.key.service.clone(),
         format!(
             "{}/{}",

@@ -133,6 +133,14 @@ fn each_line(
     Ok(())
 }
 
+/// A parameter of the query of a URL.
+fn parameter<'a>(url: &'a str, name: &str) -> Option<&'a str> {
+    let (_, query) = url.split_once('?')?;
+    query
+        .split('&')
+        .find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+}
+
 fn time(line: &Value) -> Result<Duration> {
     let millis = line["t_ms"]
         .as_f64()
@@ -247,19 +255,13 @@ impl Stream {
             return Ok(self.closed());
         }
         let url = line["url"].as_str().unwrap_or("?sendInitialEvents=true");
-        let parameter = |name: &str| {
-            let query = url.split_once('?').map_or("", |(_, query)| query);
-            query
-                .split('&')
-                .find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
-        };
-        if parameter("sendInitialEvents") == Some("true") {
+        if parameter(url, "sendInitialEvents") == Some("true") {
             let was_open = self.closed();
             *self = Self::default();
             return Ok(was_open);
         }
         ensure!(
-            parameter("resourceVersion").is_some_and(|version| !matches!(version, "" | "0")),
+            parameter(url, "resourceVersion").is_some_and(|version| !matches!(version, "" | "0")),
             "this watch neither goes on from a resourceVersion nor asks for the initial events \
              (record with sendInitialEvents=true): {url}"
         );

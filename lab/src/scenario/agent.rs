@@ -239,23 +239,26 @@ fn missing(status: &Status, wanted: &[(Watched, u64)], links: &[&str]) -> Option
             ));
         }
     }
-    let attached = |link: &&&str| {
-        status
-            .interfaces
-            .iter()
-            .any(|hooked| hooked.name == **link && hooked.attached)
-    };
-    match links.iter().find(|link| !attached(link)) {
-        Some(link) => Some(format!(
-            "{link} has no hooks; there are {:?}",
-            status.interfaces
-        )),
-        None if !status.synced => Some("it is not synced".into()),
-        None if status.redirect_waits => Some("not every interface has the ingress hook".into()),
-        None if !status.breaker.is_empty() => Some(format!("it holds {:?}", status.breaker)),
-        None if !status.services.is_empty() && status.lease_ms <= 0 => {
-            Some("its lease is over".into())
+    for link in links {
+        let mut interfaces = status.interfaces.iter();
+        if !interfaces.any(|hooked| hooked.name == *link && hooked.attached) {
+            return Some(format!(
+                "{link} has no hooks; there are {:?}",
+                status.interfaces
+            ));
         }
-        None => None,
     }
+    if !status.synced {
+        return Some("it is not synced".into());
+    }
+    if status.redirect_waits {
+        return Some("not every interface has the ingress hook".into());
+    }
+    if !status.breaker.is_empty() {
+        return Some(format!("it holds {:?}", status.breaker));
+    }
+    if !status.services.is_empty() && status.lease_ms <= 0 {
+        return Some("its lease is over".into());
+    }
+    None
 }

@@ -91,31 +91,27 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     } else {
         &args.files
     };
-    let is_yaml = |file: &Path| {
-        file.extension()
-            .is_some_and(|extension| extension == "yaml")
-    };
     let files = files::named(named, "scenario", |path| !path.is_dir(), is_yaml)?;
-    let scenarios = files
-        .iter()
-        .map(|file| load(file).map(|scenario| (file, scenario)));
-    let scenarios: Vec<(&PathBuf, Scenario)> = scenarios.collect::<Result<_>>()?;
-    let wanted = scenarios.iter().filter(|(file, scenario)| {
-        let is_wanted = args.wants(file, &scenario.runs);
-        if !is_wanted {
+    let mut wanted = Vec::new();
+    for file in &files {
+        let scenario = load(file)?;
+        if args.wants(file, &scenario.runs) {
+            wanted.push((file, scenario));
+        } else {
             println!("- {}: long, so it runs alone or with --all", scenario.id);
         }
-        is_wanted
-    });
-    let runs = wanted.enumerate().flat_map(|(index, (file, scenario))| {
-        let variants = args.variants(&scenario.runs, index).into_iter();
-        variants.map(move |variant| Job {
-            file,
-            scenario,
-            variant,
-        })
-    });
-    let jobs = Mutex::new(runs);
+    }
+    let mut runs = Vec::new();
+    for (index, (file, scenario)) in wanted.iter().enumerate() {
+        for variant in args.variants(&scenario.runs, index) {
+            runs.push(Job {
+                file,
+                scenario,
+                variant,
+            });
+        }
+    }
+    let jobs = Mutex::new(runs.into_iter());
     // Most of the time a run waits to see that no packet comes.
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     let parallel = args.jobs.unwrap_or(4 * processors).max(1);
@@ -148,6 +144,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+fn is_yaml(file: &Path) -> bool {
+    file.extension()
+        .is_some_and(|extension| extension == "yaml")
 }
 
 fn report(file: &Path, name: &str, told: &Result<(), Box<Failure>>, took: Duration) {

@@ -103,8 +103,9 @@ impl Cluster {
     /// node-a has now.
     pub(super) fn serve_pods(&mut self) -> Result<()> {
         let node = self.topology.node("node-a")?.netns.clone();
-        let pods = self.local_pods().into_iter();
-        let pods: Vec<(NetNs, String)> = pods
+        let pods: Vec<(NetNs, String)> = self
+            .local_pods()
+            .into_iter()
             .map(|(_, pod)| (pod.netns.clone(), pod.host_ifname.clone()))
             .collect();
         let balancer = self.balancer.as_mut();
@@ -167,14 +168,13 @@ impl Cluster {
     /// Sets exactly these hostPorts of node-a, each with the pod that its rule leads to. They are
     /// not masqueraded.
     pub fn set_host_ports(&mut self, ports: &BTreeMap<u16, String>) -> Result<()> {
-        let rule = |(port, alias): (&u16, &String)| {
+        let mut rules = Vec::new();
+        for (port, alias) in ports {
             let ip = self.names.pod(alias)?.ip;
-            let numbers = &self.cast[alias].ports;
-            let first = numbers
-                .first()
-                .context("a pod with a hostPort needs a port")?;
-            let backends = vec![SocketAddr::new(ip, *first)];
-            Ok(ServiceRule {
+            let inside = self.cast[alias].ports.first();
+            let inside = *inside.context("a pod with a hostPort needs a port")?;
+            let backends = vec![SocketAddr::new(ip, inside)];
+            rules.push(ServiceRule {
                 name: format!("hostPort/{port}:"),
                 frontends: vec![Frontend::NodePort {
                     family: ip,
@@ -183,9 +183,9 @@ impl Cluster {
                 local: Some(backends.clone()),
                 backends,
                 ..ServiceRule::default()
-            })
-        };
-        self.host_ports = ports.iter().map(rule).collect::<Result<_>>()?;
+            });
+        }
+        self.host_ports = rules;
         self.program(self.rules.clone())
     }
 
@@ -203,8 +203,8 @@ impl Cluster {
     /// its cgroups, or in those that the call names.
     pub fn client(&self, host: &str, call: Option<&Call>) -> Result<Client> {
         let host = self.host(host);
-        let client = Client::new(self.topology.netns(host)?);
-        let client = client.sending(call.and_then(|call| call.size).unwrap_or_default());
+        let client = Client::new(self.topology.netns(host)?)
+            .sending(call.and_then(|call| call.size).unwrap_or_default());
         let is_local =
             host == "node-a" || self.local_pods().iter().any(|(alias, _)| *alias == host);
         Ok(match &self.balancer {
@@ -228,8 +228,11 @@ impl Cluster {
 
     /// The backends that the rules have for a Service; none if they do not have the Service.
     pub fn backends(&self, service: &str) -> Option<Vec<SocketAddr>> {
-        let rules = self.rules.iter().filter(|rule| rule.service() == service);
-        let mut rules = rules.peekable();
+        let mut rules = self
+            .rules
+            .iter()
+            .filter(|rule| rule.service() == service)
+            .peekable();
         rules.peek()?;
         Some(
             rules

@@ -200,10 +200,12 @@ impl Cluster {
             .topology
             .pod(alias)
             .ok()
-            .and_then(|pod| pod.ips.first().copied());
-        let held = held.or_else(|| self.names.pod(alias).ok().map(|pod| pod.ip));
-        let object = self.objects.get_mut(alias);
-        let object = object.context("nothing has happened to it yet: let it be `scheduled`")?;
+            .and_then(|pod| pod.ips.first().copied())
+            .or_else(|| self.names.pod(alias).ok().map(|pod| pod.ip));
+        let object = self
+            .objects
+            .get_mut(alias)
+            .context("nothing has happened to it yet: let it be `scheduled`")?;
         edit(object, &timestamp(self.clock), held);
         self.publish(alias)
     }

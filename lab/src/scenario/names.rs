@@ -30,11 +30,12 @@ impl Names {
     pub fn new(scenario: &Scenario, variant: Variant, topology: &Topology) -> Result<Self> {
         let client = client(scenario);
         let is_ipv4 = variant.family == Family::Ipv4;
-        let cast = scenario
+        let cast: Vec<_> = scenario
             .pods
             .iter()
-            .map(|(alias, pod)| (alias.as_str(), pod));
-        let cast: Vec<_> = cast.chain([(CLIENT, &client)]).collect();
+            .map(|(alias, pod)| (alias.as_str(), pod))
+            .chain([(CLIENT, &client)])
+            .collect();
         let mut addresses = BTreeMap::new();
         for (alias, pod) in &cast {
             let node = topology.node(&pod.node)?;
@@ -54,21 +55,24 @@ impl Names {
                 symbol.map(|symbol| *addresses.entry(symbol.to_owned()).or_insert(ip));
             }
         }
-        let pods = cast.iter().zip(1..).map(|((alias, pod), number)| {
-            let (namespace, name) = split(&pod.is);
-            let at = |symbol: &Option<String>| symbol.as_ref().map(|symbol| addresses[symbol]);
-            let name = PodName {
-                namespace,
-                name,
-                uid: objects::uid(0xb0d, number),
-                ip: addresses[pod.ip.as_deref().unwrap_or(alias)],
-                next_ip: at(&pod.next_ip),
-                other_family: at(&pod.other_family),
-                net1: at(&pod.net1),
-            };
-            ((*alias).to_owned(), name)
-        });
-        let pods = pods.collect();
+        let pods = cast
+            .iter()
+            .zip(1..)
+            .map(|((alias, pod), number)| {
+                let (namespace, name) = split(&pod.is);
+                let at = |symbol: &Option<String>| symbol.as_ref().map(|symbol| addresses[symbol]);
+                let name = PodName {
+                    namespace,
+                    name,
+                    uid: objects::uid(0xb0d, number),
+                    ip: addresses[pod.ip.as_deref().unwrap_or(alias)],
+                    next_ip: at(&pod.next_ip),
+                    other_family: at(&pod.other_family),
+                    net1: at(&pod.net1),
+                };
+                ((*alias).to_owned(), name)
+            })
+            .collect();
         let services = scenario
             .services
             .iter()
@@ -87,15 +91,17 @@ impl Names {
                         node_port,
                     },
                 ))
-            });
-        let services = services.collect::<Result<_>>()?;
-        let ranges = ["node-a", "node-b", "node-c"].map(|name| {
-            let ranges = topology.node(name)?.pod_cidrs();
-            let own = ranges.iter().find(|(base, _)| base.is_ipv4() == is_ipv4);
-            let range = own.map(|(base, length)| format!("{base}/{length}"));
-            Ok((name.to_owned(), range.unwrap_or_default()))
-        });
-        let ranges = ranges.into_iter().collect::<Result<_>>()?;
+            })
+            .collect::<Result<_>>()?;
+        let ranges = ["node-a", "node-b", "node-c"]
+            .map(|name| {
+                let ranges = topology.node(name)?.pod_cidrs();
+                let own = ranges.iter().find(|(base, _)| base.is_ipv4() == is_ipv4);
+                let range = own.map(|(base, length)| format!("{base}/{length}"));
+                Ok((name.to_owned(), range.unwrap_or_default()))
+            })
+            .into_iter()
+            .collect::<Result<_>>()?;
         Ok(Self {
             family: variant.family,
             addresses,

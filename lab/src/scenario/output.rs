@@ -25,19 +25,14 @@ pub(super) fn await_output(stage: &Stage, expected: &Output) -> Result<()> {
 }
 
 /// With the values of the names in each text.
-fn expanded(stage: &Stage, Output { of, has, lacks }: &Output) -> Result<Output> {
+fn expanded(stage: &Stage, output: &Output) -> Result<Output> {
     let names = &stage.cluster.names;
-    let all = |texts: &[String]| {
-        texts
-            .iter()
-            .map(|text| names.expand_text(text))
-            .collect::<Result<_>>()
-    };
-    Ok(Output {
-        of: names.expand_text(of)?,
-        has: all(has)?,
-        lacks: all(lacks)?,
-    })
+    let mut expanded = output.clone();
+    expanded.of = names.expand_text(&output.of)?;
+    for text in expanded.has.iter_mut().chain(&mut expanded.lacks) {
+        *text = names.expand_text(text)?;
+    }
+    Ok(expanded)
 }
 
 /// The first text that is missing, or that should be.

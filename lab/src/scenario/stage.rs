@@ -146,8 +146,11 @@ impl Stage {
 
     /// Makes and removes cgroups of node-a.
     pub fn cgroups(&self, steps: &[EventOf<CgroupEvent>]) -> Result<()> {
-        let balancer = self.cluster.balancer.as_ref();
-        let balancer = balancer.context("only callers at sockets have cgroups")?;
+        let balancer = self
+            .cluster
+            .balancer
+            .as_ref()
+            .context("only callers at sockets have cgroups")?;
         steps
             .iter()
             .try_for_each(|EventOf { name, event }| match event {

@@ -64,8 +64,10 @@ impl Tables {
                 let mut key = endpoint(*vip);
                 key[18] = rule.protocol.number();
                 let service = self.service(key);
-                let backends = rule.backends.iter();
-                let backends = backends.filter(|backend| backend.is_ipv4() == vip.is_ipv4());
+                let backends = rule
+                    .backends
+                    .iter()
+                    .filter(|backend| backend.is_ipv4() == vip.is_ipv4());
                 let mut count = 0;
                 for backend in backends {
                     let backend = endpoint(*backend);

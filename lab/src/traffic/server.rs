@@ -31,14 +31,9 @@ struct Service {
 impl Server {
     /// Starts serving in `netns`; the ports accept when this returns.
     pub fn start(netns: &NetNs, name: &str, ports: &[u16]) -> Result<Self> {
-        let all = || {
-            ports
-                .iter()
-                .map(|port| bind(*port))
-                .collect::<io::Result<Vec<_>>>()
-        };
-        let bound = netns.io(|| unless_closing(all));
-        let bound = bound.with_context(|| format!("cannot bind the ports {ports:?} of {name}"))?;
+        let bound = netns
+            .io(|| unless_closing(|| bind_all(ports)))
+            .with_context(|| format!("cannot bind the ports {ports:?} of {name}"))?;
         let service = Arc::new(Service {
             name: name.to_owned(),
             requests: AtomicU64::new(0),
@@ -62,6 +57,11 @@ impl Server {
     pub fn requests(&self) -> u64 {
         self.service.requests.load(Ordering::Relaxed)
     }
+}
+
+/// Sockets of each of these ports.
+fn bind_all(ports: &[u16]) -> io::Result<Vec<(std::net::TcpListener, std::net::UdpSocket)>> {
+    ports.iter().map(|port| bind(*port)).collect()
 }
 
 /// A socket of each protocol for both address families.

@@ -79,8 +79,10 @@ pub(crate) fn make() -> Result<Image> {
     // An index of an earlier run would keep its images.
     let _ = buildah(&["manifest", "rm", NAME]);
     buildah(&["manifest", "create", NAME])?;
-    let binaries = Arch::ALL.map(|arch| Ok((arch, binary(arch)?)));
-    let binaries = binaries.into_iter().collect::<Result<Vec<_>>>()?;
+    let binaries = Arch::ALL
+        .map(|arch| Ok((arch, binary(arch)?)))
+        .into_iter()
+        .collect::<Result<Vec<_>>>()?;
     for (arch, binary) in &binaries {
         buildah(&["manifest", "add", NAME, pack(binary, *arch)?.trim()])?;
     }
@@ -96,8 +98,11 @@ pub(crate) fn make() -> Result<Image> {
     let archive = target().join("epguard.tar");
     archive::pack(&layout, &["blobs", "index.json", "oci-layout"], &archive)?;
     let index = fs::read_to_string(layout.join("index.json")).context("buildah wrote no index")?;
-    let digest = index.split('"').find(|word| word.starts_with("sha256:"));
-    let digest = digest.context("the index names no image")?.to_owned();
+    let digest = index
+        .split('"')
+        .find(|word| word.starts_with("sha256:"))
+        .context("the index names no image")?
+        .to_owned();
     Ok(Image {
         digest,
         archive,

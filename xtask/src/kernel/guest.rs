@@ -75,8 +75,8 @@ impl Guest {
     /// Unpacks Debian's kernel and programs for an architecture that is not this machine's.
     fn foreign(arch: Arch) -> Result<Self> {
         let tree = folder().join(format!("tree-{}", arch.name()));
-        let packages = FOREIGN.map(|package| package.replace("arm64", arch.name()));
-        let packages = packages
+        let foreign = FOREIGN.map(|package| package.replace("arm64", arch.name()));
+        let packages = foreign
             .iter()
             .map(String::as_str)
             .chain(setup::PROGRAMS.map(|(_, package)| package));
@@ -97,8 +97,9 @@ impl Guest {
         let release = releases
             .next()
             .context("a kernel without modules")??
-            .file_name();
-        let release = release.to_string_lossy().into_owned();
+            .file_name()
+            .to_string_lossy()
+            .into_owned();
         // busybox loads only plain modules.
         run(command("find")
             .arg(&unpacked)
@@ -189,7 +190,8 @@ fn debians(arch: Arch) -> Result<PathBuf> {
     let package = format!("linux-image-{}", arch.name());
     let shown = read(command("apt-cache").args(["depends", "--important", &package]))?;
     let depends = shown.split_once("Depends:");
-    let name = depends.and_then(|(_, names)| names.split_whitespace().next());
-    let name = name.with_context(|| format!("apt-cache knows no {package}: run apt-get update"))?;
+    let name = depends
+        .and_then(|(_, names)| names.split_whitespace().next())
+        .with_context(|| format!("apt-cache knows no {package}: run apt-get update"))?;
     packages::download(name, &folder())
 }

@@ -117,14 +117,12 @@ impl Builder {
     }
 
     fn cargo(&self, verb: &str) -> Command {
-        let native = || {
-            let mut cargo = cargo();
-            cargo.arg(verb);
-            cargo
-        };
-        self.foreign
-            .as_ref()
-            .map_or_else(native, |compiler| compiler.cargo(verb, Vec::new()))
+        if let Some(compiler) = &self.foreign {
+            return compiler.cargo(verb, Vec::new());
+        }
+        let mut native = cargo();
+        native.arg(verb);
+        native
     }
 
     /// The command that runs root tests of the package in this folder. The differential test takes
@@ -136,10 +134,12 @@ impl Builder {
             .args(["--no-run", "--test", test, "--manifest-path"])
             .arg(manifest);
         let printed = read(build.args(["--message-format", "json"]))?;
-        let paths = printed.split("\"executable\":\"").skip(1);
-        let mut paths = paths.filter_map(|rest| rest.split('"').next());
-        let executable = paths.find(|path| path.contains(&format!("/{test}-")));
-        let executable = executable
+        let mut paths = printed
+            .split("\"executable\":\"")
+            .skip(1)
+            .filter_map(|rest| rest.split('"').next());
+        let executable = paths
+            .find(|path| path.contains(&format!("/{test}-")))
             .with_context(|| format!("cargo names no executable of the test `{test}`"))?;
         Ok(format!(
             "cd {folder} && FRAMES=20000 {executable} --ignored {which}; cd ..\n"
@@ -172,8 +172,9 @@ fn stories(builder: &Builder, given: &[PathBuf]) -> Result<String> {
     // The emulated kernel takes a minute to verify the programs of as many agents as start at once.
     let mut command = format!("{} scenario --jobs 2", lab.display());
     for file in if given.is_empty() { own } else { given } {
-        let whole = file.canonicalize();
-        let whole = whole.with_context(|| format!("there is no {}", file.display()))?;
+        let whole = file
+            .canonicalize()
+            .with_context(|| format!("there is no {}", file.display()))?;
         command.extend([" ", &whole.display().to_string()]);
     }
     Ok(command + "\n")

@@ -22,7 +22,8 @@ pub(crate) struct Args {
     /// Break the pure crates (agent/core, common) with cargo-mutants instead of reverting fixes
     #[arg(long)]
     pure: bool,
-    /// Fixes by the names of their files, or the beginning of a name; with --pure, source files. All if none is given
+    /// Fixes by the names of their files, or the beginning of a name; with --pure, source files.
+    /// All if none is given
     names: Vec<String>,
 }
 

@@ -18,8 +18,9 @@ use crate::process::root;
 
 /// The text of each file that reads or writes names of the user interface.
 static SOURCES: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let rooms = ["agent/src", "agent/core", "common/src", "ebpf/src"];
-    let rooms = rooms.into_iter().filter(|room| root().join(room).exists());
+    let rooms = ["agent/src", "agent/core", "common/src", "ebpf/src"]
+        .into_iter()
+        .filter(|room| root().join(room).exists());
     let files = rooms.flat_map(|room| read_all(room, "rs").unwrap());
     files.map(|file| file.text).collect()
 });
@@ -172,10 +173,11 @@ fn parsed<T: clap::Parser>(program: &str, arguments: &[&str]) -> Result<(), Stri
 }
 
 fn filled_in(word: &str) -> String {
-    let fill = |word: String, (placeholder, value): &(&str, &str)| word.replace(placeholder, value);
-    PLACEHOLDERS
-        .iter()
-        .fold(word.replace(['\'', '"'], ""), fill)
+    let mut filled = word.replace(['\'', '"'], "");
+    for (placeholder, value) in PLACEHOLDERS {
+        filled = filled.replace(placeholder, value);
+    }
+    filled
 }
 
 /// A flag that a page names alone, with or without a value: at least one verb accepts it. The
@@ -217,8 +219,7 @@ fn flag(text: &str) -> Result<(), String> {
 
 /// Each `epguard.io/KEY` in a page is an annotation or label that the code reads.
 fn annotations(page: &str) -> Result<(), String> {
-    let keys = page.split("epguard.io/").skip(1);
-    let mut keys = keys.filter_map(|rest| {
+    let mut keys = page.split("epguard.io/").skip(1).filter_map(|rest| {
         rest.split(|c: char| !(c.is_ascii_lowercase() || c == '-'))
             .next()
     });

@@ -86,16 +86,6 @@ fn stories() -> Result<Vec<Planned>> {
     let recordings = list(&root().join("lab/traces"))?;
     let mut replay = lab::lab("replay");
     replay.args(recordings.iter().filter(|recording| recording.is_dir()));
-    let story = |title: &str, folder: &str, arguments: &[&str]| {
-        let mut scenario = lab::lab("scenario");
-        scenario
-            .args(arguments)
-            .arg(root().join("lab").join(folder));
-        Planned {
-            again: true,
-            ..Planned::new(title, Counted::ByOutput, scenario)
-        }
-    };
     Ok(vec![
         Planned::new("replay", Counted::ByOutput, replay),
         story("scenario", "scenarios", &["--least-privilege"]),
@@ -115,6 +105,18 @@ fn stories() -> Result<Vec<Planned>> {
             &["--hooks", "clsact", "--sample"],
         ),
     ])
+}
+
+/// Plays the stories of a folder.
+fn story(title: &str, folder: &str, arguments: &[&str]) -> Planned {
+    let mut scenario = lab::lab("scenario");
+    scenario
+        .args(arguments)
+        .arg(root().join("lab").join(folder));
+    Planned {
+        again: true,
+        ..Planned::new(title, Counted::ByOutput, scenario)
+    }
 }
 
 /// What takes the time that the stories leave: most of theirs is spent waiting to see that no
@@ -145,29 +147,29 @@ fn unit_tests() -> Planned {
     Planned::new("unit tests", Counted::ByOutput, cargo)
 }
 
+/// The root tests that these arguments of `cargo test` select.
+fn root_tests(title: &str, which: &[&str]) -> Planned {
+    let mut cargo = cargo();
+    cargo
+        .args(["test", "--quiet"])
+        .args(which)
+        .args(["--", "--ignored"]);
+    Planned {
+        again: true,
+        ..Planned::new(title, Counted::ByOutput, cargo)
+    }
+}
+
 /// Unit tests, and those that make namespaces and load programs. Most of these wait, for timers of
 /// the kernel or to see that no packet comes, so several run at a time, the longest first.
 fn tests() -> Result<Vec<Planned>> {
-    let root_step = |title: &str, which: &[&str]| {
-        let mut cargo = cargo();
-        cargo
-            .args(["test", "--quiet"])
-            .args(which)
-            .args(["--", "--ignored"]);
-        Planned {
-            again: true,
-            ..Planned::new(title, Counted::ByOutput, cargo)
-        }
-    };
-    // The name of the module selects its tests, and no other group's of the binary.
-    let step = |Group { binary, module }: Group| {
-        root_step(
-            &format!("root: {module}"),
-            &["--test", &binary, &format!("{module}::")],
-        )
-    };
-    let mut steps: Vec<Planned> = groups::all()?.into_iter().map(step).collect();
-    steps.push(root_step("root: libraries", &["--lib", "--bins"]));
+    let mut steps = Vec::new();
+    for Group { binary, module } in groups::all()? {
+        // The name of the module selects its tests, and no other group's of the binary.
+        let which = ["--test", &binary, &format!("{module}::")];
+        steps.push(root_tests(&format!("root: {module}"), &which));
+    }
+    steps.push(root_tests("root: libraries", &["--lib", "--bins"]));
     steps.sort_by_key(|step| {
         LONGEST
             .iter()

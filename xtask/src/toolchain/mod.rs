@@ -87,22 +87,25 @@ impl Toolchain {
             Route::Rustup { nightly } => rustup::program(nightly, "rustc"),
         };
         let version = read(rustc.arg("-vV"))?;
-        let field = |name| {
-            version
-                .lines()
-                .find_map(|line| line.strip_prefix(name))
-                .map(str::trim)
-        };
-        let release = field("release:")
+        let release = field(&version, "release:")
             .context("rustc -vV names no release")?
             .to_string();
-        let llvm = field("LLVM version:").and_then(|llvm| llvm.split('.').next()?.parse().ok());
+        let llvm =
+            field(&version, "LLVM version:").and_then(|llvm| llvm.split('.').next()?.parse().ok());
         Ok(Self {
             route,
             release,
             llvm: llvm.context("rustc -vV names no LLVM version")?,
         })
     }
+}
+
+/// A field of `rustc -vV`.
+fn field<'a>(version: &'a str, name: &str) -> Option<&'a str> {
+    let mut lines = version.lines();
+    lines
+        .find_map(|line| line.strip_prefix(name))
+        .map(str::trim)
 }
 
 impl fmt::Display for Toolchain {

@@ -58,13 +58,12 @@ fn resources(version: &str) -> Value {
     let kinds = Kind::ALL
         .iter()
         .filter(|kind| kind.api_version() == version);
-    let resources = kinds.map(|kind| {
+    let resources: Vec<Value> = kinds.map(|kind| {
         json!({
             "name": kind.plural(), "singularName": kind.to_string().to_lowercase(), "kind": kind.to_string(),
             "namespaced": kind.namespaced(),
             "verbs": ["create", "delete", "get", "list", "patch", "update", "watch"],
         })
-    });
-    let resources: Vec<Value> = resources.collect();
+    }).collect();
     json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": resources})
 }

@@ -49,8 +49,7 @@ impl Api {
             name: pod,
             ..
         } = target;
-        let words = parameters(parts.uri.query().unwrap_or_default());
-        let words = words
+        let words = parameters(parts.uri.query().unwrap_or_default())
             .filter(|(key, _)| key == "command")
             .map(|(_, word)| word);
         let exec = Exec {

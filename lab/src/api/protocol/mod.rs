@@ -74,12 +74,14 @@ impl Api {
         };
         let sent = Arc::clone(&logged.sent);
         self.audit.log(logged);
-        let answer = self.answer(&parts, body, &verb, route, query).await;
-        let answer = answer.unwrap_or_else(|error| {
-            let code =
-                StatusCode::from_u16(error.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            reply::json(code, &error.status())
-        });
+        let answer = self
+            .answer(&parts, body, &verb, route, query)
+            .await
+            .unwrap_or_else(|error| {
+                let code =
+                    StatusCode::from_u16(error.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+                reply::json(code, &error.status())
+            });
         answer.map(|body| {
             let counted = body.map_frame(move |frame| {
                 let octets = frame.data_ref().map_or(0, Bytes::len);
@@ -153,10 +155,13 @@ impl Api {
     /// The whole log of a pod at once. An earlier container's log is in that of the last one.
     fn log(&self, pod: &ObjectRef) -> Result<Response<Body>, ApiError> {
         self.store.get(pod).ok_or_else(|| pod.missing())?;
-        let log = self.log.get().and_then(|path| fs::read(path).ok());
-        let log = log.ok_or_else(|| {
-            ApiError::new(500, "InternalError", "no kubelet has the log of this pod")
-        })?;
+        let log = self
+            .log
+            .get()
+            .and_then(|path| fs::read(path).ok())
+            .ok_or_else(|| {
+                ApiError::new(500, "InternalError", "no kubelet has the log of this pod")
+            })?;
         Ok(reply::bytes(StatusCode::OK, "text/plain", log.into()))
     }
 }

@@ -83,8 +83,8 @@ impl Route {
             .name
             .as_deref()
             .or(name_in_body)
-            .filter(|name| !name.is_empty());
-        let name = name.ok_or_else(|| kind.unnamed())?;
+            .filter(|name| !name.is_empty())
+            .ok_or_else(|| kind.unnamed())?;
         Ok(ObjectRef::new(
             kind,
             self.namespace.as_deref().unwrap_or_default(),

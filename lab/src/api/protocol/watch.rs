@@ -64,8 +64,7 @@ impl Api {
         let with_state = asked == 0 || initial_events;
         let timeout = query
             .number("timeoutSeconds")?
-            .filter(|seconds| *seconds > 0);
-        let timeout = timeout
+            .filter(|seconds| *seconds > 0)
             .map_or(DEFAULT_TIMEOUT, Duration::from_secs)
             .min(NEVER);
         if with_state {

@@ -38,8 +38,9 @@ impl Chains {
     }
 
     pub(super) fn add(&mut self, service: &ServiceRule) {
-        let frontends = service.frontends.iter();
-        let frontends: Vec<&Frontend> = frontends
+        let frontends: Vec<&Frontend> = service
+            .frontends
+            .iter()
             .filter(|at| self.family.is(at.is_ipv6()))
             .collect();
         let all = self.family.own(&service.backends);

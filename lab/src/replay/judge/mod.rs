@@ -96,8 +96,8 @@ impl Judge {
         let missing = self
             .proofs
             .iter()
-            .filter(|(key, proof)| proof.required && !is_denied(key));
-        let missing = missing.map(|(key, proof)| (proof.denial(key), true));
+            .filter(|(key, proof)| proof.required && !is_denied(key))
+            .map(|(key, proof)| (proof.denial(key), true));
         let all = denials
             .iter()
             .map(|denial| (denial.clone(), false))

@@ -212,8 +212,10 @@ fn a_static_pod_is_meant_under_each_of_its_mirrors_uids() {
             &tampered(&recording, dead_backend("rk/s", "10.244.1.4", &mirror)),
             "rk/s",
         );
-        let wrong = found.iter().find(|found| found.starts_with("wrong"));
-        let wrong = wrong.expect("the static pod lives on without its mirror");
+        let wrong = found
+            .iter()
+            .find(|found| found.starts_with("wrong"))
+            .expect("the static pod lives on without its mirror");
         assert!(
             wrong.starts_with("wrong 630..75407 rk/st-node-a"),
             "{wrong}"

@@ -182,8 +182,10 @@ impl Truth {
                 removed && !lease.managed && lease.sandbox.as_deref() == Some(id)
             });
         }
-        let age = line["wall_us"].as_u64().zip(sandbox["created_us"].as_u64());
-        let age = age.map_or(0, |(now, created)| now.saturating_sub(created));
+        let age = line["wall_us"]
+            .as_u64()
+            .zip(sandbox["created_us"].as_u64())
+            .map_or(0, |(now, created)| now.saturating_sub(created));
         let from = at.saturating_sub(Duration::from_micros(age));
         for ip in each(&sandbox["ips"]).filter_map(ip) {
             let over = self

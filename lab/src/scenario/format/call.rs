@@ -127,10 +127,9 @@ pub struct BurstCaller {
 impl Burst {
     /// Every caller with its group, in the order of the file.
     pub fn callers(&self) -> impl Iterator<Item = (&Group, &BurstCaller)> {
-        let of = |group| move |caller| (group, caller);
         self.groups
             .iter()
-            .flat_map(move |group| group.callers.iter().map(of(group)))
+            .flat_map(|group| group.callers.iter().map(move |caller| (group, caller)))
     }
 
     /// The group whose packets are denied.
