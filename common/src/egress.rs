@@ -71,7 +71,7 @@ pub fn decide_egress<M: EgressModel>(packet: &Packet, model: &M) -> (Verdict, De
 /// sends it.
 #[inline(always)]
 fn follows<M: EgressModel>(packet: &Packet, model: &M) -> bool {
-    is_redirectable(model.frame(), packet) && model.is_redirected(packet) && model.lease_is_valid()
+    is_redirectable(model.octets(), packet) && model.is_redirected(packet) && model.lease_is_valid()
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ pub fn judge_terminated<M: TerminatedModel>(packet: &Packet, model: &M) -> Verdi
 mod tests {
     use super::*;
     use crate::Transport;
-    use crate::testing::{DENYING, Node, SYN};
+    use crate::testing::{DENYING, SYN, denying_but};
 
     #[test]
     fn packets_to_an_orphan_ip_are_denied_and_every_doubt_is_a_pass_with_an_outcome_of_its_own() {
@@ -87,90 +87,57 @@ mod tests {
         for (sentence, node, expected) in [
             (
                 "no orphan IP",
-                Node {
-                    lifted: None,
-                    ..DENYING
-                },
+                denying_but(|node| node.lifted = None),
                 Verdict::Clear,
             ),
             (
                 "lifted",
-                Node {
-                    lifted: Some(true),
-                    ..DENYING
-                },
+                denying_but(|node| node.lifted = Some(true)),
                 pass(Outcome::Lifted),
             ),
             (
                 "to a holder on the node",
-                Node {
-                    leaves: false,
-                    ..DENYING
-                },
+                denying_but(|node| node.leaves = false),
                 Verdict::Clear,
             ),
             (
                 "of another network",
-                Node {
-                    routed: false,
-                    ..DENYING
-                },
+                denying_but(|node| node.routed = false),
                 Verdict::Clear,
             ),
             (
                 "announced elsewhere",
-                Node {
-                    follows: false,
-                    ..DENYING
-                },
+                denying_but(|node| node.follows = false),
                 pass(Outcome::Announced),
             ),
             (
                 "past the lease",
-                Node {
-                    fresh: false,
-                    ..DENYING
-                },
+                denying_but(|node| node.fresh = false),
                 pass(Outcome::LeaseExpired),
             ),
             (
                 "off by the operator",
-                Node {
-                    mode: Mode::Off,
-                    ..DENYING
-                },
+                denying_but(|node| node.mode = Mode::Off),
                 pass(Outcome::Off),
             ),
             (
                 "off by annotation",
-                Node {
-                    bound: Mode::Off,
-                    ..DENYING
-                },
+                denying_but(|node| node.bound = Mode::Off),
                 pass(Outcome::Off),
             ),
             (
                 "off by reason",
-                Node {
-                    of_reason: Mode::Off,
-                    ..DENYING
-                },
+                denying_but(|node| node.of_reason = Mode::Off),
                 pass(Outcome::Off),
             ),
             (
                 "observe by the operator",
-                Node {
-                    mode: Mode::Observe,
-                    ..DENYING
-                },
+                denying_but(|node| node.mode = Mode::Observe),
                 deny(false),
             ),
             (
                 "observe by annotation",
-                Node {
-                    bound: Mode::Observe,
-                    ..DENYING
-                },
+                denying_but(|node| node.bound = Mode::Observe),
                 deny(false),
             ),
         ] {

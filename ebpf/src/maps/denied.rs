@@ -92,16 +92,14 @@ pub fn denial(target: &DenialKey) -> Option<Denied> {
 /// Finds the live endpoint for a flow that opens towards a denied one; false if there is none. Not
 /// inlined: the stack is short.
 #[inline(never)]
-pub fn choose(packet: &Packet, target: &DenialKey, chosen: &mut Backend) -> bool {
+pub fn choose_backend(packet: &Packet, target: &DenialKey, chosen: &mut Backend) -> bool {
     let Some(entry) = BACKENDS.get_ptr(target) else {
         return false;
     };
     // SAFETY: as in `of_key`; `choice` is below the length of `live`.
     let found = of_key(entry, target, |backends| unsafe {
-        let (count, sticky) = (
-            addr_of!((*backends).count).read_volatile(),
-            addr_of!((*backends).sticky).read_volatile(),
-        );
+        let count = addr_of!((*backends).count).read_volatile();
+        let sticky = addr_of!((*backends).sticky).read_volatile();
         let Some(number) = Backends::choice(count, sticky, packet) else {
             return false;
         };

@@ -46,14 +46,12 @@ pub fn judge_call(
         protocol,
         ..
     } = ends.endpoint;
-    let (packet, key) = (
-        packet_of(&ends.endpoint),
-        DenialKey::new(addr, service, port, protocol),
-    );
+    let key = DenialKey::new(addr, service, port, protocol);
+    let packet = packet_of(&ends.endpoint);
     let meant = Meant::default();
     let origin = Call {
         ctx,
-        clock: Clock::default(),
+        clock: Clock::new(),
     };
     let call = Judged {
         lookup: Lookup {
@@ -164,7 +162,7 @@ impl CallModel for Judged<'_> {
         let Ok(mut backend) = self.backend.try_borrow_mut() else {
             return false;
         };
-        maps::choose(&packet, key, &mut backend)
+        maps::choose_backend(&packet, key, &mut backend)
             && backend.addr.is_v4() == endpoint.addr.is_v4()
             && is_live(&backend)
     }
