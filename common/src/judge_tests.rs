@@ -39,14 +39,14 @@ fn packets_of_every_shape_from_a_service_to_its_dead_pod_are_denied() {
         ("a later fragment", fragment),
         ("an ICMP error", icmp_error),
     ] {
-        assert_eq!(judge(&packet, &DENYING), DENIED, "{name}");
+        assert_eq!(judge_packet(&packet, &DENYING), DENIED, "{name}");
     }
     let to_another = Packet {
         dst: Addr::v4([10, 244, 1, 11]),
         ..SYN
     };
     assert_eq!(
-        judge(&to_another, &DENYING),
+        judge_packet(&to_another, &DENYING),
         Verdict::Clear,
         "an IP that is no suspect is not counted"
     );
@@ -88,7 +88,7 @@ fn the_lowest_of_all_modes_is_in_force_and_a_held_denial_is_observed() {
         ("held", SYN, held, OBSERVED),
         ("held, established", ACK, held, OBSERVED),
     ] {
-        assert_eq!(judge(&packet, &node), expected, "{name}");
+        assert_eq!(judge_packet(&packet, &node), expected, "{name}");
     }
 }
 
@@ -107,7 +107,11 @@ fn what_is_not_aimed_at_the_denied_endpoint_passes() {
         ("another Service", endpoint(2, 8080), Outcome::NotDenied),
         ("another port", endpoint(1, 9090), Outcome::NotDenied),
     ] {
-        assert_eq!(judge(&SYN, &means(intent)), uncounted(expected), "{name}");
+        assert_eq!(
+            judge_packet(&SYN, &means(intent)),
+            uncounted(expected),
+            "{name}"
+        );
     }
 }
 
@@ -121,18 +125,21 @@ fn a_retired_pod_keeps_its_connections_and_a_live_one_gets_all() {
         reason: Reason::RetiredBackend,
         enforce: true,
     };
-    assert_eq!(judge(&SYN, &retired), denied_as_retired);
+    assert_eq!(judge_packet(&SYN, &retired), denied_as_retired);
     let established = |reason| Verdict::Pass(reason, Outcome::Established);
-    assert_eq!(judge(&ACK, &retired), established(Reason::RetiredBackend));
+    assert_eq!(
+        judge_packet(&ACK, &retired),
+        established(Reason::RetiredBackend)
+    );
     let live = proven_by(|proof| proof.uid_state = UidState::Live);
-    assert_eq!(judge(&SYN, &live), established(Reason::Reused));
+    assert_eq!(judge_packet(&SYN, &live), established(Reason::Reused));
 }
 
 #[test]
 fn past_the_lease_and_without_a_denial_of_the_suspect_packets_pass() {
     let past_the_lease = denying_but(|node| node.fresh = false);
     let expired = Verdict::Pass(Reason::Reused, Outcome::LeaseExpired);
-    assert_eq!(judge(&SYN, &past_the_lease), expired);
+    assert_eq!(judge_packet(&SYN, &past_the_lease), expired);
 
     let mut draining_beside_a_denial = means(Intent::None);
     draining_beside_a_denial.flags = Suspect::DENIED | Suspect::DRAINING;
@@ -153,6 +160,6 @@ fn past_the_lease_and_without_a_denial_of_the_suspect_packets_pass() {
             Outcome::NotDenied,
         ),
     ] {
-        assert_eq!(judge(&SYN, &node), uncounted(expected), "{name}");
+        assert_eq!(judge_packet(&SYN, &node), uncounted(expected), "{name}");
     }
 }

@@ -1,7 +1,7 @@
 //! The verdict on a packet to a pod's IP itself that leaves the node: headless Services, DNS
 //! caches, pooled connections.
 //!
-//! The node that alone hands out the IP sends the packet away, so nobody on the node holds the IP:
+//! The node that alone hands out the IP sends the packet away, so no pod of the node holds the IP:
 //! a holder has a route, and its packets take that.
 
 use crate::{Addr, Mode, Outcome, Packet, Reason, Verdict};
@@ -21,11 +21,11 @@ pub trait TerminatedModel {
     fn lease_is_valid(&self) -> bool;
     /// Whether the node sends the packet out by an uplink or a tunnel.
     fn leaves(&self, packet: &Packet) -> bool;
-    /// Whether the node has routed the packet, or made it. What a device passes on for somebody
-    /// else, as macvlan does, is meant for that one's network.
+    /// Whether the node has routed the packet, or made it. A device such as macvlan passes on
+    /// packets of other hosts, which are meant for another network.
     fn is_routed(&self) -> bool;
-    /// Whether the node's way to the address is that of its range, and nobody on its link has
-    /// answered for it. Else somebody has the address, though the agent may not know of it yet.
+    /// Whether the node's way to the address is that of its range, and no host on its link has
+    /// answered for it. Otherwise a host has the address, though the agent may not know of it yet.
     fn follows_range(&self) -> bool;
 }
 
@@ -33,7 +33,6 @@ pub trait TerminatedModel {
 /// adds the address to TERMINATED, the kernel for this packet.
 #[inline(always)]
 pub fn judge_terminated<M: TerminatedModel>(packet: &Packet, model: &M) -> Verdict {
-    let pass = |outcome| Verdict::Pass(Reason::Terminated, outcome);
     let Some(lifted) = model.lifted(&packet.dst) else {
         return Verdict::Clear;
     };
@@ -62,6 +61,12 @@ pub fn judge_terminated<M: TerminatedModel>(packet: &Packet, model: &M) -> Verdi
     }
 }
 
+/// Passes the packet, counted as this outcome.
+#[inline(always)]
+const fn pass(outcome: Outcome) -> Verdict {
+    Verdict::Pass(Reason::Terminated, outcome)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,7 +88,6 @@ mod tests {
             let verdict = judge_terminated(&Packet { transport, ..SYN }, &DENYING);
             assert_eq!(verdict, deny(true), "{transport:?}");
         }
-        let pass = |outcome| Verdict::Pass(Reason::Terminated, outcome);
         for (sentence, node, expected) in [
             (
                 "no orphan IP",

@@ -152,7 +152,7 @@ impl Model for Node {
         self.intent
     }
     fn denial(&self, key: &DenialKey) -> Option<Proof> {
-        self.proof.filter(|_| *key == SHOP)
+        if *key == SHOP { self.proof } else { None }
     }
     fn mode_of(&self, _: Reason) -> Mode {
         self.of_reason
@@ -212,7 +212,7 @@ impl TerminatedModel for Node {
         lease_is_valid: bool = fresh;
     }
     fn lifted(&self, addr: &Addr) -> Option<bool> {
-        self.lifted.filter(|_| *addr == X)
+        if *addr == X { self.lifted } else { None }
     }
     fn leaves(&self, _: &Packet) -> bool {
         self.leaves

@@ -17,7 +17,7 @@ use epguard_common::{
 
 /// Decides about a packet that leaves. `TEST`: see [`find`].
 #[inline(always)]
-pub fn judge<const TEST: bool>(context: *mut __sk_buff, work: &Work) -> Decision {
+pub fn judge_leaving<const TEST: bool>(context: *mut __sk_buff, work: &Work) -> Decision {
     match judge_by_service::<TEST>(context, work) {
         Some(decision) => decision,
         None if has_passed(context, work) => Decision::Pass,
@@ -40,7 +40,7 @@ fn judge_by_ip(context: *mut __sk_buff, work: &Work) -> Decision {
     let Some(view) = maps::active() else {
         return Decision::Pass;
     };
-    terminated::judge(&Skb::new(context, work), &view)
+    terminated::judge_by_ip(&Skb::new(context, work), &view)
 }
 
 /// Carries out what `epguard_common` decides about a packet by its Service: takes answers from the
@@ -131,7 +131,7 @@ fn pass_without_denial(context: *mut __sk_buff, work: &Work, flags: u32) -> bool
 /// Lifts the denial of the packet's sender. Not inlined: its stack is free again for the verdict.
 #[inline(never)]
 fn lift(context: *mut __sk_buff, work: &Work) {
-    terminated::lift(&Skb::new(context, work));
+    terminated::lift_sender(&Skb::new(context, work));
 }
 
 /// Whether the packet leaves the node for an orphan IP. Not inlined, as [`lift`].

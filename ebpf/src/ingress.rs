@@ -10,7 +10,7 @@ use crate::work::Work;
 use crate::{maps, telemetry};
 use aya_ebpf::bindings::__sk_buff;
 use core::cell::Cell;
-use epguard_common::{Decision, Mode, Outcome, Reason, Verdict, decide, judge};
+use epguard_common::{Decision, Mode, Outcome, Reason, Verdict, decide, judge_packet};
 
 /// Judges a packet by its socket. `None`: its Service has no denial for it, or the socket does not
 /// show the Service.
@@ -82,7 +82,7 @@ fn judge_shown(context: *mut __sk_buff, work: &Work) -> Option<Decision> {
         meant: work.meant.get(),
         denial: Cell::new(None),
     };
-    let verdict = judge(packet, &lookup);
+    let verdict = judge_packet(packet, &lookup);
     // The hook's own verdict counts the others.
     if let Verdict::Clear | Verdict::Pass(Reason::Nothing, _) = verdict {
         return None;

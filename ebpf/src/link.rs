@@ -14,7 +14,7 @@ pub const ETHERNET: u32 = 14;
 
 /// A link-layer address, in transmission order.
 #[inline(always)]
-pub const fn words(mac: [u8; 6]) -> [u16; 3] {
+pub const fn mac_words(mac: [u8; 6]) -> [u16; 3] {
     let [a0, a1, b0, b1, c0, c1] = mac;
     [
         u16::from_ne_bytes([a0, a1]),
@@ -78,7 +78,7 @@ impl<'a> Link<'a> {
         } else {
             station
         };
-        let [a0, a1, a2] = words(ANSWER_MAC);
+        let [a0, a1, a2] = mac_words(ANSWER_MAC);
         Some(if self.length == 0 {
             [0; 6]
         } else {

@@ -104,7 +104,7 @@ fn judge_egress<const TEST: bool>(context: *mut __sk_buff) -> Decision {
     if !parse_any(context, work) {
         return Decision::Pass;
     }
-    egress::judge::<TEST>(context, work)
+    egress::judge_leaving::<TEST>(context, work)
 }
 
 /// Both hooks in one program, with a conntrack entry that the tests give: a test run has none.

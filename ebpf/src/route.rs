@@ -1,7 +1,7 @@
 //! Lookups in the node's routes.
 
 use crate::frame::Frame;
-use crate::link::words;
+use crate::link::mac_words;
 use crate::maps;
 use crate::skb::Skb;
 use crate::work::Work;
@@ -171,7 +171,7 @@ pub fn exit<F: Frame>(frame: &F, packet: &Packet) -> Option<Exit> {
     }
     Some(Exit {
         ifindex: route.ifindex,
-        station: words(route.smac),
+        station: mac_words(route.smac),
     })
 }
 

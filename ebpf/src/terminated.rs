@@ -13,7 +13,7 @@ use epguard_common::{
 
 /// Judges a packet to an IP that may be unused.
 #[inline(always)]
-pub fn judge<F: Frame>(frame: &F, view: &View) -> Decision {
+pub fn judge_by_ip<F: Frame>(frame: &F, view: &View) -> Decision {
     let packet = frame.work().packet.get();
     let Some((config, mode)) = maps::config() else {
         return Decision::Pass;
@@ -51,7 +51,7 @@ pub fn judge<F: Frame>(frame: &F, view: &View) -> Decision {
 /// Lifts the denial of an address that sends a packet, at once. The agent learns of it from an
 /// event.
 #[inline(always)]
-pub fn lift<F: Frame>(frame: &F) {
+pub fn lift_sender<F: Frame>(frame: &F) {
     let packet = frame.work().packet.get();
     let Some(terminated) = maps::terminated(&packet.src) else {
         return;

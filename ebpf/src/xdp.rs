@@ -38,9 +38,9 @@ fn judge_early(context: *mut xdp_md) -> Decision {
         return Decision::Pass;
     }
     let frame = XdpFrame::new(context, work);
-    terminated::lift(&frame);
+    terminated::lift_sender(&frame);
     work.mean_destination();
-    terminated::judge(&frame, &view)
+    terminated::judge_by_ip(&frame, &view)
 }
 
 /// Not inlined: its stack is free again for the verdict.

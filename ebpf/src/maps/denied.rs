@@ -50,11 +50,11 @@ impl Denied {
     #[inline(always)]
     pub fn write_uids(&self, target: &DenialKey, dead: *mut Uid, owner: *mut Uid) {
         // SAFETY: as in `of_key`; the caller has room for two.
-        let told = of_key(self.entry, target, |denial| unsafe {
+        let written = of_key(self.entry, target, |denial| unsafe {
             copy_nonoverlapping(addr_of!((*denial).dead_uid), dead, 1);
             copy_nonoverlapping(addr_of!((*denial).owner_uid), owner, 1);
         });
-        if told.is_none() {
+        if written.is_none() {
             // SAFETY: as above.
             unsafe {
                 dead.write(Uid::NONE);

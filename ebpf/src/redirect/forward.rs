@@ -1,6 +1,6 @@
 //! Packets of clients in redirected flows: to the live endpoint.
 
-use super::destination::{NextHop, is_free, next_hop};
+use super::destination::{Destination, NextHop, is_free, next_hop};
 use super::pair::of_client;
 use super::{drop_failed, flows};
 use crate::frame::Origin as _;
@@ -75,16 +75,16 @@ extern "C" fn fail(context: *mut __sk_buff) -> i32 {
 
 #[inline(always)]
 fn send(skb: &Skb) -> Option<i32> {
-    let destination = skb.work.destination.get();
-    if destination.through == 0 && next_hop(skb.as_ptr().cast()) != NextHop::Found as u32 {
+    let is_known = skb.work.destination.get().through != 0;
+    if !is_known && next_hop(skb.as_ptr().cast()) != NextHop::Found as u32 {
         return None;
     }
-    let backend = &destination.backend;
+    let Destination { backend, through } = skb.work.destination.get();
     let mut link = Link::from_skb(skb)?;
     let packet = skb.work.packet.get();
     link.readdress(packet, Side::Destination, backend.addr, backend.port)?;
     // SAFETY: takes numbers only.
-    let action = unsafe { bpf_redirect_neigh(destination.through, null_mut(), 0, 0) };
+    let action = unsafe { bpf_redirect_neigh(*through, null_mut(), 0, 0) };
     Some(action as i32)
 }
 

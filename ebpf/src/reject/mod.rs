@@ -25,7 +25,7 @@ use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 use epguard_common::{Addr, Decision, Outcome, Reason, answer, can_answer};
 use rewrite::RewrittenSkb;
-use way::Kind;
+use way::WayKind;
 
 /// The hook that carries a decision out.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -113,9 +113,9 @@ fn send(skb: &Skb) -> Option<i32> {
     if way.has_own_terms != 0 {
         skb.work.mean_destination();
     }
-    let enters = way.kind == Kind::In as u32;
+    let enters = way.kind == WayKind::In as u32;
     let enters_elsewhere = enters && way.ifindex != skb.ifindex();
-    let leaves_elsewhere = way.kind == Kind::Routed as u32 || way.kind == Kind::OnLink as u32;
+    let leaves_elsewhere = way.kind == WayKind::Routed as u32 || way.kind == WayKind::OnLink as u32;
     if skb.is_tagged() && (enters_elsewhere || leaves_elsewhere) {
         skb.remove_tag()?;
     }
@@ -134,9 +134,9 @@ fn send(skb: &Skb) -> Option<i32> {
     let action = unsafe {
         if enters {
             bpf_redirect(ifindex, BPF_F_INGRESS.into())
-        } else if way.kind == Kind::Routed as u32 {
+        } else if way.kind == WayKind::Routed as u32 {
             bpf_redirect_neigh(ifindex, null_mut(), 0, 0)
-        } else if way.kind == Kind::OnLink as u32 {
+        } else if way.kind == WayKind::OnLink as u32 {
             let mut hop = client_as_hop(&skb.work.meant.get().client);
             bpf_redirect_neigh(ifindex, &raw mut hop, HOP_SIZE, 0)
         } else {

@@ -27,7 +27,7 @@ pub enum Seeker {
 /// How a packet goes on. As a number, since a map holds it.
 #[repr(u32)]
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum WayKind {
     /// Out of the interface where the packet enters.
     Back = 1,
     /// [`Way::Routed`].
@@ -44,11 +44,11 @@ pub enum Kind {
 pub struct FoundWay {
     /// The interface; 0: none was found.
     pub ifindex: u32,
-    /// A [`Kind`].
+    /// A [`WayKind`].
     pub kind: u32,
     /// Not 0: the answer has the packet's terms, and not the client's.
     pub has_own_terms: u32,
-    /// For [`Kind::In`]: the link-layer address of the interface. Zero where it has none, or it is
+    /// For [`WayKind::In`]: the link-layer address of the interface. Zero where it has none, or it is
     /// not known.
     pub station: [u16; 3],
     reserved: u16,
@@ -65,7 +65,7 @@ impl FoundWay {
     };
 
     #[inline(always)]
-    const fn new(ifindex: u32, kind: Kind) -> Self {
+    const fn new(ifindex: u32, kind: WayKind) -> Self {
         Self {
             ifindex,
             kind: kind as u32,
@@ -86,7 +86,7 @@ pub extern "C" fn find_way(context: *mut __sk_buff, seeker: u32) -> u32 {
     let found = if seeker == Seeker::BeforeDnat as u32 {
         Some(FoundWay {
             has_own_terms: 1,
-            ..FoundWay::new(skb.ifindex(), Kind::Back)
+            ..FoundWay::new(skb.ifindex(), WayKind::Back)
         })
     } else {
         after_dnat(&skb, seeker)
@@ -119,12 +119,12 @@ fn after_dnat(skb: &Skb, seeker: u32) -> Option<FoundWay> {
         return Some(FoundWay {
             has_own_terms: 1,
             station,
-            ..FoundWay::new(ifindex, Kind::In)
+            ..FoundWay::new(ifindex, WayKind::In)
         });
     }
     let mut found = match way_out(maps::place_of(came_in_at), there)? {
-        Way::Routed(ifindex) => FoundWay::new(ifindex, Kind::Routed),
-        Way::OnLink(ifindex) => FoundWay::new(ifindex, Kind::OnLink),
+        Way::Routed(ifindex) => FoundWay::new(ifindex, WayKind::Routed),
+        Way::OnLink(ifindex) => FoundWay::new(ifindex, WayKind::OnLink),
     };
     found.has_own_terms = (seeker == Seeker::Socket as u32).into();
     Some(found)

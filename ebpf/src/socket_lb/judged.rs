@@ -15,7 +15,7 @@ use core::cell::{Cell, RefCell};
 use core::ffi::c_void;
 use epguard_common::{
     Action, Backend, CallDecision, CallModel, DenialKey, Meant, Mode, Outcome, Packet, Reason,
-    Verdict, View, Vip, decide_call, judge, packet_from, packet_of,
+    Verdict, View, Vip, decide_call, judge_packet, packet_from, packet_of,
 };
 
 /// Judges a call. `backend` becomes the live endpoint of a call that is redirected. Not inlined:
@@ -69,7 +69,7 @@ pub fn judge_call(
         kind,
         backend: RefCell::new(backend),
     };
-    let verdict = judge(&packet, &call.lookup);
+    let verdict = judge_packet(&packet, &call.lookup);
     // The packets of a call that passes are counted themselves.
     if let Verdict::Clear | Verdict::Pass(Reason::Nothing, _) = verdict {
         return CallDecision::Pass;

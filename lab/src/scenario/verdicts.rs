@@ -401,7 +401,7 @@ impl<'a> Series<'a> {
             }
         }
         let is_uncounted = |text: &&String| {
-            Outcome::named(text).is_none_or(|outcome| now.with_outcome(outcome) == 0)
+            Outcome::from_name(text).is_none_or(|outcome| now.with_outcome(outcome) == 0)
         };
         let uncounted = call
             .counted

@@ -44,7 +44,7 @@ impl Meta<'_> {
         let Some(text) = self.annotations.get(MODE) else {
             return Mode::Enforce;
         };
-        Mode::named(text).unwrap_or_else(|| {
+        Mode::from_name(text).unwrap_or_else(|| {
             ignored.push(format!(
                 "annotation {MODE}: {} is not {}; taken for {}",
                 brief(text),
@@ -60,7 +60,7 @@ impl Meta<'_> {
         let Some(text) = self.annotations.get(ACTION) else {
             return Action::Unset;
         };
-        let chosen = Action::named(text).filter(|action| action.choosers().service);
+        let chosen = Action::from_name(text).filter(|action| action.choosers().service);
         chosen.unwrap_or_else(|| {
             let choices = Action::ALL
                 .into_iter()

@@ -182,7 +182,11 @@ fn answers_are_translated_back_only_while_their_flow_is_redirected() {
     assert!(!goes_on(&mut rig, ENFORCE, flows), "led back");
     assert!(goes_on(&mut rig, off, flows), "switched off");
     assert!(goes_on(&mut rig, ENFORCE, expired), "past the lease");
-    rig.put_keyed("FLOWS", &back.with_denied_endpoint(&target), redirected_to(1));
+    rig.put_keyed(
+        "FLOWS",
+        &back.with_denied_endpoint(&target),
+        redirected_to(1),
+    );
     assert!(
         goes_on(&mut rig, ENFORCE, flows),
         "the flow goes elsewhere by now"
@@ -194,7 +198,9 @@ fn answers_are_translated_back_only_while_their_flow_is_redirected() {
     };
     rig.put_keyed("FLOWS", &back.with_denied_endpoint(&target), opening);
     assert!(goes_on(&mut rig, ENFORCE, flows), "of another connection");
-    let taken: Redirected = rig.get_keyed("FLOWS", &back.with_denied_endpoint(&target)).unwrap();
+    let taken: Redirected = rig
+        .get_keyed("FLOWS", &back.with_denied_endpoint(&target))
+        .unwrap();
     assert_eq!(taken.flags, Redirected::TAKEN);
     let answered = Redirected {
         flags: Redirected::ANSWERED | Redirected::TAKEN,
