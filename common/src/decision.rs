@@ -68,23 +68,21 @@ impl Verdict {
 /// methods.
 pub trait ActionModel {
     /// The packet's octets.
-    type Frame: Bytes;
-    /// A live endpoint, or where it is kept.
-    type Backend;
+    type Octets: Bytes;
 
     /// The packet's octets.
-    fn frame(&self) -> &Self::Frame;
+    fn octets(&self) -> &Self::Octets;
     /// The denial's own action; unset if it has none.
     fn own_action(&self) -> Action;
     /// The action that CONFIG holds for the reason.
     fn configured_action(&self, reason: Reason) -> Action;
-    /// The live endpoint that BACKENDS names for the packet's flow.
-    fn backend(&self, packet: &Packet) -> Option<Self::Backend>;
-    /// Whether OWNERS shows the endpoint's pod at its IP.
-    fn is_live(&self, backend: &Self::Backend) -> bool;
-    /// Whether the node has a route to the live endpoint that redirected packets may take. The last
-    /// endpoint that has one is where [`Decision::Redirect`] goes.
-    fn has_route(&self, packet: &Packet, backend: &Self::Backend) -> bool;
+    /// Whether BACKENDS names an endpoint for the packet's flow. The model keeps it: the next two
+    /// methods are about it, and [`Decision::Redirect`] goes there.
+    fn choose_backend(&self, packet: &Packet) -> bool;
+    /// Whether OWNERS shows the chosen endpoint's pod at its IP.
+    fn is_backend_live(&self) -> bool;
+    /// Whether the node has a route to the chosen endpoint that redirected packets may take.
+    fn has_route_to_backend(&self, packet: &Packet) -> bool;
     /// Whether the link layer brought the frame to more than one host.
     fn is_to_many(&self) -> bool;
     /// Whether the limits of the denied IP and of the node have room for one more answer.
@@ -110,7 +108,7 @@ pub fn decide<M: ActionModel>(packet: &Packet, verdict: Verdict, model: &M) -> D
         return Decision::Redirect;
     }
     if !matches!(action, Action::Reject | Action::Redirect)
-        || !can_answer(model.frame(), packet, model.is_to_many())
+        || !can_answer(model.octets(), packet, model.is_to_many())
     {
         return Decision::Drop;
     }
@@ -135,11 +133,11 @@ pub fn can_answer<B: Bytes>(bytes: &B, packet: &Packet, is_to_many: bool) -> boo
 /// opens a flow.
 #[inline(always)]
 fn can_redirect<M: ActionModel>(packet: &Packet, model: &M) -> bool {
-    is_redirectable(model.frame(), packet)
+    is_redirectable(model.octets(), packet)
         && packet.may_open()
-        && model
-            .backend(packet)
-            .is_some_and(|backend| model.is_live(&backend) && model.has_route(packet, &backend))
+        && model.choose_backend(packet)
+        && model.is_backend_live()
+        && model.has_route_to_backend(packet)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! One denied packet, and what can be done with it.
 
 use super::*;
-use crate::testing::{ACK, DENIED, DENYING, Node, OBSERVED, Octets, SYN};
+use crate::testing::{ACK, DENIED, DENYING, Node, OBSERVED, Octets, SYN, denying_but};
 use crate::{Effect, Transport};
 
 fn decided(packet: &Packet, own: Action, node: Node) -> Decision {
@@ -73,16 +73,18 @@ fn the_denials_own_action_comes_before_that_of_config() {
     }
 }
 
-#[test]
-fn a_packet_that_cannot_be_redirected_is_rejected_and_one_that_must_not_be_answered_is_dropped() {
-    let with = |fragmentation, tcp_flags| Node {
-        octets: Octets {
+/// [`DENYING`] with other octets in the packet.
+fn with_octets(fragmentation: u8, tcp_flags: u8) -> Node {
+    denying_but(|node| {
+        node.octets = Octets {
             fragmentation,
             tcp_flags,
-        },
-        ..DENYING
-    };
-    let (redirect, reject) = (Action::Redirect, Action::Reject);
+        }
+    })
+}
+
+#[test]
+fn a_packet_that_cannot_be_redirected_is_rejected() {
     let datagram = Packet {
         protocol: 17,
         ..ACK
@@ -92,113 +94,57 @@ fn a_packet_that_cannot_be_redirected_is_rejected_and_one_that_must_not_be_answe
         transport_at: 24,
         ..SYN
     };
+    let no_endpoint = denying_but(|node| node.backend = false);
+    let not_its_own = denying_but(|node| node.live = false);
+    let no_route = denying_but(|node| node.route = false);
+    for (name, packet, node, expected) in [
+        ("a datagram", datagram, DENYING, Decision::Redirect),
+        (
+            "a first fragment",
+            SYN,
+            with_octets(0x20, 2),
+            Decision::Reject,
+        ),
+        ("no live endpoint", SYN, no_endpoint, Decision::Reject),
+        ("its IP is not its own", SYN, not_its_own, Decision::Reject),
+        ("no route to it", SYN, no_route, Decision::Reject),
+        ("an open TCP connection", ACK, DENYING, Decision::Reject),
+        ("behind a VLAN tag", tagged, DENYING, Decision::Reject),
+    ] {
+        assert_eq!(decided(&packet, Action::Redirect, node), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_packet_that_must_not_be_answered_is_dropped() {
     let fragment = Packet {
         transport: Transport::Fragment,
         ..SYN
     };
-    for (name, packet, own, node, expected) in [
-        (
-            "a first fragment",
-            SYN,
-            redirect,
-            with(0x20, 2),
-            Decision::Reject,
-        ),
-        (
-            "no live endpoint",
-            SYN,
-            redirect,
-            Node {
-                backend: None,
-                ..DENYING
-            },
-            Decision::Reject,
-        ),
-        (
-            "its IP is not its own",
-            SYN,
-            redirect,
-            Node {
-                live: false,
-                ..DENYING
-            },
-            Decision::Reject,
-        ),
-        (
-            "no route to it",
-            SYN,
-            redirect,
-            Node {
-                route: false,
-                ..DENYING
-            },
-            Decision::Reject,
-        ),
-        (
-            "an open TCP connection",
-            ACK,
-            redirect,
-            DENYING,
-            Decision::Reject,
-        ),
-        ("UDP", datagram, redirect, DENYING, Decision::Redirect),
-        (
-            "behind a VLAN tag",
-            tagged,
-            redirect,
-            DENYING,
-            Decision::Reject,
-        ),
-        ("RST", SYN, reject, with(0x40, 4), Decision::Drop),
-        (
-            "a broadcast frame",
-            SYN,
-            reject,
-            Node {
-                to_many: true,
-                ..DENYING
-            },
-            Decision::Drop,
-        ),
-        (
-            "beyond the limits",
-            SYN,
-            reject,
-            Node {
-                room: false,
-                ..DENYING
-            },
-            Decision::DropUnanswered,
-        ),
+    let to_many = denying_but(|node| node.to_many = true);
+    let no_room = denying_but(|node| node.room = false);
+    let no_way = denying_but(|node| node.way = false);
+    for (name, packet, node, expected) in [
+        ("a RST", SYN, with_octets(0x40, 4), Decision::Drop),
+        ("a broadcast frame", SYN, to_many, Decision::Drop),
+        ("a later fragment", fragment, DENYING, Decision::Drop),
+        ("beyond the limits", SYN, no_room, Decision::DropUnanswered),
         (
             "no way to the client",
             SYN,
-            reject,
-            Node {
-                way: false,
-                ..DENYING
-            },
+            no_way,
             Decision::DropUnanswerable,
         ),
-        (
-            "a later fragment",
-            fragment,
-            reject,
-            DENYING,
-            Decision::Drop,
-        ),
     ] {
-        assert_eq!(decided(&packet, own, node), expected, "{name}");
+        assert_eq!(decided(&packet, Action::Reject, node), expected, "{name}");
     }
-    assert_eq!(
-        Decision::DropUnanswered.counted_beside(),
-        Some(Outcome::AnswerSuppressed)
-    );
-    assert_eq!(
-        Decision::DropUnanswerable.counted_beside(),
-        Some(Outcome::Unanswerable)
-    );
-    assert_eq!(Decision::Drop.counted_beside(), None);
+    for (decision, expected) in [
+        (Decision::DropUnanswered, Some(Outcome::AnswerSuppressed)),
+        (Decision::DropUnanswerable, Some(Outcome::Unanswerable)),
+        (Decision::Drop, None),
+    ] {
+        assert_eq!(decision.counted_beside(), expected);
+    }
 }
 
 #[test]

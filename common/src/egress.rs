@@ -1,7 +1,7 @@
 //! What becomes of a packet at the egress hook, after DNAT.
 
 use crate::{
-    ActionModel, Decision, Model, Packet, Reference, Verdict, decide, is_redirectable, judge,
+    ActionModel, Decision, Model, Packet, Reference, Verdict, decide, is_redirectable, judge_packet,
 };
 
 /// What the choice looks up at the egress hook.
@@ -56,7 +56,7 @@ pub fn decide_egress<M: EgressModel>(packet: &Packet, model: &M) -> (Verdict, De
         };
         return (Verdict::Clear, decision);
     }
-    let verdict = judge(packet, model);
+    let verdict = judge_packet(packet, model);
     if verdict == Verdict::Clear || !model.is_copy() {
         return (verdict, decide(packet, verdict, model));
     }
@@ -71,7 +71,7 @@ pub fn decide_egress<M: EgressModel>(packet: &Packet, model: &M) -> (Verdict, De
 /// sends it.
 #[inline(always)]
 fn follows<M: EgressModel>(packet: &Packet, model: &M) -> bool {
-    is_redirectable(model.frame(), packet) && model.is_redirected(packet) && model.lease_is_valid()
+    is_redirectable(model.octets(), packet) && model.is_redirected(packet) && model.lease_is_valid()
 }
 
 #[cfg(test)]

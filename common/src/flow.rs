@@ -50,7 +50,7 @@ impl Flow {
 
     /// The key in FLOWS of a reply's flow.
     #[inline(always)]
-    pub const fn before(self, back: &Return) -> Self {
+    pub const fn with_denied_endpoint(self, back: &Return) -> Self {
         Self {
             endpoint: back.target,
             endpoint_port: back.target_port,
@@ -60,7 +60,7 @@ impl Flow {
 
     /// The key in RETURNS of the same flow: with the live endpoint's address.
     #[inline(always)]
-    pub const fn at(self, backend: &Backend) -> Self {
+    pub const fn with_live_endpoint(self, backend: &Backend) -> Self {
         Self {
             endpoint: backend.addr,
             endpoint_port: backend.port,

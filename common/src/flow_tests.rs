@@ -1,7 +1,15 @@
 //! Which flows go on, and for whom there is room.
 
 use super::*;
-use crate::testing::{ACK, LIVE, SYN};
+use crate::Uid;
+use crate::testing::{ACK, SYN};
+
+const LIVE: Backend = Backend {
+    addr: Addr::v4([10, 244, 1, 2]),
+    uid: Uid { octets: [0xbb; 16] },
+    port: 9090,
+    reserved: 0,
+};
 
 #[test]
 fn an_answer_is_found_by_the_redirected_packet_and_translated_back() {
@@ -18,8 +26,8 @@ fn an_answer_is_found_by_the_redirected_packet_and_translated_back() {
         target_port: SYN.dst_port,
         ..Return::default()
     };
-    assert_eq!(Flow::from(&answer), flow.at(&LIVE));
-    assert_eq!(Flow::from(&answer).before(&back), flow);
+    assert_eq!(Flow::from(&answer), flow.with_live_endpoint(&LIVE));
+    assert_eq!(Flow::from(&answer).with_denied_endpoint(&back), flow);
 }
 
 fn flow(flags: u32) -> Redirected {

@@ -43,34 +43,27 @@ pub struct Proof {
     pub uid_state: UidState,
     /// Upper bound from annotations.
     pub mode: Mode,
-    /// Whether it waits for confirmation by a second list: then it is only reported.
+    /// Whether the breaker stops it until a second list agrees: then it is only reported.
     pub held: bool,
 }
 
 /// Judges one packet. Denies only on a proof that is present and fresh; a miss anywhere is a pass.
 #[inline(always)]
-pub fn judge<M: Model>(packet: &Packet, model: &M) -> Verdict {
+pub fn judge_packet<M: Model>(packet: &Packet, model: &M) -> Verdict {
     let Some(flags) = model.suspect(&packet.dst) else {
         return Verdict::Clear;
     };
     if let Some(verdict) = without_denial(flags) {
         return verdict;
     }
-    let otherwise = |outcome| {
-        let draining = flags & Suspect::DRAINING != 0;
-        Verdict::Pass(
-            Reason::Nothing,
-            if draining { Outcome::Draining } else { outcome },
-        )
-    };
     let key = match model.intent(packet) {
-        Intent::NoConnection => return otherwise(Outcome::NoConnection),
-        Intent::Unreadable => return otherwise(Outcome::UnreadableConnection),
-        Intent::None => return otherwise(Outcome::NoIntent),
+        Intent::NoConnection => return pass_or_draining(flags, Outcome::NoConnection),
+        Intent::Unreadable => return pass_or_draining(flags, Outcome::UnreadableConnection),
+        Intent::None => return pass_or_draining(flags, Outcome::NoIntent),
         Intent::Endpoint(key) => key,
     };
     let Some(proof) = model.denial(&key) else {
-        return otherwise(Outcome::NotDenied);
+        return pass_or_draining(flags, Outcome::NotDenied);
     };
     let reason = proof.reason;
     match proof.uid_state {
@@ -91,6 +84,18 @@ pub fn judge<M: Model>(packet: &Packet, model: &M) -> Verdict {
     }
 }
 
+/// Passes a packet without a denial, counted as this outcome, unless a pod that terminates holds the
+/// IP.
+#[inline(always)]
+const fn pass_or_draining(flags: u32, outcome: Outcome) -> Verdict {
+    let outcome = if flags & Suspect::DRAINING != 0 {
+        Outcome::Draining
+    } else {
+        outcome
+    };
+    Verdict::Pass(Reason::Nothing, outcome)
+}
+
 /// The verdict on a packet to a suspect of which no Service has a denial: a pod that terminates
 /// holds the IP. `None`: one has. No record of the packet matters then, so none has to be read.
 /// `flags`: of [`Suspect`].
@@ -99,12 +104,7 @@ pub const fn without_denial(flags: u32) -> Option<Verdict> {
     if flags & Suspect::DENIED != 0 {
         return None;
     }
-    let outcome = if flags & Suspect::DRAINING != 0 {
-        Outcome::Draining
-    } else {
-        Outcome::NotDenied
-    };
-    Some(Verdict::Pass(Reason::Nothing, outcome))
+    Some(pass_or_draining(flags, Outcome::NotDenied))
 }
 
 #[cfg(test)]

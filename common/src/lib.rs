@@ -56,7 +56,7 @@ pub use egress::{EgressModel, Judged, decide_egress};
 pub use event::Event;
 pub use flow::{ALL_CLIENTS, Flow, Redirected, Return, has_room};
 pub use gate::{BUCKETS, Gate, Gates, Glance, Hash};
-pub use judge::{Intent, Model, Proof, judge, without_denial};
+pub use judge::{Intent, Model, Proof, judge_packet, without_denial};
 pub use keyed::Keyed;
 pub use mode::Mode;
 pub use node::{Mac, Rate, RawRole, Role, Terminated};

@@ -121,8 +121,8 @@ pub const fn is_vlan_tag(ether_type: u16) -> bool {
 }
 
 #[inline(always)]
-pub(crate) fn skip_vlan_tags<B: Bytes>(bytes: &B, ether_type: u16) -> Option<(u16, u32)> {
-    let (mut ether_type, mut offset) = (ether_type, 0);
+pub(crate) fn skip_vlan_tags<B: Bytes>(bytes: &B, mut ether_type: u16) -> Option<(u16, u32)> {
+    let mut offset = 0;
     for _ in 0..2 {
         if !is_vlan_tag(ether_type) {
             break;

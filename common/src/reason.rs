@@ -55,7 +55,7 @@ impl Reason {
 
     /// Reads the name of a reason to deny; `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
-        Self::named(text).filter(|reason| *reason != Self::Nothing)
+        Self::from_name(text).filter(|reason| *reason != Self::Nothing)
     }
 }
 

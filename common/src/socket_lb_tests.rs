@@ -86,7 +86,7 @@ fn only_tcp_with_a_live_endpoint_is_redirected() {
         decided(
             TCP,
             Node {
-                backend: None,
+                backend: false,
                 ..node
             }
         ),

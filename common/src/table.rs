@@ -72,7 +72,7 @@ macro_rules! table {
             }
 
             /// Reads a name; `None` for any other text.
-            pub fn named(text: &str) -> Option<Self> {
+            pub fn from_name(text: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|row| row.as_str() == text)
             }
         }
@@ -124,10 +124,10 @@ mod tests {
             assert!($list::ALL.is_sorted_by(|earlier, later| (*earlier as u32) < *later as u32));
             for row in $list::ALL {
                 assert_eq!($list::from_number(row as u32), Some(row));
-                assert_eq!($list::named(row.as_str()), Some(row));
+                assert_eq!($list::from_name(row.as_str()), Some(row));
             }
             assert_eq!($list::from_number(99), None);
-            assert_eq!($list::named("reuse"), None);
+            assert_eq!($list::from_name("reuse"), None);
         )*};
     }
 

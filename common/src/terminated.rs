@@ -1,7 +1,7 @@
 //! The verdict on a packet to a pod's IP itself that leaves the node: headless Services, DNS
 //! caches, pooled connections.
 //!
-//! The node that alone hands out the IP sends the packet away, so nobody on the node holds the IP:
+//! The node that alone hands out the IP sends the packet away, so no pod of the node holds the IP:
 //! a holder has a route, and its packets take that.
 
 use crate::{Addr, Mode, Outcome, Packet, Reason, Verdict};
@@ -21,11 +21,11 @@ pub trait TerminatedModel {
     fn lease_is_valid(&self) -> bool;
     /// Whether the node sends the packet out by an uplink or a tunnel.
     fn leaves(&self, packet: &Packet) -> bool;
-    /// Whether the node has routed the packet, or made it. What a device passes on for somebody
-    /// else, as macvlan does, is meant for that one's network.
+    /// Whether the node has routed the packet, or made it. A device such as macvlan passes on
+    /// packets of other hosts, which are meant for another network.
     fn is_routed(&self) -> bool;
-    /// Whether the node's way to the address is that of its range, and nobody on its link has
-    /// answered for it. Else somebody has the address, though the agent may not know of it yet.
+    /// Whether the node's way to the address is that of its range, and no host on its link has
+    /// answered for it. Otherwise a host has the address, though the agent may not know of it yet.
     fn follows_range(&self) -> bool;
 }
 
@@ -33,7 +33,6 @@ pub trait TerminatedModel {
 /// adds the address to TERMINATED, the kernel for this packet.
 #[inline(always)]
 pub fn judge_terminated<M: TerminatedModel>(packet: &Packet, model: &M) -> Verdict {
-    let pass = |outcome| Verdict::Pass(Reason::Terminated, outcome);
     let Some(lifted) = model.lifted(&packet.dst) else {
         return Verdict::Clear;
     };
@@ -62,11 +61,17 @@ pub fn judge_terminated<M: TerminatedModel>(packet: &Packet, model: &M) -> Verdi
     }
 }
 
+/// Passes the packet, counted as this outcome.
+#[inline(always)]
+const fn pass(outcome: Outcome) -> Verdict {
+    Verdict::Pass(Reason::Terminated, outcome)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Transport;
-    use crate::testing::{DENYING, Node, SYN};
+    use crate::testing::{DENYING, SYN, denying_but};
 
     #[test]
     fn packets_to_an_orphan_ip_are_denied_and_every_doubt_is_a_pass_with_an_outcome_of_its_own() {
@@ -83,94 +88,60 @@ mod tests {
             let verdict = judge_terminated(&Packet { transport, ..SYN }, &DENYING);
             assert_eq!(verdict, deny(true), "{transport:?}");
         }
-        let pass = |outcome| Verdict::Pass(Reason::Terminated, outcome);
         for (sentence, node, expected) in [
             (
                 "no orphan IP",
-                Node {
-                    lifted: None,
-                    ..DENYING
-                },
+                denying_but(|node| node.lifted = None),
                 Verdict::Clear,
             ),
             (
                 "lifted",
-                Node {
-                    lifted: Some(true),
-                    ..DENYING
-                },
+                denying_but(|node| node.lifted = Some(true)),
                 pass(Outcome::Lifted),
             ),
             (
                 "to a holder on the node",
-                Node {
-                    leaves: false,
-                    ..DENYING
-                },
+                denying_but(|node| node.leaves = false),
                 Verdict::Clear,
             ),
             (
                 "of another network",
-                Node {
-                    routed: false,
-                    ..DENYING
-                },
+                denying_but(|node| node.routed = false),
                 Verdict::Clear,
             ),
             (
                 "announced elsewhere",
-                Node {
-                    follows: false,
-                    ..DENYING
-                },
+                denying_but(|node| node.follows = false),
                 pass(Outcome::Announced),
             ),
             (
                 "past the lease",
-                Node {
-                    fresh: false,
-                    ..DENYING
-                },
+                denying_but(|node| node.fresh = false),
                 pass(Outcome::LeaseExpired),
             ),
             (
                 "off by the operator",
-                Node {
-                    mode: Mode::Off,
-                    ..DENYING
-                },
+                denying_but(|node| node.mode = Mode::Off),
                 pass(Outcome::Off),
             ),
             (
                 "off by annotation",
-                Node {
-                    bound: Mode::Off,
-                    ..DENYING
-                },
+                denying_but(|node| node.bound = Mode::Off),
                 pass(Outcome::Off),
             ),
             (
                 "off by reason",
-                Node {
-                    of_reason: Mode::Off,
-                    ..DENYING
-                },
+                denying_but(|node| node.of_reason = Mode::Off),
                 pass(Outcome::Off),
             ),
             (
                 "observe by the operator",
-                Node {
-                    mode: Mode::Observe,
-                    ..DENYING
-                },
+                denying_but(|node| node.mode = Mode::Observe),
                 deny(false),
             ),
             (
                 "observe by annotation",
-                Node {
-                    bound: Mode::Observe,
-                    ..DENYING
-                },
+                denying_but(|node| node.bound = Mode::Observe),
                 deny(false),
             ),
         ] {

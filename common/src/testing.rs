@@ -1,23 +1,14 @@
 //! One packet to one suspect with one denial. Each test changes what it is about.
 
 use crate::{
-    Action, ActionModel, Addr, Backend, Bytes, CallModel, DenialKey, EgressModel, Intent, Mode,
-    Model, Packet, Proof, Reason, ServiceNumber, Suspect, TerminatedModel, Transport, Uid,
-    UidState, Verdict,
+    Action, ActionModel, Addr, Bytes, CallModel, DenialKey, EgressModel, Intent, Mode, Model,
+    Packet, Proof, Reason, ServiceNumber, Suspect, TerminatedModel, Transport, UidState, Verdict,
 };
 
 /// The suspect.
 pub const X: Addr = Addr::v4([10, 244, 1, 10]);
 /// What is denied.
 pub const SHOP: DenialKey = DenialKey::new(X, ServiceNumber { number: 1 }, 8080, 6);
-/// Another endpoint of the Service.
-pub const LIVE: Backend = Backend {
-    addr: Addr::v4([10, 244, 1, 2]),
-    uid: Uid { octets: [0xbb; 16] },
-    port: 9090,
-    reserved: 0,
-};
-
 pub const SYN: Packet = Packet {
     src: Addr::v4([10, 244, 2, 2]),
     dst: X,
@@ -77,7 +68,7 @@ pub struct Node {
     pub octets: Octets,
     pub own: Action,
     pub configured: Action,
-    pub backend: Option<Backend>,
+    pub backend: bool,
     pub live: bool,
     pub route: bool,
     pub to_many: bool,
@@ -117,7 +108,7 @@ pub const DENYING: Node = Node {
     },
     own: Action::Reject,
     configured: Action::Unset,
-    backend: Some(LIVE),
+    backend: true,
     live: true,
     route: true,
     to_many: false,
@@ -132,6 +123,13 @@ pub const DENYING: Node = Node {
     routed: true,
     follows: true,
 };
+
+/// [`DENYING`] after a change.
+pub fn denying_but(change: impl FnOnce(&mut Node)) -> Node {
+    let mut node = DENYING;
+    change(&mut node);
+    node
+}
 
 /// Methods that show a field.
 macro_rules! fields {
@@ -154,7 +152,7 @@ impl Model for Node {
         self.intent
     }
     fn denial(&self, key: &DenialKey) -> Option<Proof> {
-        self.proof.filter(|_| *key == SHOP)
+        if *key == SHOP { self.proof } else { None }
     }
     fn mode_of(&self, _: Reason) -> Mode {
         self.of_reason
@@ -162,30 +160,27 @@ impl Model for Node {
 }
 
 impl ActionModel for Node {
-    type Frame = Octets;
-    type Backend = Backend;
+    type Octets = Octets;
 
     fields! {
         own_action: Action = own;
+        is_backend_live: bool = live;
         is_to_many: bool = to_many;
         has_room: bool = room;
         has_way: bool = way;
     }
-    fn frame(&self) -> &Octets {
+    fn octets(&self) -> &Octets {
         &self.octets
     }
     fn configured_action(&self, reason: Reason) -> Action {
         assert_eq!(reason, Reason::Reused);
         self.configured
     }
-    fn backend(&self, _: &Packet) -> Option<Backend> {
+    fn has_route_to_backend(&self, _: &Packet) -> bool {
+        self.route
+    }
+    fn choose_backend(&self, _: &Packet) -> bool {
         self.backend
-    }
-    fn is_live(&self, backend: &Backend) -> bool {
-        self.live && *backend == LIVE
-    }
-    fn has_route(&self, _: &Packet, backend: &Backend) -> bool {
-        self.route && *backend == LIVE
     }
 }
 
@@ -205,7 +200,7 @@ impl CallModel for Node {
         self.configured
     }
     fn has_backend(&self, _: &Packet) -> bool {
-        self.backend.is_some()
+        self.backend
     }
 }
 
@@ -217,7 +212,7 @@ impl TerminatedModel for Node {
         lease_is_valid: bool = fresh;
     }
     fn lifted(&self, addr: &Addr) -> Option<bool> {
-        self.lifted.filter(|_| *addr == X)
+        if *addr == X { self.lifted } else { None }
     }
     fn leaves(&self, _: &Packet) -> bool {
         self.leaves

@@ -2,6 +2,7 @@
 //! written here.
 
 use crate::maps;
+use crate::work::Work;
 use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::{__sk_buff, BPF_F_NO_COMMON_LRU, BPF_F_NO_PREALLOC};
 use aya_ebpf::btf_maps::{ArrayOfMaps, HashMap, LruHashMap};
@@ -56,14 +57,15 @@ static CILIUM_SK6: ArrayOfMaps<LruHashMap<Socket6, SocketService6, 1>, 2> = Arra
 static CILIUM_SK6_CPU: ArrayOfMaps<LruHashMap<Socket6, SocketService6, 1, PER_CPU>, 2> =
     ArrayOfMaps::new();
 
-/// Whether Cilium has translated the packet in the scratch map from a Service's address, which is
-/// kept there; 0 if not. Global, as [`read_entry`](crate::conntrack::read_entry).
+/// Whether Cilium has translated the packet from a Service's address, and sets that as what the
+/// client asked for; 0 if not. Global, as [`read_entry`](crate::conntrack::read_entry).
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn translated() -> u32 {
-    let Some(packet) = maps::packet() else {
+    let Some(work) = Work::of_this_processor() else {
         return 0;
     };
+    let packet = work.packet.get();
     if !packet.transport.has_ports() {
         return 0;
     }
@@ -75,27 +77,40 @@ pub extern "C" fn translated() -> u32 {
     // An endpoint changes to the pinned map for good, and writes an entry for the first packet:
     // what the map before has of the connection is then out of date.
     let reversal = reversal(packet, place).or_else(|| reversal(packet, place + 1));
-    match reversal {
-        None | Some(0) => 0,
-        Some(reversal) if packet.dst.is_v4() => {
-            let at = |generation| {
-                let pinned = CILIUM_NAT4.get_value_ptr_mut(generation, &reversal);
-                pinned.or_else(|| CILIUM_NAT4_PRE.get_value_ptr_mut(generation, &reversal))
-            };
-            u32::from(keep(
-                only(at(0), at(1)).map(|service| service.vip(packet.protocol)),
-            ))
-        }
-        Some(reversal) => {
-            let at = |generation| {
-                let pinned = CILIUM_NAT6.get_value_ptr_mut(generation, &reversal);
-                pinned.or_else(|| CILIUM_NAT6_PRE.get_value_ptr_mut(generation, &reversal))
-            };
-            u32::from(keep(
-                only(at(0), at(1)).map(|service| service.vip(packet.protocol)),
-            ))
-        }
+    let Some(reversal) = reversal else {
+        return 0;
+    };
+    if reversal == 0 {
+        return 0;
     }
+    if packet.dst.is_v4() {
+        let Some(service) = only(service_v4(0, reversal), service_v4(1, reversal)) else {
+            return 0;
+        };
+        work.mean(service.vip(packet.protocol));
+    } else {
+        let Some(service) = only(service_v6(0, reversal), service_v6(1, reversal)) else {
+            return 0;
+        };
+        work.mean(service.vip(packet.protocol));
+    }
+    1
+}
+
+/// The Service of a reversal in the maps of IPv4 of one generation.
+#[inline(always)]
+fn service_v4(generation: u32, reversal: u16) -> Option<*mut Service4> {
+    CILIUM_NAT4
+        .get_value_ptr_mut(generation, &reversal)
+        .or_else(|| CILIUM_NAT4_PRE.get_value_ptr_mut(generation, &reversal))
+}
+
+/// As `service_v4`, of IPv6.
+#[inline(always)]
+fn service_v6(generation: u32, reversal: u16) -> Option<*mut Service6> {
+    CILIUM_NAT6
+        .get_value_ptr_mut(generation, &reversal)
+        .or_else(|| CILIUM_NAT6_PRE.get_value_ptr_mut(generation, &reversal))
 }
 
 /// What the entry of the packet's connection names in the maps of reversals; 0: Cilium has not
@@ -129,21 +144,28 @@ fn only<'a, S: PartialEq>(new: Option<*mut S>, old: Option<*mut S>) -> Option<&'
     }
 }
 
-/// Whether Cilium has connected the socket of the packet in the scratch map to the packet's
-/// destination, in place of a Service's address, which is kept there; 0 if not. Global, as
+/// Whether Cilium has connected the socket of the packet to the packet's destination, in place of a
+/// Service's address, and sets that as what the client asked for; 0 if not. Global, as
 /// `translated`.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn connected(context: *mut __sk_buff) -> u32 {
-    let Some(packet) = maps::packet() else {
+    let Some(work) = Work::of_this_processor() else {
         return 0;
     };
+    let packet = work.packet.get();
     if maps::view().is_none_or(|view| view.cilium == 0) || !packet.transport.has_ports() {
         return 0;
     }
     // SAFETY: takes the program's own context.
     let cookie = unsafe { bpf_get_socket_cookie(TcContext::new(context).as_ptr()) };
-    u32::from((0..GENERATIONS).any(|generation| keep(find_socket(packet, cookie, generation))))
+    for generation in 0..GENERATIONS {
+        if let Some(vip) = find_socket(packet, cookie, generation) {
+            work.mean(vip);
+            return 1;
+        }
+    }
+    0
 }
 
 /// Whether Cilium has a record of the socket with this cookie and the destination of the packet.
@@ -169,11 +191,4 @@ fn find_socket(packet: &Packet, cookie: u64, generation: u32) -> Option<Vip> {
         // SAFETY: as in `reversal`.
         found.map(|found| unsafe { found.read_unaligned() }.vip(packet.protocol))
     }
-}
-
-#[inline(always)]
-fn keep(vip: Option<Vip>) -> bool {
-    let Some(vip) = vip else { return false };
-    maps::mean(vip);
-    true
 }

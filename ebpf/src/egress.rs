@@ -7,52 +7,49 @@ use crate::lookup::Lookup;
 use crate::records::find;
 use crate::reject::{Hook, limit};
 use crate::skb::Skb;
+use crate::work::Work;
 use crate::{maps, telemetry, terminated};
 use aya_ebpf::bindings::__sk_buff;
 use core::cell::Cell;
 use epguard_common::{
-    Decision, Mode, Outcome, Packet, Reason, Role, Verdict, View, decide_egress, refuses,
-    without_denial,
+    Decision, Mode, Outcome, Reason, Role, Verdict, View, decide_egress, refuses, without_denial,
 };
 
-/// Decides about a packet that leaves. `parsed`: see [`Skb::new`]. `TEST`: see [`find`].
+/// Decides about a packet that leaves. `TEST`: see [`find`].
 #[inline(always)]
-pub fn judge<const TEST: bool>(context: *mut __sk_buff, parsed: u32) -> Decision {
-    match judge_by_service::<TEST>(context, parsed) {
+pub fn judge_leaving<const TEST: bool>(context: *mut __sk_buff, work: &Work) -> Decision {
+    match judge_by_service::<TEST>(context, work) {
         Some(decision) => decision,
-        None if has_passed(context) => Decision::Pass,
-        None => judge_by_ip(context),
+        None if has_passed(context, work) => Decision::Pass,
+        None => judge_by_ip(context, work),
     }
 }
 
 /// Whether the packet's Service has let it pass, at the ingress hook. Not inlined, as the next
 /// ones.
 #[inline(never)]
-fn has_passed(context: *mut __sk_buff) -> bool {
-    let skb = Skb::judged(context);
+fn has_passed(context: *mut __sk_buff, work: &Work) -> bool {
     maps::view().is_some_and(|view| view.socket_lb != 0)
-        && skb
-            .packet()
-            .is_some_and(|packet| maps::has_passed(packet, skb.now_ns()))
+        && maps::has_passed(work.packet.get(), Skb::new(context, work).now_ns())
 }
 
 /// Decides about a packet to an orphan IP itself. Not inlined, as the next one: its stack is free
 /// again for what follows.
 #[inline(never)]
-fn judge_by_ip(context: *mut __sk_buff) -> Decision {
-    let skb = Skb::judged(context);
-    let (Some(view), Some(packet)) = (maps::active(), skb.packet()) else {
+fn judge_by_ip(context: *mut __sk_buff, work: &Work) -> Decision {
+    let Some(view) = maps::active() else {
         return Decision::Pass;
     };
-    terminated::judge(&skb, packet, &view)
+    terminated::judge_by_ip(&Skb::new(context, work), &view)
 }
 
 /// Carries out what `epguard_common` decides about a packet by its Service: takes answers from the
 /// limits, counts and reports. The decision never depends on the report. `None`: no translator sent
 /// the packet to its IP, which is an orphan IP.
 #[inline(never)]
-fn judge_by_service<const TEST: bool>(context: *mut __sk_buff, parsed: u32) -> Option<Decision> {
-    let skb = Skb::new(context, parsed);
+fn judge_by_service<const TEST: bool>(context: *mut __sk_buff, work: &Work) -> Option<Decision> {
+    let skb = Skb::new(context, work);
+    let packet = work.packet.get();
     // One by one: of a pair the verifier sees the values of one that is missing, up to Linux 6.12.
     let Some(view) = maps::active() else {
         return PASS;
@@ -60,39 +57,34 @@ fn judge_by_service<const TEST: bool>(context: *mut __sk_buff, parsed: u32) -> O
     let Some((config, mode)) = maps::config() else {
         return PASS;
     };
-    let Some(packet) = skb.packet() else {
-        return PASS;
-    };
     // A pod that forges the mark sends nothing but refusals unjudged.
     if skb.is_answer() && refuses(&skb, packet) {
         return PASS;
     }
     if view.terminated != 0 && !skb.is_answer() {
-        lift(context);
+        lift(context, work);
     }
     if mode == Mode::Off || !is_judged_here(&skb, &view) {
         return PASS;
     }
     let suspect = maps::suspect(&packet.dst);
     if view.flows == 0
-        && !leaves_for_orphan(context)
-        && suspect.is_none_or(|(_, flags)| pass_without_denial(context, flags))
+        && !leaves_for_orphan(context, work)
+        && suspect.is_none_or(|(_, flags)| pass_without_denial(context, work, flags))
     {
         return PASS;
     }
-    let found = find::<TEST>(context);
+    let found = find::<TEST>(context, work);
     let is_aimed_there = match found {
         Found::Direct => true,
         // A process of this node may answer what no hook has seen.
         Found::Nothing => packet.opens() || skb.came_in_at() != 0,
         _ => false,
     };
-    if is_aimed_there && leaves_for_orphan(context) {
+    if is_aimed_there && leaves_for_orphan(context, work) {
         return None;
     }
-    let Some((key, meant)) = maps::aim(found) else {
-        return PASS;
-    };
+    work.set_key(found);
     let lookup = Lookup {
         frame: &skb,
         view: &view,
@@ -101,8 +93,8 @@ fn judge_by_service<const TEST: bool>(context: *mut __sk_buff, parsed: u32) -> O
         hook: Hook::Egress,
         suspect,
         found,
-        key,
-        meant,
+        key: work.key.get(),
+        meant: work.meant.get(),
         denial: Cell::new(None),
     };
     let (verdict, decision) = decide_egress(packet, &lookup);
@@ -124,35 +116,29 @@ fn judge_by_service<const TEST: bool>(context: *mut __sk_buff, parsed: u32) -> O
 
 const PASS: Option<Decision> = Some(Decision::Pass);
 
-/// Counts the packet in the scratch map if no Service has a denial of its destination: it passes
-/// without a look at its records. False if one has. Not inlined: its stack is free again for the
-/// verdict.
+/// Counts the packet if no Service has a denial of its destination: it passes without a look at its
+/// records. False if one has. Not inlined: its stack is free again for the verdict.
 #[inline(never)]
-fn pass_without_denial(context: *mut __sk_buff, flags: u32) -> bool {
-    let skb = Skb::judged(context);
+fn pass_without_denial(context: *mut __sk_buff, work: &Work, flags: u32) -> bool {
     let Some((reason, outcome)) = without_denial(flags).and_then(Verdict::counted) else {
         return false;
     };
-    let opens = skb.packet().is_some_and(Packet::opens);
-    maps::count_packet::<false>(reason, outcome, skb.length(), opens);
+    let length = Skb::new(context, work).length();
+    maps::count_packet::<false>(reason, outcome, length, work.packet.get().opens());
     true
 }
 
 /// Lifts the denial of the packet's sender. Not inlined: its stack is free again for the verdict.
 #[inline(never)]
-fn lift(context: *mut __sk_buff) {
-    let skb = Skb::judged(context);
-    if let Some(packet) = skb.packet() {
-        terminated::lift(&skb, packet);
-    }
+fn lift(context: *mut __sk_buff, work: &Work) {
+    terminated::lift_sender(&Skb::new(context, work));
 }
 
 /// Whether the packet leaves the node for an orphan IP. Not inlined, as [`lift`].
 #[inline(never)]
-fn leaves_for_orphan(context: *mut __sk_buff) -> bool {
-    let skb = Skb::judged(context);
-    skb.packet()
-        .is_some_and(|packet| maps::terminated(&packet.dst).is_some() && skb.leaves(packet))
+fn leaves_for_orphan(context: *mut __sk_buff, work: &Work) -> bool {
+    let packet = work.packet.get();
+    maps::terminated(&packet.dst).is_some() && Skb::new(context, work).leaves(packet)
 }
 
 /// Whether this interface judges what leaves by it. Where another hooked interface follows, that

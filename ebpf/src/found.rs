@@ -10,7 +10,7 @@ pub enum Found {
     Unreadable = 1,
     /// The destination was not translated.
     Direct = 2,
-    /// netfilter translated the destination. The scratch map has what the client asked for.
+    /// netfilter translated the destination. What the client asked for is known.
     Conntrack = 3,
     /// Cilium translated the packet. netfilter does not translate the replies, so such a flow is
     /// never redirected.

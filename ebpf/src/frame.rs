@@ -1,5 +1,6 @@
 //! A frame as TC and XDP programs see it.
 
+use crate::work::Work;
 use aya_ebpf::EbpfContext;
 use epguard_common::{Bytes, Packet};
 
@@ -23,6 +24,8 @@ pub trait Frame: Bytes + Origin {
     /// also reports passes.
     const IS_LAST: bool;
 
+    /// What the program has found out about the packet.
+    fn work(&self) -> &Work;
     /// What the network header is, host order.
     fn ether_type(&self) -> u16;
     /// Whether the program can write the answer to the packet. Otherwise a later program does.

@@ -49,52 +49,60 @@ fn asks_again_at_egress(context: *mut __sk_buff) -> bool {
 }
 
 #[inline(always)]
-fn look(context: *mut __sk_buff, view: &View, tables: Tables) -> Option<Glance> {
-    glance(&Linear::from_context(context)?, view, tables)
+fn look(context: *mut __sk_buff, view: &View, lookup: BucketLookup) -> Option<Glance> {
+    glance(&Linear::from_context(context)?, view, lookup)
 }
 
 /// Whether the frame needs a verdict before its skb is made.
 #[inline(always)]
 pub fn asks_at_xdp(context: *mut xdp_md, view: &View) -> bool {
-    let glance = Linear::of_raw(context).and_then(|frame| glance(&frame, view, GATE));
+    let glance = Linear::of_xdp(context).and_then(|frame| glance(&frame, view, GATE));
     glance.is_none_or(Glance::asks_about_orphans)
 }
 
-/// Which tables are looked at: they show their buckets, with those of redirected flows if these are
-/// wanted, too.
-type Tables = fn(bool) -> Option<Buckets>;
-const GATE: Tables = maps::buckets;
-const BOTH: Tables = maps::both_buckets;
+/// Looks up the buckets of one table or both, with those of redirected flows if these are wanted,
+/// too.
+type BucketLookup = fn(bool) -> Option<Buckets>;
+const GATE: BucketLookup = maps::buckets;
+const BOTH: BucketLookup = maps::both_buckets;
 
 /// A look at a packet. `None`: it is not one of IP, or not whole, or GATE does not show all
 /// addresses.
 #[inline(always)]
-fn glance(frame: &Linear, view: &View, tables: Tables) -> Option<Glance> {
-    let buckets = tables(view.flows != 0)?;
+fn glance(frame: &Linear, view: &View, lookup: BucketLookup) -> Option<Glance> {
+    let buckets = lookup(view.flows != 0)?;
     let has_sources = view.flows != 0 || view.terminated != 0;
-    let source = |words| {
-        if has_sources {
-            buckets.flags_at(words)
-        } else {
-            0
-        }
-    };
     match frame.ether_type() {
         IPV4 => {
             let [first, _, _, src, dst] = frame.words::<5>(0)?;
-            let v4 = |word| Addr::from_v4_word(word).words();
-            (first.to_ne_bytes()[0] >> 4 == 4).then_some(())?;
+            if first.to_ne_bytes()[0] >> 4 != 4 {
+                return None;
+            }
+            let src = Addr::from_v4_word(src).words();
+            let dst = Addr::from_v4_word(dst).words();
             Some(Glance {
-                src: source(v4(src)),
-                dst: buckets.flags_at(v4(dst)),
+                src: if has_sources {
+                    buckets.flags_at(src)
+                } else {
+                    0
+                },
+                dst: buckets.flags_at(dst),
             })
         }
         IPV6 => {
             let [first, _, s0, s1, s2, s3, d0, d1, d2, d3] = frame.words::<10>(0)?;
-            (first.to_ne_bytes()[0] >> 4 == 6).then_some(())?;
+            if first.to_ne_bytes()[0] >> 4 != 6 {
+                return None;
+            }
+            let src = [s0, s1, s2, s3];
+            let dst = [d0, d1, d2, d3];
             Some(Glance {
-                src: source([s0, s1, s2, s3]),
-                dst: buckets.flags_at([d0, d1, d2, d3]),
+                src: if has_sources {
+                    buckets.flags_at(src)
+                } else {
+                    0
+                },
+                dst: buckets.flags_at(dst),
             })
         }
         _ => None,

@@ -60,7 +60,7 @@ impl Linear {
 
     /// Of an XDP program, where each frame has an Ethernet header.
     #[inline(always)]
-    pub fn of_raw(context: *mut xdp_md) -> Option<Self> {
+    pub fn of_xdp(context: *mut xdp_md) -> Option<Self> {
         // SAFETY: fields of the program's own context.
         let (start, end) = unsafe { ((*context).data as usize, (*context).data_end as usize) };
         let at = start + ETHERNET;

@@ -3,11 +3,11 @@
 
 use crate::found::Found;
 use crate::frame::{Frame as _, Origin};
-use crate::redirected::destination;
+use crate::maps;
+use crate::redirect::{self, NextHop};
 use crate::reject::{Hook, Seeker, find_way, limit};
 use crate::skb::Skb;
 use crate::telemetry::Evidence;
-use crate::{maps, redirect};
 use aya_ebpf::EbpfContext as _;
 use core::cell::Cell;
 use epguard_common::{
@@ -105,18 +105,16 @@ impl<F> Evidence for Lookup<'_, F> {
     }
 
     #[inline(always)]
-    fn client<'a>(&'a self, _: &'a Packet) -> (&'a Addr, u16) {
+    fn client(&self) -> (&Addr, u16) {
         (&self.meant.client, self.meant.client_port)
     }
 }
 
-impl ActionModel for Lookup<'_, Skb> {
-    type Frame = Skb;
-    /// Kept as the [`destination`].
-    type Backend = ();
+impl<'a> ActionModel for Lookup<'_, Skb<'a>> {
+    type Octets = Skb<'a>;
 
     #[inline(always)]
-    fn frame(&self) -> &Skb {
+    fn octets(&self) -> &Skb<'a> {
         self.frame
     }
 
@@ -130,29 +128,32 @@ impl ActionModel for Lookup<'_, Skb> {
         maps::action_of(self.config, reason)
     }
 
+    /// The destination of [`Work`](crate::work::Work) keeps the endpoint.
     #[inline(always)]
-    fn backend(&self, packet: &Packet) -> Option<()> {
+    fn choose_backend(&self, packet: &Packet) -> bool {
         if self.found != Found::Conntrack || self.frame.is_tagged() {
-            return None;
+            return false;
         }
-        let destination = destination()?;
+        let destination = self.frame.work.destination.get_mut();
         destination.through = 0;
-        maps::choose(packet, self.key, &mut destination.backend).then_some(())
+        maps::choose_backend(packet, self.key, &mut destination.backend)
     }
 
     #[inline(always)]
-    fn is_live(&self, (): &()) -> bool {
-        destination().is_some_and(|destination| redirect::is_live(&destination.backend))
+    fn is_backend_live(&self) -> bool {
+        redirect::is_live(&self.frame.work.destination.get().backend)
     }
 
     #[inline(always)]
-    fn has_route(&self, _: &Packet, (): &()) -> bool {
+    fn has_route_to_backend(&self, _: &Packet) -> bool {
         let context = self.frame.as_ptr().cast();
+        if redirect::next_hop(context) != NextHop::Found as u32 {
+            return false;
+        }
         // Nothing at an interface without hooks translates answers back, and none come from a relay
         // itself.
-        redirect::next_hop(context) != 0
-            && destination()
-                .is_some_and(|to| maps::role(to.through).is_some_and(|role| role != Role::Relay))
+        let through = self.frame.work.destination.get().through;
+        maps::role(through).is_some_and(|role| role != Role::Relay)
             && find_way(context, Seeker::Replies as u32) != 0
     }
 
@@ -177,20 +178,20 @@ impl ActionModel for Lookup<'_, Skb> {
     }
 }
 
-impl EgressModel for Lookup<'_, Skb> {
+impl EgressModel for Lookup<'_, Skb<'_>> {
     #[inline(always)]
     fn is_redirected(&self, packet: &Packet) -> bool {
         if self.view.flows == 0 || self.found != Found::Conntrack {
             return false;
         }
         if packet.opens() {
-            redirect::forget_last(packet);
+            redirect::forget_closed(self.frame.work);
         }
-        redirect::known(packet)
+        redirect::find_destination(self.frame.work)
     }
 
     #[inline(always)]
     fn is_copy(&self) -> bool {
-        maps::is_copy(self.frame)
+        maps::is_copy(self.frame, self.frame.work)
     }
 }

@@ -28,8 +28,6 @@ mod cilium;
 mod clock;
 mod conntrack;
 mod egress;
-mod flow_entry;
-mod flows;
 mod found;
 mod frame;
 mod gate;
@@ -38,10 +36,8 @@ mod linear;
 mod link;
 mod lookup;
 mod maps;
-mod note;
 mod records;
 mod redirect;
-mod redirected;
 mod reject;
 mod route;
 mod skb;
@@ -50,34 +46,41 @@ mod socket_lb;
 mod tcp_flags;
 mod telemetry;
 mod terminated;
-mod turned;
+mod work;
 mod xdp;
+mod xdp_frame;
 
-use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS};
 use aya_ebpf::bindings::{__sk_buff, TC_ACT_UNSPEC};
-use aya_ebpf::macros::{cgroup_sock_addr, classifier, xdp};
-use aya_ebpf::programs::{SockAddrContext, TcContext, XdpContext};
+use aya_ebpf::macros::{cgroup_sock_addr, classifier};
+use aya_ebpf::programs::{SockAddrContext, TcContext};
 use epguard_common::Decision;
-use reject::{Hook, carry_out, turn_round_early};
+use redirect::{give_way_to_own_connection, is_reply};
+use reject::{Hook, carry_out};
 use skb::parse_any;
 use socket_lb::Kind;
-use xdp::Raw;
+use work::Work;
 
 /// The ingress hook: TC ingress of pod interfaces and uplinks. TCX from Linux 6.6.
 #[classifier]
 pub fn epguard_from(ctx: TcContext) -> i32 {
-    if !asks_at_ingress(ctx.skb.skb) {
+    let context = ctx.skb.skb;
+    if !asks_at_ingress(context) {
         return TC_ACT_UNSPEC;
     }
-    carry_out(&ctx, judge_ingress(ctx.skb.skb), Hook::Ingress)
+    carry_out(context, judge_ingress(context), Hook::Ingress)
 }
 
 /// Not inlined: its stack is free again while the decision is carried out.
 #[inline(never)]
 fn judge_ingress(context: *mut __sk_buff) -> Decision {
-    let parsed = parse_any(context);
-    match ingress::judge_by_socket(context, parsed) {
-        None | Some(Decision::Pass) => judge_reply(context, parsed),
+    let Some(work) = Work::of_this_processor() else {
+        return Decision::Pass;
+    };
+    if !parse_any(context, work) {
+        return Decision::Pass;
+    }
+    match ingress::judge_by_socket(context, work) {
+        None | Some(Decision::Pass) => judge_reply(context),
         Some(denied) => denied,
     }
 }
@@ -85,41 +88,50 @@ fn judge_ingress(context: *mut __sk_buff) -> Decision {
 /// The egress hook: TC egress of pod interfaces and uplinks. TCX from Linux 6.6.
 #[classifier]
 pub fn epguard_to(ctx: TcContext) -> i32 {
-    if !asks_at_egress(ctx.skb.skb) {
+    let context = ctx.skb.skb;
+    if !asks_at_egress(context) {
         return TC_ACT_UNSPEC;
     }
-    note::note::<false>(ctx.skb.skb);
-    let parsed = parse_any(ctx.skb.skb);
-    carry_out(
-        &ctx,
-        egress::judge::<false>(ctx.skb.skb, parsed),
-        Hook::Egress,
-    )
+    carry_out(context, judge_egress::<false>(context), Hook::Egress)
+}
+
+#[inline(always)]
+fn judge_egress<const TEST: bool>(context: *mut __sk_buff) -> Decision {
+    let Some(work) = Work::of_this_processor() else {
+        return Decision::Pass;
+    };
+    give_way_to_own_connection::<TEST>(context, work);
+    if !parse_any(context, work) {
+        return Decision::Pass;
+    }
+    egress::judge_leaving::<TEST>(context, work)
 }
 
 /// Both hooks in one program, with a conntrack entry that the tests give: a test run has none.
 #[classifier]
 pub fn epguard_selftest(ctx: TcContext) -> i32 {
-    let (decision, hook) = judge_both(ctx.skb.skb);
-    carry_out(&ctx, decision, hook)
-}
-
-#[inline(always)]
-fn judge_both(context: *mut __sk_buff) -> (Decision, Hook) {
+    let context = ctx.skb.skb;
     if asks_at_ingress(context) {
-        let decision = judge_reply(context, parse_any(context));
+        let decision = judge_reply_alone(context);
         if decision != Decision::Pass {
-            return (decision, Hook::Ingress);
+            return carry_out(context, decision, Hook::Ingress);
         }
     }
     if !asks_at_egress(context) {
-        return (Decision::Pass, Hook::Egress);
+        return TC_ACT_UNSPEC;
     }
-    note::note::<true>(context);
-    (
-        egress::judge::<true>(context, parse_any(context)),
-        Hook::Egress,
-    )
+    carry_out(context, judge_egress::<true>(context), Hook::Egress)
+}
+
+#[inline(always)]
+fn judge_reply_alone(context: *mut __sk_buff) -> Decision {
+    let Some(work) = Work::of_this_processor() else {
+        return Decision::Pass;
+    };
+    if !parse_any(context, work) {
+        return Decision::Pass;
+    }
+    judge_reply(context)
 }
 
 /// Not inlined, as the other gate: its stack is free again for what follows. Linux 6.1 refuses the
@@ -136,23 +148,11 @@ fn asks_at_egress(context: *mut __sk_buff) -> bool {
 
 /// Whether the packet is a reply of a redirected flow.
 #[inline(always)]
-fn judge_reply(context: *mut __sk_buff, parsed: u32) -> Decision {
-    if parsed != 0 && turned::is_reply(context) != 0 {
+fn judge_reply(context: *mut __sk_buff) -> Decision {
+    if is_reply(context) != 0 {
         Decision::Reply
     } else {
         Decision::Pass
-    }
-}
-
-/// XDP of uplinks: drops packets, or answers them with a RST, before the kernel makes an skb, as
-/// the egress hook would where they leave. That one gets all other packets. Linux 5.18, for frames
-/// of several buffers.
-#[xdp(frags)]
-pub fn epguard_xdp(ctx: XdpContext) -> u32 {
-    match terminated::judge_early(&Raw::new(ctx.ctx)) {
-        Decision::Drop | Decision::DropUnanswered | Decision::DropUnanswerable => XDP_DROP,
-        Decision::Reject => turn_round_early(ctx.ctx),
-        _ => XDP_PASS,
     }
 }
 

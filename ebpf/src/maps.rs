@@ -10,14 +10,13 @@ mod settings;
 
 pub use connections::{call, connect, connected, connection, disconnect, hide, read_connection};
 pub use counts::{count, count_call, count_denied, count_packet};
-pub use denied::{Denied, choose, denial};
+pub use denied::{Denied, choose_backend, denial};
 pub use gate::{Buckets, both_buckets, buckets};
-pub use passed::{has_passed, note_passed};
+pub use passed::{has_passed, record_passed};
 pub use settings::{action_of, active, config, is_logged, limits, mode_of, view};
 
-use crate::found::Found;
 use crate::frame::Origin;
-use crate::reject::FoundWay;
+use crate::work::Work;
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
 use aya_ebpf::btf_maps::{Array, HashMap, PerCpuArray, RingBuf};
 use aya_ebpf::macros::btf_map;
@@ -25,9 +24,8 @@ use aya_ebpf::maps::ring_buf::RingBufEntry;
 use core::ptr::addr_of;
 use core::sync::atomic::{Ordering, compiler_fence};
 use epguard_common::{
-    Addr, Bucket, Connection, DenialKey, Entry, Event, Gate, Judged, Keyed, Mac, Meant, Owner,
-    Packet, Place, RawRole, Reference, Role, ServiceNumber, Suspect, Terminated, Uid, Vip,
-    capacity,
+    Addr, Bucket, Event, Gate, Judged, Keyed, Mac, Owner, Place, RawRole, Reference, Role,
+    ServiceNumber, Suspect, Terminated, Uid, Vip, capacity,
 };
 
 /// A map whose values contain their key, see [`Keyed`].
@@ -50,10 +48,6 @@ static EVENTS: RingBuf<Event, { capacity::EVENTS }> = RingBuf::new();
 /// Written here: the node's limit of answers.
 #[btf_map]
 static ANSWERS: Array<Bucket, 1> = Array::new();
-/// Scratch memory: no value outlives one run of a program. Only TC and XDP programs use it: no
-/// other program of ours interrupts one of these on its processor.
-#[btf_map]
-static SCRATCH: PerCpuArray<Scratch, 1> = PerCpuArray::new();
 /// The packet that was judged last.
 #[btf_map]
 static LAST: PerCpuArray<Judged, 1> = PerCpuArray::new();
@@ -62,120 +56,25 @@ static LAST: PerCpuArray<Judged, 1> = PerCpuArray::new();
 static OWNERS: HashMap<Addr, Owner, { capacity::OWNERS }, { BPF_F_NO_PREALLOC as usize }> =
     HashMap::new();
 
-/// What a program knows of its packet: the stack is too short for it.
-#[repr(C)]
-pub struct Scratch {
-    pub packet: Packet,
-    /// `_nfct` of the skb; 0 if it was not read.
-    pub reference: u64,
-    /// conntrack's entry of the packet, if it was read.
-    pub entry: Entry,
-    /// What the client asked for, if a translator recorded it.
-    pub meant: Meant,
-    /// The endpoint that the packet leaves for.
-    pub key: DenialKey,
-    /// Where the packet's socket is connected, if that was read.
-    pub connection: Connection,
-    /// The way of an answer to the packet, if one was looked for.
-    pub way: FoundWay,
-}
-
-/// Memory of this CPU for the packet.
-#[inline(always)]
-pub fn scratch() -> Option<*mut Scratch> {
-    SCRATCH.get_ptr_mut(0)
-}
-
-/// The packet in the scratch map.
-#[inline(always)]
-pub fn packet<'a>() -> Option<&'a Packet> {
-    // SAFETY: this CPU's own element; no other program of ours runs here until this one ends.
-    scratch().map(|scratch| unsafe { &(*scratch).packet })
-}
-
-/// The endpoint that the packet in the scratch map leaves for, of the Service that its client asked
-/// for, and what that was. Of no Service, unless `found` is a translation.
-#[inline(always)]
-pub fn aim<'a>(found: Found) -> Option<(&'a DenialKey, &'a Meant)> {
-    let scratch = scratch()?;
-    // SAFETY: as in `packet`; what the client asked for is not written any more.
-    let (packet, meant) = unsafe { (&(*scratch).packet, &(*scratch).meant) };
-    let Meant {
-        vip, endpoint_port, ..
-    } = meant;
-    let service = match found {
-        Found::Conntrack | Found::Cilium | Found::Socket => service(vip),
-        _ => ServiceNumber::NONE,
-    };
-    // SAFETY: as in `packet`; the key is not read yet.
-    let key = unsafe { &mut (*scratch).key };
-    *key = DenialKey::new(packet.dst, service, *endpoint_port, vip.protocol);
-    Some((key, meant))
-}
-
-/// What the client of the packet in the scratch map asked for, once a record was found.
-#[inline(always)]
-pub fn meant<'a>() -> Option<&'a Meant> {
-    // SAFETY: as in `packet`.
-    scratch().map(|scratch| unsafe { &(*scratch).meant })
-}
-
-/// The way of an answer to the packet in the scratch map, once one was looked for.
-#[inline(always)]
-pub fn way<'a>() -> Option<&'a FoundWay> {
-    // SAFETY: as in `packet`.
-    scratch().map(|scratch| unsafe { &(*scratch).way })
-}
-
-/// The Service's address that the client of the packet in the scratch map asked for, once a record
-/// was found.
-#[inline(always)]
-pub fn vip<'a>() -> Option<&'a Vip> {
-    // SAFETY: as in `packet`.
-    scratch().map(|scratch| unsafe { &(*scratch).meant.vip })
-}
-
-/// Keeps that the sender of the packet in the scratch map asked for the packet's own destination.
-#[inline(always)]
-pub fn mean_itself() {
-    if let Some(packet) = packet() {
-        mean(Vip::of(packet));
-    }
-}
-
-/// Keeps the Service's address that the sender of the packet in the scratch map asked for.
-#[inline(always)]
-pub fn mean(vip: Vip) {
-    if let Some(scratch) = scratch() {
-        // SAFETY: as in `packet`; what the client asked for is not read yet.
-        let (packet, meant) = unsafe { (&(*scratch).packet, &mut (*scratch).meant) };
-        *meant = Meant {
-            vip,
-            client: packet.src,
-            client_port: packet.src_port,
-            endpoint_port: packet.dst_port,
-        };
-    }
-}
-
 /// Whether the packet is a copy of the one that was judged last, which had a connection.
 #[inline(always)]
-pub fn is_copy(frame: &impl Origin) -> bool {
-    let (Some(last), Some(scratch)) = (LAST.get_ptr_mut(0), scratch()) else {
+pub fn is_copy(frame: &impl Origin, work: &Work) -> bool {
+    let Some(last) = LAST.get_ptr_mut(0) else {
         return false;
     };
-    // SAFETY: this CPU's own elements; every bit pattern is a Judged.
+    let reference = *work.reference.get();
+    // Without a connection it is none, and needs no clock.
+    if Reference(reference).address().is_none() {
+        return false;
+    }
+    let packet = Judged {
+        reference,
+        at_ns: frame.now_ns(),
+        length: frame.length(),
+        ifindex: frame.ifindex(),
+    };
+    // SAFETY: this CPU's own element; every bit pattern is a Judged.
     unsafe {
-        // Without a connection it is none, and needs no clock.
-        if Reference((*scratch).reference).address().is_none() {
-            return false;
-        }
-        let packet = Judged {
-            reference: (*scratch).reference,
-            at_ns: frame.now_ns(),
-            length: frame.length(),
-            ifindex: frame.ifindex(),
-        };
         let is_copy = packet.is_copy_of(&last.read());
         if !is_copy {
             last.write(packet);
@@ -202,7 +101,8 @@ pub fn of_key<K, V, T>(
     let value = read(unsafe { &raw const (*entry).value });
     // The key is read after the value.
     compiler_fence(Ordering::SeqCst);
-    let (found, wanted) = (entry.cast::<u32>(), core::ptr::from_ref(key).cast::<u32>());
+    let found = entry.cast::<u32>();
+    let wanted = core::ptr::from_ref(key).cast::<u32>();
     let mut difference = 0;
     for word in 0..size_of::<K>() / 4 {
         // SAFETY: words of two keys, of which the first stays readable for the run of the program.
@@ -276,22 +176,19 @@ pub fn terminated(addr: &Addr) -> Option<OrphanIp> {
 /// The role of an interface; `None` if INTERFACES has no entry, or none that is a role.
 #[inline(always)]
 pub fn role(ifindex: u32) -> Option<Role> {
-    place(ifindex).role.role()
+    place_of(ifindex).role.role()
 }
 
 /// An interface with what INTERFACES has of it: nothing, if there is no entry.
 #[inline(always)]
-pub fn place(ifindex: u32) -> Place {
-    let read = |entry: *const Keyed<u32, RawRole>| {
+pub fn place_of(ifindex: u32) -> Place {
+    let role = INTERFACES.get_ptr(ifindex).and_then(|entry| {
         // SAFETY: as in `of_key`.
         of_key(entry, &ifindex, |role| unsafe { role.read_volatile() })
-    };
+    });
     Place {
         ifindex,
-        role: INTERFACES
-            .get_ptr(ifindex)
-            .and_then(read)
-            .unwrap_or(RawRole { number: 0 }),
+        role: role.unwrap_or(RawRole { number: 0 }),
     }
 }
 
@@ -311,14 +208,11 @@ pub fn mac(ifindex: u32) -> Option<Mac> {
 /// The number of the Service with denials at this address and port; none if there is none.
 #[inline(always)]
 pub fn service(vip: &Vip) -> ServiceNumber {
-    let number = |entry: *const Keyed<Vip, ServiceNumber>| {
-        // SAFETY: as in `of_key`.
-        of_key(entry, vip, |number| unsafe { number.read_volatile() })
+    let Some(entry) = SERVICES.get_ptr(vip) else {
+        return ServiceNumber::NONE;
     };
-    SERVICES
-        .get_ptr(vip)
-        .and_then(number)
-        .unwrap_or(ServiceNumber::NONE)
+    // SAFETY: as in `of_key`.
+    of_key(entry, vip, |number| unsafe { number.read_volatile() }).unwrap_or(ServiceNumber::NONE)
 }
 
 /// The pod that publishes the address.

@@ -3,16 +3,17 @@
 
 use crate::found::Found;
 use crate::frame::Origin as _;
-use crate::redirected::of_endpoint;
+use crate::redirect::is_redirected_here;
 use crate::skb::Skb;
+use crate::work::Work;
 use crate::{cilium, conntrack, maps, socket};
 use aya_ebpf::bindings::__sk_buff;
-use epguard_common::{Flow, Role};
+use epguard_common::Role;
 
-/// What is recorded about the packet in the scratch map. `TEST`: conntrack's entry is that of
-/// `TEST_ENTRY`.
+/// What is recorded about the packet. Sets what the client asked for, if that is recorded. `TEST`:
+/// conntrack's entry is that of `TEST_ENTRY`.
 #[inline(always)]
-pub fn find<const TEST: bool>(context: *mut __sk_buff) -> Found {
+pub fn find<const TEST: bool>(context: *mut __sk_buff, work: &Work) -> Found {
     let found = Found::from_number(if TEST {
         conntrack::read_test_entry()
     } else {
@@ -20,16 +21,16 @@ pub fn find<const TEST: bool>(context: *mut __sk_buff) -> Found {
     });
     match found {
         Found::Conntrack => found,
-        Found::Unreadable if is_redirected_here() => {
-            maps::mean_itself();
+        Found::Unreadable if is_redirected_here(work) => {
+            work.mean_destination();
             Found::Direct
         }
-        _ if reads_cilium() && is_of_pod::<TEST>(context) && cilium::translated() != 0 => {
+        _ if reads_cilium() && is_of_pod::<TEST>(context, work) && cilium::translated() != 0 => {
             Found::Cilium
         }
         _ if socket::has_left_by(context) != 0 => Found::Socket,
         Found::Nothing => {
-            maps::mean_itself();
+            work.mean_destination();
             Found::Nothing
         }
         _ => found,
@@ -45,8 +46,8 @@ fn reads_cilium() -> bool {
 /// packet's entry, and writes it anew for a call of the endpoint itself; an entry that it made for
 /// a client outside may be of an earlier call.
 #[inline(always)]
-fn is_of_pod<const TEST: bool>(context: *mut __sk_buff) -> bool {
-    let skb = Skb::judged(context);
+fn is_of_pod<const TEST: bool>(context: *mut __sk_buff, work: &Work) -> bool {
+    let skb = Skb::new(context, work);
     // A test run enters nowhere.
     let entered_at = if TEST {
         skb.ifindex()
@@ -54,12 +55,4 @@ fn is_of_pod<const TEST: bool>(context: *mut __sk_buff) -> bool {
         skb.came_in_at()
     };
     maps::role(entered_at) == Some(Role::Pod)
-}
-
-/// Whether the packet in the scratch map goes to the live endpoint of a redirected flow. conntrack
-/// has the denied one.
-#[inline(always)]
-fn is_redirected_here() -> bool {
-    maps::view().is_some_and(|view| view.flows != 0)
-        && maps::packet().is_some_and(|packet| of_endpoint(Flow::to(packet)).is_some())
 }

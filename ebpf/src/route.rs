@@ -1,26 +1,27 @@
 //! Lookups in the node's routes.
 
 use crate::frame::Frame;
-use crate::link::words;
+use crate::link::mac_words;
 use crate::maps;
 use crate::skb::Skb;
-use crate::xdp::Raw;
+use crate::work::Work;
+use crate::xdp_frame::XdpFrame;
 use aya_ebpf::EbpfContext as _;
-use aya_ebpf::bindings::{__sk_buff, bpf_fib_lookup as Route, xdp_md};
+use aya_ebpf::bindings::{__sk_buff, bpf_fib_lookup as RouteLookup, xdp_md};
 use aya_ebpf::helpers::generated::bpf_fib_lookup;
 use core::mem::MaybeUninit;
 use epguard_common::{Addr, Packet, Role};
 
-/// The interface to which the node routes the source of the packet in the scratch map; 0 if it is
-/// one of the node's own addresses, or nothing leads there. Global: one copy of the lookup, with a
+/// The interface to which the node routes the source of the packet; 0 if it is one of the node's
+/// own addresses, or nothing leads there. Global: one copy of the lookup, with a
 /// stack of its own. Linux 5.6.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn source_interface(context: *mut __sk_buff) -> u32 {
-    let skb = Skb::judged(context);
-    let Some(packet) = skb.packet() else {
+    let Some(work) = Work::of_this_processor() else {
         return 0;
     };
+    let packet = work.packet.get();
     let back = Packet {
         src: packet.dst,
         dst: packet.src,
@@ -28,7 +29,7 @@ pub extern "C" fn source_interface(context: *mut __sk_buff) -> u32 {
         dst_port: packet.src_port,
         ..*packet
     };
-    route(&skb, &back).unwrap_or(0)
+    route(&Skb::new(context, work), &back).unwrap_or(0)
 }
 
 /// Whether the source of a packet shows its sender; 0 if not: a process of this node, or a client
@@ -37,18 +38,18 @@ pub extern "C" fn source_interface(context: *mut __sk_buff) -> u32 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn names_its_sender(context: *mut __sk_buff) -> u32 {
-    let skb = Skb::judged(context);
-    let Some(packet) = skb.packet() else {
+    let Some(work) = Work::of_this_processor() else {
         return 0;
     };
+    let skb = Skb::new(context, work);
     let known_client = skb.came_in_at() == 0 || source_interface(context) != 0;
-    u32::from(known_client && shows_its_sender(&skb, packet))
+    u32::from(known_client && shows_its_sender(&skb))
 }
 
 /// Whether a packet at an egress hook entered where the node routes its source, so that it shows
 /// its sender: any other may be forged. All pods behind one bridge count as one.
 #[inline(always)]
-pub fn shows_its_sender(skb: &Skb, packet: &Packet) -> bool {
+pub fn shows_its_sender(skb: &Skb) -> bool {
     let came_in_at = skb.came_in_at();
     if came_in_at == 0 {
         return true;
@@ -57,37 +58,41 @@ pub fn shows_its_sender(skb: &Skb, packet: &Packet) -> bool {
     match source_interface(skb.as_ptr().cast()) {
         // An address of the node, for a masqueraded client. A bridge forwards a frame with any
         // source.
-        0 => !from_pod || !leads_to_bridge(skb, packet),
+        0 => !from_pod || !leads_to_bridge(skb),
         there => there == came_in_at || from_pod && maps::role(there) == Some(Role::Bridge),
     }
 }
 
 #[inline(always)]
-fn leads_to_bridge(skb: &Skb, packet: &Packet) -> bool {
-    route(skb, packet).is_some_and(|ifindex| maps::role(ifindex) == Some(Role::Bridge))
+fn leads_to_bridge(skb: &Skb) -> bool {
+    route(skb, skb.work.packet.get()).and_then(maps::role) == Some(Role::Bridge)
 }
 
-/// Where the node sends the packet in the scratch map next, or with `to_range` not 0 one to the
+/// Where the node sends the packet next, or with `to_range` not 0 one to the
 /// range of its destination, an orphan IP: if these differ, another way was announced, for the IP
 /// or for a part of the range. As [`hop`]. Global, as [`source_interface`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn hop_of(context: *mut __sk_buff, to_range: u32) -> u64 {
-    hop_of_frame(&Skb::judged(context), to_range)
+    let Some(work) = Work::of_this_processor() else {
+        return 0;
+    };
+    hop_of_frame(&Skb::new(context, work), to_range)
 }
 
 /// The same before an skb is made.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn early_hop_of(context: *mut xdp_md, to_range: u32) -> u64 {
-    hop_of_frame(&Raw::new(context), to_range)
+    let Some(work) = Work::of_this_processor() else {
+        return 0;
+    };
+    hop_of_frame(&XdpFrame::new(context, work), to_range)
 }
 
 #[inline(always)]
 fn hop_of_frame<F: Frame>(frame: &F, to_range: u32) -> u64 {
-    let Some(packet) = maps::packet() else {
-        return 0;
-    };
+    let packet = frame.work().packet.get();
     let mut dst = packet.dst;
     if to_range != 0
         && let Some(found) = maps::terminated(&dst)
@@ -166,7 +171,7 @@ pub fn exit<F: Frame>(frame: &F, packet: &Packet) -> Option<Exit> {
     }
     Some(Exit {
         ifindex: route.ifindex,
-        station: words(route.smac),
+        station: mac_words(route.smac),
     })
 }
 
@@ -180,31 +185,41 @@ pub fn exit<F: Frame>(frame: &F, packet: &Packet) -> Option<Exit> {
 /// interface of a hop whose neighbour is unknown: 5.10.
 #[inline(always)]
 pub fn route<F: Frame>(frame: &F, packet: &Packet) -> Option<u32> {
-    route_of(frame, packet, 0)
+    route_of_size(frame, packet, 0).ok()
 }
 
-/// As [`route`]; `None` also where a packet of so many octets finds no way in one piece. 0: of any
-/// size.
+/// Why the node would not send a packet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum NoRoute {
+    /// It has no route, or forbids the way.
+    None,
+    /// The way takes only smaller packets.
+    SmallerPackets,
+}
+
+/// As [`route`], of a packet of so many octets, in one piece. 0: of any size.
 #[inline(always)]
-pub fn route_of<F: Frame>(frame: &F, packet: &Packet, octets: u16) -> Option<u32> {
+pub fn route_of_size<F: Frame>(frame: &F, packet: &Packet, octets: u16) -> Result<u32, NoRoute> {
     let mut memory = MaybeUninit::uninit();
     let route = zeroed(&mut memory);
     route.__bindgen_anon_1.tot_len = octets;
     match ask(frame, packet, packet.dst, route) {
-        FRAGMENTATION_NEEDED if octets != 0 => None,
-        SUCCESS | NO_NEIGHBOUR | FRAGMENTATION_NEEDED => Some(route.ifindex),
-        _ => None,
+        FRAGMENTATION_NEEDED if octets != 0 => Err(NoRoute::SmallerPackets),
+        SUCCESS | NO_NEIGHBOUR | FRAGMENTATION_NEEDED => Ok(route.ifindex),
+        _ => Err(NoRoute::None),
     }
 }
 
 /// Looks up the route of a packet that goes to `dst`; `BPF_FIB_LKUP_RET_*`.
 #[inline(always)]
-fn ask<F: Frame>(frame: &F, packet: &Packet, dst: Addr, route: &mut Route) -> i64 {
+fn ask<F: Frame>(frame: &F, packet: &Packet, dst: Addr, route: &mut RouteLookup) -> i64 {
     route.l4_protocol = packet.protocol;
     route.sport = packet.src_port.to_be();
     route.dport = packet.dst_port.to_be();
     route.ifindex = frame.ifindex();
-    let (src, is_v4, dst) = (packet.src.words(), dst.is_v4(), dst.words());
+    let src = packet.src.words();
+    let is_v4 = dst.is_v4();
+    let dst = dst.words();
     if is_v4 {
         route.family = AF_INET;
         route.__bindgen_anon_3.ipv4_src = src[3];
@@ -221,9 +236,9 @@ fn ask<F: Frame>(frame: &F, packet: &Packet, dst: Addr, route: &mut Route) -> i6
 /// Word by word: the compiler makes a call of anything shorter, and a call needs a stack of its
 /// own.
 #[inline(always)]
-fn zeroed(memory: &mut MaybeUninit<Route>) -> &mut Route {
+fn zeroed(memory: &mut MaybeUninit<RouteLookup>) -> &mut RouteLookup {
     let words = memory.as_mut_ptr().cast::<u32>();
-    for word in 0..size_of::<Route>() / size_of::<u32>() {
+    for word in 0..size_of::<RouteLookup>() / size_of::<u32>() {
         // SAFETY: inside of the struct.
         unsafe { words.add(word).write_volatile(0) };
     }
@@ -232,7 +247,7 @@ fn zeroed(memory: &mut MaybeUninit<Route>) -> &mut Route {
 }
 
 #[allow(clippy::cast_possible_wrap, reason = "64 octets")]
-const ROUTE_SIZE: i32 = size_of::<Route>() as i32;
+const ROUTE_SIZE: i32 = size_of::<RouteLookup>() as i32;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 /// `BPF_FIB_LKUP_RET_*` of linux/bpf.h.

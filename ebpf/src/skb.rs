@@ -6,6 +6,7 @@ use crate::linear::Linear;
 use crate::maps;
 use crate::reject::{Seeker, find_way};
 use crate::route::{has_gateway, hop_of, source_interface};
+use crate::work::Work;
 use aya_ebpf::helpers::generated::{
     bpf_skb_load_bytes_relative, bpf_skb_pull_data, bpf_skb_vlan_pop,
 };
@@ -23,20 +24,21 @@ const FROM_NETWORK_HEADER: u32 = 1;
 const PACKET_HOST: u32 = 0;
 
 /// The frame of a TC program.
-pub struct Skb {
+pub struct Skb<'a> {
     context: *mut __sk_buff,
-    has_packet: bool,
+    /// What the program has found out about it.
+    pub work: &'a Work,
     clock: Clock,
 }
 
-impl EbpfContext for Skb {
+impl EbpfContext for Skb<'_> {
     #[inline(always)]
     fn as_ptr(&self) -> *mut c_void {
         self.context.cast()
     }
 }
 
-impl Origin for Skb {
+impl Origin for Skb<'_> {
     #[inline(always)]
     fn length(&self) -> u32 {
         // SAFETY: a field of the program's own context.
@@ -55,8 +57,13 @@ impl Origin for Skb {
     }
 }
 
-impl Frame for Skb {
+impl Frame for Skb<'_> {
     const IS_LAST: bool = true;
+
+    #[inline(always)]
+    fn work(&self) -> &Work {
+        self.work
+    }
 
     #[inline(always)]
     fn can_reject(&self, _: &Packet) -> bool {
@@ -95,11 +102,10 @@ impl Frame for Skb {
 
     #[inline(always)]
     fn follows_range(&self) -> bool {
-        let (context, role) = (self.as_ptr().cast(), maps::role(self.ifindex()));
-        let own = hop_of(context, 0);
-        // On the link of an uplink the kernel sends only where somebody has answered.
-        let is_certain = has_gateway(own) || role == Some(Role::Tunnel);
-        own != 0 && is_certain && own == hop_of(context, 1)
+        let own = hop_of(self.context, 0);
+        // On the link of an uplink the kernel sends only where a host has answered.
+        let is_certain = has_gateway(own) || maps::role(self.ifindex()) == Some(Role::Tunnel);
+        own != 0 && is_certain && own == hop_of(self.context, 1)
     }
 
     #[inline(always)]
@@ -111,18 +117,18 @@ impl Frame for Skb {
 /// As [`parse_packet`]; the usual shape first, in place. Not inlined: its stack is free again for
 /// the verdict.
 #[inline(never)]
-pub fn parse_any(context: *mut __sk_buff) -> u32 {
-    u32::from(parse_usual(context) || parse_packet(context) != 0)
+pub fn parse_any(context: *mut __sk_buff, work: &Work) -> bool {
+    parse_usual(context, work) || parse_packet(context, work)
 }
 
-/// Parses a packet of any shape into the scratch map; 0 if there is none.
+/// Sets the packet, of any shape; false if it is no IP packet, or not whole enough to judge.
 #[inline(always)]
-pub fn parse_packet(context: *mut __sk_buff) -> u32 {
-    let parsed = parse_linear(context);
+pub fn parse_packet(context: *mut __sk_buff, work: &Work) -> bool {
+    let parsed = parse_linear(context) != 0;
     // The type of ICMP lies behind all that the parser reads.
-    let is_whole = parsed != 0 && !maps::packet().is_some_and(is_icmp);
+    let is_whole = parsed && !is_icmp(work.packet.get());
     if !is_whole && pull_headers(context) {
-        return parse_linear(context);
+        return parse_linear(context) != 0;
     }
     parsed
 }
@@ -132,32 +138,39 @@ pub fn parse_packet(context: *mut __sk_buff) -> u32 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn parse_linear(context: *mut __sk_buff) -> u32 {
-    let skb = Skb::new(context, 0);
-    u32::from(parse_usual(context) || parse(&skb, skb.ether_type()).is_some_and(keep))
+    let Some(work) = Work::of_this_processor() else {
+        return 0;
+    };
+    if parse_usual(context, work) {
+        return 1;
+    }
+    let skb = Skb::new(context, work);
+    let Some(packet) = parse(&skb, skb.ether_type()) else {
+        return 0;
+    };
+    work.packet.set(packet);
+    1
 }
 
-/// Parses a packet of the usual shape into the scratch map; false for any other.
+/// Sets a packet of the usual shape; false for any other.
 #[inline(always)]
-fn parse_usual(context: *mut __sk_buff) -> bool {
-    let packet =
-        Linear::from_context(context).and_then(|frame| parse_plain(&frame, frame.ether_type()));
-    packet.filter(|packet| !is_icmp(packet)).is_some_and(keep)
+fn parse_usual(context: *mut __sk_buff, work: &Work) -> bool {
+    let Some(frame) = Linear::from_context(context) else {
+        return false;
+    };
+    let Some(packet) = parse_plain(&frame, frame.ether_type()) else {
+        return false;
+    };
+    if is_icmp(&packet) {
+        return false;
+    }
+    work.packet.set(packet);
+    true
 }
 
 #[inline(always)]
 fn is_icmp(packet: &Packet) -> bool {
     packet.protocol == ICMP || packet.protocol == ICMPV6
-}
-
-/// Writes the packet into the scratch map.
-#[inline(always)]
-fn keep(packet: Packet) -> bool {
-    let scratch = maps::scratch();
-    if let Some(scratch) = scratch {
-        // SAFETY: this CPU's own element.
-        unsafe { (*scratch).packet = packet };
-    }
-    scratch.is_some()
 }
 
 /// Moves headers that lie in pages to the linear part, which is all that
@@ -198,7 +211,7 @@ const IPV6: u16 = 0x86dd;
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
 
-impl Bytes for Skb {
+impl Bytes for Skb<'_> {
     #[inline(always)]
     fn read<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
         self.load(offset)
@@ -210,16 +223,14 @@ impl Bytes for Skb {
     }
 }
 
-impl Skb {
-    /// The frame of a TC program. `parsed`: the result of [`parse_packet`].
+impl<'a> Skb<'a> {
+    /// The frame of a TC program.
     #[inline(always)]
-    pub fn new(context: *mut __sk_buff, parsed: u32) -> Self {
-        let has_packet = parsed != 0;
-        let clock = Clock::default();
+    pub const fn new(context: *mut __sk_buff, work: &'a Work) -> Self {
         Self {
             context,
-            has_packet,
-            clock,
+            work,
+            clock: Clock::new(),
         }
     }
 
@@ -235,19 +246,10 @@ impl Skb {
     pub fn remove_tag(&self) -> Option<()> {
         // SAFETY: takes the program's own context.
         let failed = unsafe { bpf_skb_vlan_pop(self.context) };
-        (failed == 0).then_some(())
-    }
-
-    /// The packet, if it is an IP packet and whole enough to judge.
-    #[inline(always)]
-    pub fn packet(&self) -> Option<&Packet> {
-        maps::packet().filter(|_| self.has_packet)
-    }
-
-    /// The frame of a TC program that has a parsed packet.
-    #[inline(always)]
-    pub fn judged(context: *mut __sk_buff) -> Self {
-        Self::new(context, 1)
+        if failed != 0 {
+            return None;
+        }
+        Some(())
     }
 
     /// `T` is an array of integers: every bit pattern is one.

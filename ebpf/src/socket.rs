@@ -2,6 +2,7 @@
 //! no packet does.
 
 use crate::skb::Skb;
+use crate::work::Work;
 use crate::{cilium, clock, maps};
 use aya_ebpf::bindings::__sk_buff;
 use aya_ebpf::helpers::generated::bpf_sk_fullsock;
@@ -15,52 +16,55 @@ pub enum Shown {
     /// Not the Service: the socket called the IP itself, or was connected before the hooks were
     /// there.
     Nothing,
-    /// The scratch map has the Service's address that the caller named.
+    /// The Service's address that the caller named.
     Service,
 }
 
-/// What the socket of the packet in the scratch map shows.
+/// What the socket of the packet shows. If that is the Service, sets what the client asked for.
 #[inline(always)]
-pub fn read(context: *mut __sk_buff) -> Shown {
-    let (Some(view), Some(scratch)) = (maps::view(), maps::scratch()) else {
+pub fn read(context: *mut __sk_buff, work: &Work) -> Shown {
+    let Some(view) = maps::view() else {
         return Shown::NoSocket;
     };
-    // SAFETY: this CPU's own element, which no other program of ours uses until this one ends.
-    let (packet, connection) = unsafe { (&(*scratch).packet, &mut (*scratch).connection) };
-    let Ok(is_known) = maps::read_connection(context, connection) else {
+    let Ok(is_known) = maps::read_connection(context, work.connection.as_ptr()) else {
         return Shown::NoSocket;
     };
+    let packet = work.packet.get();
     if !is_known {
         // The hooks have seen no call of the socket, as it is older than they are.
-        let shown = has_one_peer(context, packet) && cilium::connected(context) != 0;
-        return if shown {
-            Shown::Service
-        } else {
-            Shown::Nothing
-        };
+        if has_one_peer(context, packet) && cilium::connected(context) != 0 {
+            return Shown::Service;
+        }
+        return Shown::Nothing;
     }
+    let connection = work.connection.get();
     // A socket of UDP that has ended its connection sends no more of its packets.
     if !connection.has(packet, view.socket_lb_epoch, clock::now_ns())
         || !has_one_peer(context, packet)
     {
         return Shown::Nothing;
     }
-    maps::mean(connection.vip);
+    work.mean(connection.vip);
     Shown::Service
 }
 
-/// Whether the socket of the packet in the scratch map shows its Service, at the egress hook; 0 if
-/// not, and for a packet that an ingress hook has judged: a redirect from there keeps the socket.
-/// Global, as `read_entry`.
+/// Whether the socket of the packet shows its Service, at the egress hook; 0 if not, and for a
+/// packet that an ingress hook has judged: a redirect from there keeps the socket. Global, as
+/// `read_entry`.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn has_left_by(context: *mut __sk_buff) -> u32 {
+    let Some(work) = Work::of_this_processor() else {
+        return 0;
+    };
     if maps::view().is_none_or(|view| view.socket_lb == 0) {
         return 0;
     }
-    let entered_at = Skb::judged(context).came_in_at();
-    let judged = entered_at != 0 && maps::is_hooked(entered_at);
-    u32::from(!judged && read(context) == Shown::Service)
+    let entered_at = Skb::new(context, work).came_in_at();
+    if entered_at != 0 && maps::is_hooked(entered_at) {
+        return 0;
+    }
+    u32::from(read(context, work) == Shown::Service)
 }
 
 /// Whether the socket of the packet sends to this destination only: one of TCP, or a connected one

@@ -92,7 +92,8 @@ pub fn after<const V6: bool>(endpoint: Vip, ctx: &SockAddrContext, kind: Kind) -
         return ALLOW;
     }
     let translated = ends.vip != ends.endpoint;
-    let (mut decision, mut backend) = (CallDecision::Pass, Backend::default());
+    let mut decision = CallDecision::Pass;
+    let mut backend = Backend::default();
     if translated {
         maps::count_call(Reason::Nothing, Outcome::Translated);
         decision = judge_call(ctx, &ends, kind, &mut backend);
@@ -218,7 +219,8 @@ fn sent(ctx: &SockAddrContext, ends: &Ends) {
 #[inline(always)]
 fn redirect<const V6: bool>(ctx: &SockAddrContext, endpoint: &mut Vip, backend: &Backend) {
     let Backend { addr, port, .. } = *backend;
-    let (to, words) = (ctx.sock_addr, addr.words());
+    let to = ctx.sock_addr;
+    let words = addr.words();
     // SAFETY: fields of the program's own context that connect4 or connect6 may write, a word at a
     // time.
     unsafe {
@@ -231,7 +233,8 @@ fn redirect<const V6: bool>(ctx: &SockAddrContext, endpoint: &mut Vip, backend: 
         }
         (*to).user_port = u32::from(port.to_be());
     }
-    (endpoint.addr, endpoint.port) = (addr, port);
+    endpoint.addr = addr;
+    endpoint.port = port;
 }
 
 #[inline(always)]

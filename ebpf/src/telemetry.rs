@@ -18,7 +18,7 @@ pub trait Evidence {
     /// The key of the denial.
     fn key(&self) -> &DenialKey;
     /// The client, before masquerade where that is known.
-    fn client<'a>(&'a self, packet: &'a Packet) -> (&'a Addr, u16);
+    fn client(&self) -> (&Addr, u16);
 }
 
 /// Counts the decision and, for a denial, sends the agent an event.
@@ -34,9 +34,8 @@ pub fn report<F: Origin, E: Evidence>(
     let Some((reason, outcome)) = verdict.counted_as(decision) else {
         return;
     };
-    let one = |outcome| count::<F>(reason, outcome, 0, false);
     if let Some(beside) = decision.counted_beside() {
-        one(beside);
+        count_beside::<F>(reason, beside);
     }
     if debug {
         log(frame, packet, reason, outcome);
@@ -44,7 +43,9 @@ pub fn report<F: Origin, E: Evidence>(
     if !matches!(verdict, Verdict::Deny { .. }) {
         return count::<F>(reason, outcome, frame.length(), packet.opens());
     }
-    let (now_ns, key, counter) = (frame.now_ns(), evidence.key(), counter(reason, outcome));
+    let now_ns = frame.now_ns();
+    let key = evidence.key();
+    let counter = counter(reason, outcome);
     if F::MAY_BE_INTERRUPTED {
         maps::count_denied::<true>(key, counter, frame.length(), packet.opens(), now_ns);
     } else {
@@ -52,13 +53,13 @@ pub fn report<F: Origin, E: Evidence>(
     }
     match evidence.rate().map(|rate| admit(rate, now_ns)) {
         Some(true) => {}
-        _ => return one(Outcome::EventSuppressed),
+        Some(false) | None => return count_beside::<F>(reason, Outcome::EventSuppressed),
     }
     let Some(mut entry) = maps::event() else {
-        return one(Outcome::EventLost);
+        return count_beside::<F>(reason, Outcome::EventLost);
     };
     let event = entry.as_mut_ptr();
-    let (client, client_port) = evidence.client(packet);
+    let (client, client_port) = evidence.client();
     // SAFETY: memory of the ring, which is this program's until it submits it.
     unsafe {
         write(event, frame, reason, outcome, now_ns);
@@ -78,6 +79,12 @@ pub fn report<F: Origin, E: Evidence>(
     entry.submit(0);
 }
 
+/// Counts an event beside a packet.
+#[inline(always)]
+fn count_beside<F: Origin>(reason: Reason, outcome: Outcome) {
+    count::<F>(reason, outcome, 0, false);
+}
+
 #[inline(always)]
 fn count<F: Origin>(reason: Reason, outcome: Outcome, bytes: u32, opens: bool) {
     if F::MAY_BE_INTERRUPTED {
@@ -93,7 +100,8 @@ fn admit(rate: *mut Rate, now_ns: u64) -> bool {
     // SAFETY: fields of an entry that stays writable for the run of the program; every bit pattern
     // is a number.
     unsafe {
-        let (window_ns, events) = (&raw mut (*rate).window_ns, &raw mut (*rate).events);
+        let window_ns = &raw mut (*rate).window_ns;
+        let events = &raw mut (*rate).events;
         let mut now = Rate {
             window_ns: window_ns.read_volatile(),
             events: events.read_volatile(),
@@ -156,7 +164,8 @@ unsafe fn write<F: Origin>(
 /// Only with `--debug-datapath`. Not inlined, to keep its stack out of the programs' own.
 #[inline(never)]
 fn log<F: Origin>(frame: &F, packet: &Packet, reason: Reason, outcome: Outcome) {
-    let (src, dst) = (packet.src.octets, packet.dst.octets);
+    let src = packet.src.octets;
+    let dst = packet.dst.octets;
     info!(
         frame,
         "{:i} -> {:i} reason {} outcome {}", src, dst, reason as u32, outcome as u32

@@ -3,9 +3,7 @@
 
 use crate::frame::Frame;
 use crate::reject::limit;
-use crate::xdp::Raw;
-use crate::{gate, maps, telemetry};
-use aya_ebpf::EbpfContext as _;
+use crate::{maps, telemetry};
 use core::cell::Cell;
 use core::ptr::copy_nonoverlapping;
 use epguard_common::{
@@ -13,31 +11,14 @@ use epguard_common::{
     TerminatedModel, Uid, View, decide, judge_terminated, refuses,
 };
 
-/// Judges a frame before its skb is made. The egress hook where it leaves counts and reports what
-/// passes here.
-#[inline(always)]
-pub fn judge_early(frame: &Raw) -> Decision {
-    let Some(view) = maps::view().filter(|view| view.terminated != 0) else {
-        return Decision::Pass;
-    };
-    if !gate::asks_at_xdp(frame.as_ptr().cast(), &view) {
-        return Decision::Pass;
-    }
-    let Some(packet) = frame.parse() else {
-        return Decision::Pass;
-    };
-    lift(frame, packet);
-    maps::mean_itself();
-    judge(frame, packet, &view)
-}
-
 /// Judges a packet to an IP that may be unused.
 #[inline(always)]
-pub fn judge<F: Frame>(frame: &F, packet: &Packet, view: &View) -> Decision {
+pub fn judge_by_ip<F: Frame>(frame: &F, view: &View) -> Decision {
+    let packet = frame.work().packet.get();
     let Some((config, mode)) = maps::config() else {
         return Decision::Pass;
     };
-    let tables = Tables {
+    let lookup = OrphanLookup {
         frame,
         config,
         mode,
@@ -45,8 +26,8 @@ pub fn judge<F: Frame>(frame: &F, packet: &Packet, view: &View) -> Decision {
         key: DenialKey::of_ip(packet.dst),
         terminated: Cell::new(None),
     };
-    let verdict = judge_terminated(packet, &tables);
-    let mut decision = decide(packet, verdict, &tables);
+    let verdict = judge_terminated(packet, &lookup);
+    let mut decision = decide(packet, verdict, &lookup);
     if !F::IS_LAST {
         decision = decision.before_tc(|| frame.can_reject(packet));
         if decision == Decision::Pass {
@@ -54,14 +35,14 @@ pub fn judge<F: Frame>(frame: &F, packet: &Packet, view: &View) -> Decision {
         }
     }
     if decision == Decision::Reject {
-        limit::take(config, &tables, frame.now_ns());
+        limit::take(config, &lookup, frame.now_ns());
     }
     telemetry::report(
         frame,
         packet,
         verdict,
         decision,
-        &tables,
+        &lookup,
         maps::is_logged(config),
     );
     decision
@@ -70,7 +51,8 @@ pub fn judge<F: Frame>(frame: &F, packet: &Packet, view: &View) -> Decision {
 /// Lifts the denial of an address that sends a packet, at once. The agent learns of it from an
 /// event.
 #[inline(always)]
-pub fn lift<F: Frame>(frame: &F, packet: &Packet) {
+pub fn lift_sender<F: Frame>(frame: &F) {
+    let packet = frame.work().packet.get();
     let Some(terminated) = maps::terminated(&packet.src) else {
         return;
     };
@@ -86,7 +68,7 @@ pub fn lift<F: Frame>(frame: &F, packet: &Packet) {
 }
 
 /// What the decision looks up, in the maps and the node's routes.
-struct Tables<'a, F> {
+struct OrphanLookup<'a, F> {
     frame: &'a F,
     config: *const RawConfig,
     mode: Mode,
@@ -95,7 +77,7 @@ struct Tables<'a, F> {
     terminated: Cell<Option<maps::OrphanIp>>,
 }
 
-impl<F: Frame> TerminatedModel for Tables<'_, F> {
+impl<F: Frame> TerminatedModel for OrphanLookup<'_, F> {
     #[inline(always)]
     fn lifted(&self, addr: &Addr) -> Option<bool> {
         let terminated = maps::terminated(addr)?;
@@ -140,7 +122,7 @@ impl<F: Frame> TerminatedModel for Tables<'_, F> {
     }
 }
 
-impl<F> telemetry::Evidence for Tables<'_, F> {
+impl<F: Frame> telemetry::Evidence for OrphanLookup<'_, F> {
     #[inline(always)]
     fn rate(&self) -> Option<*mut Rate> {
         // SAFETY: a field of an entry that stays there for the run of the program.
@@ -163,20 +145,18 @@ impl<F> telemetry::Evidence for Tables<'_, F> {
     }
 
     #[inline(always)]
-    fn client<'a>(&'a self, packet: &'a Packet) -> (&'a Addr, u16) {
-        maps::meant().map_or((&packet.src, packet.src_port), |meant| {
-            (&meant.client, meant.client_port)
-        })
+    fn client(&self) -> (&Addr, u16) {
+        let meant = self.frame.work().meant.get();
+        (&meant.client, meant.client_port)
     }
 }
 
 /// A packet that is aimed at no Service is never redirected.
-impl<F: Frame> ActionModel for Tables<'_, F> {
-    type Frame = F;
-    type Backend = ();
+impl<F: Frame> ActionModel for OrphanLookup<'_, F> {
+    type Octets = F;
 
     #[inline(always)]
-    fn frame(&self) -> &F {
+    fn octets(&self) -> &F {
         self.frame
     }
 
@@ -192,17 +172,17 @@ impl<F: Frame> ActionModel for Tables<'_, F> {
     }
 
     #[inline(always)]
-    fn backend(&self, _: &Packet) -> Option<()> {
-        None
-    }
-
-    #[inline(always)]
-    fn is_live(&self, (): &()) -> bool {
+    fn choose_backend(&self, _: &Packet) -> bool {
         false
     }
 
     #[inline(always)]
-    fn has_route(&self, _: &Packet, (): &()) -> bool {
+    fn is_backend_live(&self) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn has_route_to_backend(&self, _: &Packet) -> bool {
         false
     }
 

@@ -1,149 +1,50 @@
-//! The frame of an XDP program. There is no skb yet: the program skips the Ethernet header itself.
-//! Devices without one have no native XDP.
+//! The XDP program of uplinks: drops packets to orphan IPs, or answers them with a RST, before the
+//! kernel makes an skb, as the egress hook would where they leave. That one gets all other packets.
 
-use crate::clock::Clock;
-use crate::frame::{Frame, Origin};
-use crate::linear::{Linear, addressed};
-use crate::maps;
-use crate::route::{early_hop_of, has_gateway, route};
-use aya_ebpf::helpers::generated::{bpf_xdp_get_buff_len, bpf_xdp_load_bytes};
-use aya_ebpf::{EbpfContext, bindings::xdp_md};
-use core::ffi::c_void;
-use core::mem::MaybeUninit;
-use epguard_common::{Bytes, Packet, Role, is_vlan_tag, options_length, parse, parse_plain};
+use crate::reject::turn_round_early;
+use crate::work::Work;
+use crate::xdp_frame::XdpFrame;
+use crate::{gate, maps, terminated};
+use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_PASS};
+use aya_ebpf::bindings::xdp_md;
+use aya_ebpf::macros::xdp;
+use aya_ebpf::programs::XdpContext;
+use epguard_common::Decision;
 
-const ETHERNET: u32 = 14;
-const TCP: u8 = 6;
-
-/// The frame of an XDP program.
-pub struct Raw {
-    context: *mut xdp_md,
-    clock: Clock,
-}
-
-impl EbpfContext for Raw {
-    #[inline(always)]
-    fn as_ptr(&self) -> *mut c_void {
-        self.context.cast()
+/// XDP of uplinks. Linux 5.18, for frames of several buffers.
+#[xdp(frags)]
+pub fn epguard_xdp(ctx: XdpContext) -> u32 {
+    match judge_early(ctx.ctx) {
+        Decision::Drop | Decision::DropUnanswered | Decision::DropUnanswerable => XDP_DROP,
+        Decision::Reject => turn_round_early(ctx.ctx),
+        _ => XDP_PASS,
     }
 }
 
-impl Origin for Raw {
-    #[inline(always)]
-    fn length(&self) -> u32 {
-        // SAFETY: takes the program's own context; Linux 5.18.
-        unsafe { bpf_xdp_get_buff_len(self.context) as u32 }
+/// Judges a frame before its skb is made. The egress hook where it leaves counts and reports what
+/// passes here.
+#[inline(always)]
+fn judge_early(context: *mut xdp_md) -> Decision {
+    let Some(view) = maps::view() else {
+        return Decision::Pass;
+    };
+    if view.terminated == 0 || !gate::asks_at_xdp(context, &view) {
+        return Decision::Pass;
     }
-
-    #[inline(always)]
-    fn ifindex(&self) -> u32 {
-        // SAFETY: a field of the program's own context.
-        unsafe { (*self.context).ingress_ifindex }
+    let Some(work) = Work::of_this_processor() else {
+        return Decision::Pass;
+    };
+    if !parse(context, work) {
+        return Decision::Pass;
     }
-
-    #[inline(always)]
-    fn now_ns(&self) -> u64 {
-        self.clock.now_ns()
-    }
+    let frame = XdpFrame::new(context, work);
+    terminated::lift_sender(&frame);
+    work.mean_destination();
+    terminated::judge_by_ip(&frame, &view)
 }
 
-impl Frame for Raw {
-    const IS_LAST: bool = false;
-
-    /// Only an answer that is no longer than the packet: a RST, to a packet without IP options.
-    #[inline(always)]
-    fn can_reject(&self, packet: &Packet) -> bool {
-        packet.protocol == TCP
-            && options_length(packet) == 0
-            && maps::mac(self.ifindex()).is_some_and(|mac| mac.sends != 0)
-    }
-
-    #[inline(always)]
-    fn ether_type(&self) -> u16 {
-        let linear = Linear::of_raw(self.context);
-        linear.map_or(0, |frame| frame.ether_type())
-    }
-
-    #[inline(always)]
-    fn is_to_many(&self) -> bool {
-        self.load::<[u8; 1]>(0).is_none_or(|[first]| first & 1 != 0)
-    }
-
-    /// Predicted by the node's routes, which apply to frames that are addressed to this host. The
-    /// program doesn't see a VLAN tag that the device has removed: the agent attaches only where
-    /// none is expected.
-    #[inline(always)]
-    fn leaves(&self, packet: &Packet) -> bool {
-        let own = maps::mac(self.ifindex()).map(|mac| mac.octets);
-        own.is_some()
-            && own == addressed(self.context)
-            && !is_vlan_tag(self.ether_type())
-            && route(self, packet)
-                .and_then(maps::role)
-                .is_some_and(Role::leads_out)
-    }
-
-    /// Frames to the host itself are.
-    #[inline(always)]
-    fn is_routed(&self) -> bool {
-        true
-    }
-
-    #[inline(always)]
-    fn follows_range(&self) -> bool {
-        let own = early_hop_of(self.context, 0);
-        has_gateway(own) && own == early_hop_of(self.context, 1)
-    }
-
-    /// An answer leaves where the packet enters.
-    #[inline(always)]
-    fn has_way(&self) -> bool {
-        true
-    }
-}
-
-impl Bytes for Raw {
-    #[inline(always)]
-    fn read<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
-        self.load(ETHERNET + offset)
-    }
-
-    #[inline(always)]
-    fn words<const N: usize>(&self, offset: u32) -> Option<[u32; N]> {
-        self.load(ETHERNET + offset)
-    }
-}
-
-impl Raw {
-    /// The frame of an XDP program.
-    #[inline(always)]
-    pub fn new(context: *mut xdp_md) -> Self {
-        let clock = Clock::default();
-        Self { context, clock }
-    }
-
-    /// Parses the packet into the scratch map, if it is an IP packet and whole enough to judge.
-    #[inline(always)]
-    pub fn parse(&self) -> Option<&Packet> {
-        let plain =
-            Linear::of_raw(self.context).and_then(|frame| parse_plain(&frame, frame.ether_type()));
-        let any = || parse(self, self.ether_type());
-        let (scratch, packet) = (maps::scratch()?, plain.or_else(any)?);
-        // SAFETY: this CPU's own element.
-        unsafe { (*scratch).packet = packet };
-        maps::packet()
-    }
-
-    /// From the start of the frame. `T` is an array of integers: every bit pattern is one. Linux
-    /// 5.18.
-    #[inline(always)]
-    pub fn load<T: Copy>(&self, offset: u32) -> Option<T> {
-        let mut value = MaybeUninit::<T>::uninit();
-        // SAFETY: the helper fills all of T or fails; the context is the program's own.
-        unsafe {
-            let to = value.as_mut_ptr().cast();
-            let failed = bpf_xdp_load_bytes(self.context, offset, to, size_of::<T>() as u32);
-            (failed == 0).then(|| value.assume_init())
-        }
-    }
+/// Not inlined: its stack is free again for the verdict.
+#[inline(never)]
+fn parse(context: *mut xdp_md, work: &Work) -> bool {
+    XdpFrame::new(context, work).parse()
 }

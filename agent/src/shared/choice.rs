@@ -44,7 +44,7 @@ pub fn choice(text: &str) -> Result<Choice, String> {
             reason: None,
         });
     };
-    if Action::named(reason).is_some() {
+    if Action::from_name(reason).is_some() {
         return Err(not_an_action());
     }
     let reason = args::reason(reason).map_err(|error| format!("{error}, as in reused=reject"))?;
@@ -55,7 +55,7 @@ pub fn choice(text: &str) -> Result<Choice, String> {
 }
 
 fn read_action(text: &str) -> Result<Action, String> {
-    match Action::named(text) {
+    match Action::from_name(text) {
         Some(action) if action.choosers().operator => Ok(action),
         _ => Err(not_an_action()),
     }

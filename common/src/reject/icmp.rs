@@ -40,7 +40,7 @@ pub fn write<R: Rewrite>(frame: &mut R, packet: &Packet, meant: &Meant) -> Optio
     let quote = move_up(frame, packet.network_at, quote_at)?;
     frame.resize(quote_at + quoted)?;
 
-    // The ICMP header, with a checksum of 0 until it is known how the device completes it.
+    // The ICMP header, with a checksum of 0 until it is known what the device adds.
     let mut header = IcmpHeader {
         kind: if is_v6 { UNREACHABLE_V6 } else { UNREACHABLE },
         code: if is_v6 {

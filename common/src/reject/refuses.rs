@@ -6,17 +6,20 @@ use crate::{Bytes, Packet};
 /// IP options. epguard sends such answers in the name of an address that no pod holds.
 #[inline(always)]
 pub fn refuses<B: Bytes>(bytes: &B, packet: &Packet) -> bool {
-    let has = |offset, bits, value| {
-        bytes
-            .read::<1>(offset)
-            .is_some_and(|[octet]| octet & bits == value)
-    };
     match packet.protocol {
-        TCP => packet.transport.has_ports() && has(packet.transport_at + 13, RST, RST),
-        ICMP => has(packet.network_at + 20, u8::MAX, UNREACHABLE),
-        ICMPV6 => has(packet.network_at + 40, u8::MAX, UNREACHABLE_V6),
+        TCP => {
+            packet.transport.has_ports()
+                && octet_at(bytes, packet.transport_at + 13).is_some_and(|flags| flags & RST != 0)
+        }
+        ICMP => octet_at(bytes, packet.network_at + 20) == Some(UNREACHABLE),
+        ICMPV6 => octet_at(bytes, packet.network_at + 40) == Some(UNREACHABLE_V6),
         _ => false,
     }
+}
+
+#[inline(always)]
+fn octet_at<B: Bytes>(bytes: &B, offset: u32) -> Option<u8> {
+    bytes.read::<1>(offset).map(|[octet]| octet)
 }
 
 const TCP: u8 = 6;

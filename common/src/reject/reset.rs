@@ -22,23 +22,27 @@ pub fn write<R: Rewrite>(frame: &mut R, packet: &Packet, meant: &Meant) -> Optio
     // The RST has no data, and its header no options.
     frame.resize(header_at + HEADER)?;
 
-    // The TCP header, with a checksum of 0 until it is known how the device completes it.
-    let mut header = TcpHeader {
+    // The TCP header, with a checksum of 0 until it is known whether the device completes it.
+    let header = TcpHeader {
         source_port: meant.vip.port,
         destination_port: meant.client_port,
         numbers,
-        checksum: 0,
     };
-    frame.write(header_at, header.words())?;
+    let words = header.words();
+    frame.write(header_at, words)?;
 
     // The checksum.
     let pseudo = network::pseudo_header(meant, TCP, HEADER);
-    header.checksum = if frame.is_partial(header_at + CHECKSUM_AT)? {
+    let checksum = if frame.is_partial(header_at + CHECKSUM_AT)? {
         pseudo.folded()
     } else {
-        pseudo.with(header.words()).checksum()
+        pseudo.with(words).checksum()
     };
-    frame.write(header_at + CHECKSUM_AT, [header.checksum_word()])?;
+    let [low, high] = checksum.to_ne_bytes();
+    frame.write(
+        header_at + CHECKSUM_AT,
+        [u32::from_ne_bytes([low, high, 0, 0])],
+    )?;
 
     // The IP header.
     network::write(frame, packet, meant, TCP, HEADER)
@@ -51,15 +55,13 @@ struct TcpHeader {
     /// Host order.
     destination_port: u16,
     numbers: Numbers,
-    /// As it lies in memory.
-    checksum: u16,
 }
 
 impl TcpHeader {
     /// Five words without options.
     const DATA_OFFSET: u32 = 5 << 28;
 
-    /// The header as it lies in memory. The window and the urgent pointer are 0.
+    /// The header as it lies in memory. Window, checksum and urgent pointer are 0.
     #[inline(always)]
     fn words(&self) -> [u32; 5] {
         let flags = u32::from(self.numbers.flags) << 16;
@@ -68,15 +70,8 @@ impl TcpHeader {
             self.numbers.sequence.to_be(),
             self.numbers.acknowledged.to_be(),
             (Self::DATA_OFFSET | flags).to_be(),
-            self.checksum_word(),
+            0,
         ]
-    }
-
-    /// The last word of the header: the checksum and the urgent pointer.
-    #[inline(always)]
-    fn checksum_word(&self) -> u32 {
-        let [low, high] = self.checksum.to_ne_bytes();
-        u32::from_ne_bytes([low, high, 0, 0])
     }
 }
 

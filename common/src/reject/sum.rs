@@ -27,7 +27,8 @@ impl Sum {
     /// With more words; up to 2^32 of them.
     #[inline(always)]
     pub const fn with<const N: usize>(self, words: [u32; N]) -> Self {
-        let (mut sum, mut at) = (self.0, 0);
+        let mut sum = self.0;
+        let mut at = 0;
         while at < N {
             sum += words[at] as u64;
             at += 1;

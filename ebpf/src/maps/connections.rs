@@ -93,8 +93,10 @@ pub fn read_connection(context: *mut __sk_buff, into: *mut Connection) -> Result
         let settled_ns = addr_of!((*entry).settled_ns).read_volatile();
         let words = size_of::<Connection>() / 8;
         for word in 0..words {
-            let (from, to) = (entry.cast::<u64>().add(word), into.cast::<u64>().add(word));
-            to.write_volatile(from.read_volatile());
+            let from = entry.cast::<u64>().add(word);
+            into.cast::<u64>()
+                .add(word)
+                .write_volatile(from.read_volatile());
         }
         let unchanged = addr_of!((*entry).settled_ns).read_volatile() == settled_ns;
         addr_of_mut!((*into).settled_ns).write_volatile(if unchanged {

@@ -50,11 +50,11 @@ impl Denied {
     #[inline(always)]
     pub fn write_uids(&self, target: &DenialKey, dead: *mut Uid, owner: *mut Uid) {
         // SAFETY: as in `of_key`; the caller has room for two.
-        let told = of_key(self.entry, target, |denial| unsafe {
+        let written = of_key(self.entry, target, |denial| unsafe {
             copy_nonoverlapping(addr_of!((*denial).dead_uid), dead, 1);
             copy_nonoverlapping(addr_of!((*denial).owner_uid), owner, 1);
         });
-        if told.is_none() {
+        if written.is_none() {
             // SAFETY: as above.
             unsafe {
                 dead.write(Uid::NONE);
@@ -92,16 +92,14 @@ pub fn denial(target: &DenialKey) -> Option<Denied> {
 /// Finds the live endpoint for a flow that opens towards a denied one; false if there is none. Not
 /// inlined: the stack is short.
 #[inline(never)]
-pub fn choose(packet: &Packet, target: &DenialKey, chosen: &mut Backend) -> bool {
+pub fn choose_backend(packet: &Packet, target: &DenialKey, chosen: &mut Backend) -> bool {
     let Some(entry) = BACKENDS.get_ptr(target) else {
         return false;
     };
     // SAFETY: as in `of_key`; `choice` is below the length of `live`.
     let found = of_key(entry, target, |backends| unsafe {
-        let (count, sticky) = (
-            addr_of!((*backends).count).read_volatile(),
-            addr_of!((*backends).sticky).read_volatile(),
-        );
+        let count = addr_of!((*backends).count).read_volatile();
+        let sticky = addr_of!((*backends).sticky).read_volatile();
         let Some(number) = Backends::choice(count, sticky, packet) else {
             return false;
         };

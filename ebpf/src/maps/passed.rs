@@ -1,4 +1,6 @@
-//! PASSED: packets that this CPU's ingress hook let pass lately, as their sockets' Services do. The
+//! PASSED: packets that this CPU's ingress hook let pass lately, as their sockets' Services do, for
+//! the egress hook: another run of another program, so that [`Work`](crate::work::Work) does not
+//! reach it. The
 //! kernel forwards them on the same CPU, one after another or a list at a time, but where they have
 //! to wait, as for a neighbour's address.
 
@@ -26,9 +28,9 @@ struct Passed {
     at_ns: u64,
 }
 
-/// Notes the packet.
+/// Records the packet.
 #[inline(always)]
-pub fn note_passed(packet: &Packet) {
+pub fn record_passed(packet: &Packet) {
     let Some(entry) = PASSED.get_ptr_mut(place(packet)) else {
         return;
     };
@@ -36,34 +38,39 @@ pub fn note_passed(packet: &Packet) {
         src: packet.src,
         dst: packet.dst,
         ports: ports(packet),
-        at_ns: Clock::default().now_ns(),
+        at_ns: Clock::new().now_ns(),
     };
     // SAFETY: this CPU's own element.
     unsafe { entry.write_volatile(passed) };
 }
 
-/// Whether the packet was noted.
+/// Whether the packet was recorded.
 #[inline(always)]
 pub fn has_passed(packet: &Packet, now_ns: u64) -> bool {
     let Some(entry) = PASSED.get_ptr_mut(place(packet)) else {
         return false;
     };
-    // SAFETY: as in `note_passed`; every bit pattern is a Passed.
+    // SAFETY: as in `record_passed`; every bit pattern is a Passed.
     let Passed {
         src,
         dst,
-        ports: noted,
+        ports: recorded,
         at_ns,
     } = unsafe { entry.read_volatile() };
     differs(&src, &packet.src) | differs(&dst, &packet.dst) == 0
-        && noted == ports(packet)
+        && recorded == ports(packet)
         && now_ns.saturating_sub(at_ns) < FORWARDED_NS
 }
 
 #[inline(always)]
 fn differs(one: &Addr, other: &Addr) -> u32 {
-    let (one, other) = (one.words(), other.words());
-    (0..4).fold(0, |differs, word| differs | (one[word] ^ other[word]))
+    let one = one.words();
+    let other = other.words();
+    let mut differs = 0;
+    for word in 0..4 {
+        differs |= one[word] ^ other[word];
+    }
+    differs
 }
 
 #[inline(always)]

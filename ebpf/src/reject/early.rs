@@ -2,12 +2,13 @@
 
 use crate::frame::Origin as _;
 use crate::maps;
-use crate::xdp::Raw;
+use crate::work::Work;
+use crate::xdp_frame::XdpFrame;
 use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::xdp_action::{XDP_DROP, XDP_TX};
 use aya_ebpf::bindings::xdp_md;
 use aya_ebpf::helpers::generated::{bpf_xdp_adjust_tail, bpf_xdp_store_bytes};
-use epguard_common::{Bytes, Outcome, Reason, Rewrite, Vip, reset};
+use epguard_common::{Bytes, Outcome, Reason, Rewrite, reset};
 
 const ETHERNET: u32 = 14;
 /// The shortest Ethernet frame without its checksum. Not every device pads a shorter one.
@@ -18,7 +19,10 @@ const SHORTEST: u32 = 60;
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn turn_round_early(context: *mut xdp_md) -> u32 {
-    if turn(&Raw::new(context)).is_none() {
+    let Some(work) = Work::of_this_processor() else {
+        return XDP_DROP;
+    };
+    if turn_round(&XdpFrame::new(context, work)).is_none() {
         maps::count(Reason::Nothing, Outcome::AnswerFailed, 0);
         return XDP_DROP;
     }
@@ -26,18 +30,22 @@ pub extern "C" fn turn_round_early(context: *mut xdp_md) -> u32 {
 }
 
 #[inline(always)]
-fn turn(frame: &Raw) -> Option<()> {
-    let packet = maps::packet()?;
-    let mut turned = Turned(frame);
-    maps::mean(Vip::of(packet));
-    reset(&mut turned, packet, maps::meant()?)?;
-    let [d0, d1, d2, s0, s1, s2]: [u16; 6] = turned.0.load(0)?;
-    turned.store(0, [s0, s1, s2, d0, d1, d2])
+fn turn_round(frame: &XdpFrame) -> Option<()> {
+    frame.work.mean_destination();
+    let mut rewritten = RewrittenFrame(frame);
+    reset(
+        &mut rewritten,
+        frame.work.packet.get(),
+        frame.work.meant.get(),
+    )?;
+    let [d0, d1, d2, s0, s1, s2]: [u16; 6] = frame.load(0)?;
+    rewritten.store(0, [s0, s1, s2, d0, d1, d2])
 }
 
-struct Turned<'a>(&'a Raw);
+/// A frame that becomes its own answer.
+struct RewrittenFrame<'a>(&'a XdpFrame<'a>);
 
-impl Turned<'_> {
+impl RewrittenFrame<'_> {
     /// From the start of the frame.
     #[inline(always)]
     fn store<T: Copy>(&mut self, offset: u32, value: T) -> Option<()> {
@@ -47,11 +55,14 @@ impl Turned<'_> {
         let failed = unsafe {
             bpf_xdp_store_bytes(self.0.as_ptr().cast(), offset, from, size_of::<T>() as u32)
         };
-        (failed == 0).then_some(())
+        if failed != 0 {
+            return None;
+        }
+        Some(())
     }
 }
 
-impl Bytes for Turned<'_> {
+impl Bytes for RewrittenFrame<'_> {
     #[inline(always)]
     fn read<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
         self.0.read(offset)
@@ -63,7 +74,7 @@ impl Bytes for Turned<'_> {
     }
 }
 
-impl Rewrite for Turned<'_> {
+impl Rewrite for RewrittenFrame<'_> {
     #[inline(always)]
     fn write<const N: usize>(&mut self, offset: u32, words: [u32; N]) -> Option<()> {
         self.store(ETHERNET + offset, words)
@@ -80,7 +91,10 @@ impl Rewrite for Turned<'_> {
                 after.wrapping_sub(before).cast_signed(),
             )
         };
-        (failed == 0).then_some(())
+        if failed != 0 {
+            return None;
+        }
+        Some(())
     }
 
     /// The TC program rejects packets with options.

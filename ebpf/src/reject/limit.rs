@@ -30,14 +30,15 @@ pub fn has_room<E: Evidence>(config: *const RawConfig, evidence: &E, now_ns: u64
         per_suspect,
         per_node,
     } = maps::limits(config);
+    bucket(evidence).is_some_and(|bucket| has_answer(bucket, now_ns, per_suspect))
+        && maps::answers().is_some_and(|bucket| has_answer(bucket, now_ns, per_node))
+}
+
+#[inline(always)]
+fn has_answer(bucket: *mut Bucket, now_ns: u64, per_second: u32) -> bool {
     // SAFETY: an entry that stays there for the run of the program; every bit pattern is a Bucket.
-    let has = |bucket: *mut Bucket, rate| {
-        unsafe { bucket.read_volatile() }
-            .after(now_ns, rate)
-            .is_some()
-    };
-    let suspect = bucket(evidence).is_some_and(|bucket| has(bucket, per_suspect));
-    suspect && maps::answers().is_some_and(|bucket| has(bucket, per_node))
+    let bucket = unsafe { bucket.read_volatile() };
+    bucket.after(now_ns, per_second).is_some()
 }
 
 #[inline(always)]

@@ -17,15 +17,15 @@ pub use way::{FoundWay, Seeker, find_way};
 use crate::frame::{Frame as _, Origin as _};
 use crate::route::names_its_sender;
 use crate::skb::Skb;
-use crate::{maps, redirect, turned};
+use crate::work::Work;
+use crate::{maps, redirect};
 use aya_ebpf::bindings::{__sk_buff, BPF_F_INGRESS, TC_ACT_SHOT, TC_ACT_UNSPEC, bpf_redir_neigh};
 use aya_ebpf::helpers::generated::{bpf_redirect, bpf_redirect_neigh};
-use aya_ebpf::programs::TcContext;
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
-use epguard_common::{Addr, Decision, Outcome, Reason, Vip, answer, can_answer};
-use rewrite::Turned;
-use way::Kind;
+use epguard_common::{Addr, Decision, Outcome, Reason, answer, can_answer};
+use rewrite::RewrittenSkb;
+use way::WayKind;
 
 /// The hook that carries a decision out.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,23 +39,23 @@ pub enum Hook {
 /// Carries a decision out. `TC_ACT_UNSPEC` continues the chain (`TCX_NEXT`): our pass never
 /// overrules another program.
 #[inline(always)]
-pub fn carry_out(ctx: &TcContext, decision: Decision, hook: Hook) -> i32 {
+pub fn carry_out(context: *mut __sk_buff, decision: Decision, hook: Hook) -> i32 {
     match (decision, hook) {
         (Decision::Pass, _) => TC_ACT_UNSPEC,
         (Decision::Drop | Decision::DropUnanswered | Decision::DropUnanswerable, _) => TC_ACT_SHOT,
-        (Decision::Reject, Hook::Egress) => send_answer(ctx.skb.skb),
-        (Decision::Reject, Hook::Ingress) => send_back(ctx.skb.skb),
-        (Decision::Redirect, _) => redirect(ctx.skb.skb),
-        (Decision::Follow, _) => follow(ctx.skb.skb),
-        (Decision::Reply, _) => turned::back(ctx.skb.skb),
+        (Decision::Reject, Hook::Egress) => send_answer(context),
+        (Decision::Reject, Hook::Ingress) => send_back(context),
+        (Decision::Redirect, _) => open_flow(context),
+        (Decision::Follow, _) => redirect::follow(context),
+        (Decision::Reply, _) => redirect::send_reply(context),
     }
 }
 
 /// Opens a redirected flow. One that may not be redirected is rejected.
 #[inline(always)]
-fn redirect(context: *mut __sk_buff) -> i32 {
+fn open_flow(context: *mut __sk_buff) -> i32 {
     if redirect::admit() != 0 && names_its_sender(context) != 0 {
-        return follow(context);
+        return redirect::follow(context);
     }
     if is_refusable(context) == 0 {
         return TC_ACT_SHOT;
@@ -67,28 +67,22 @@ fn redirect(context: *mut __sk_buff) -> i32 {
     send_answer(context)
 }
 
-/// Sends a packet of a redirected flow to the live endpoint.
-#[inline(always)]
-fn follow(context: *mut __sk_buff) -> i32 {
-    if redirect::enter(context) == 0 {
-        return redirect::fail(context);
-    }
-    redirect::advance(context);
-    redirect::forth(context)
-}
-
 /// Counts a packet that may not be redirected, and returns whether it is rejected instead; 0 if
 /// not.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn is_refusable(context: *mut __sk_buff) -> u32 {
-    let skb = Skb::judged(context);
-    maps::count(Reason::Nothing, Outcome::RedirectRefused, skb.length());
-    let (Some(packet), Some((config, ..))) = (skb.packet(), maps::config()) else {
+    let Some(work) = Work::of_this_processor() else {
         return 0;
     };
-    let answered = can_answer(&skb, packet, skb.is_to_many()) && limit::take_of_node(config);
-    u32::from(answered)
+    let skb = Skb::new(context, work);
+    maps::count(Reason::Nothing, Outcome::RedirectRefused, skb.length());
+    let Some((config, _)) = maps::config() else {
+        return 0;
+    };
+    let is_answered =
+        can_answer(&skb, work.packet.get(), skb.is_to_many()) && limit::take_of_node(config);
+    u32::from(is_answered)
 }
 
 /// Answers a packet where it enters.
@@ -103,8 +97,10 @@ fn send_back(context: *mut __sk_buff) -> i32 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn send_answer(context: *mut __sk_buff) -> i32 {
-    let skb = Skb::judged(context);
-    let Some(action) = send(&skb) else {
+    let Some(work) = Work::of_this_processor() else {
+        return TC_ACT_SHOT;
+    };
+    let Some(action) = send(&Skb::new(context, work)) else {
         maps::count(Reason::Nothing, Outcome::AnswerFailed, 0);
         return TC_ACT_SHOT;
     };
@@ -113,34 +109,35 @@ extern "C" fn send_answer(context: *mut __sk_buff) -> i32 {
 
 #[inline(always)]
 fn send(skb: &Skb) -> Option<i32> {
-    let (packet, way) = (skb.packet()?, maps::way()?);
+    let way = skb.work.way.get();
     if way.has_own_terms != 0 {
-        maps::mean(Vip::of(packet));
+        skb.work.mean_destination();
     }
-    let enters_elsewhere = way.kind == Kind::In as u32 && way.ifindex != skb.ifindex();
-    let leaves_elsewhere = way.kind == Kind::Routed as u32 || way.kind == Kind::OnLink as u32;
+    let enters = way.kind == WayKind::In as u32;
+    let enters_elsewhere = enters && way.ifindex != skb.ifindex();
+    let leaves_elsewhere = way.kind == WayKind::Routed as u32 || way.kind == WayKind::OnLink as u32;
     if skb.is_tagged() && (enters_elsewhere || leaves_elsewhere) {
         skb.remove_tag()?;
     }
-    let mut turned = Turned::new(skb)?;
-    answer(&mut turned, packet, maps::meant()?)?;
-    if way.kind == Kind::In as u32 {
-        turned.set_ends(way.station)?;
+    let mut rewritten = RewrittenSkb::new(skb)?;
+    answer(&mut rewritten, skb.work.packet.get(), skb.work.meant.get())?;
+    if enters {
+        rewritten.set_ends(way.station)?;
     } else if leaves_elsewhere {
-        turned.make_header()?;
+        rewritten.make_header()?;
     } else {
-        turned.swap_ends()?;
+        rewritten.swap_ends()?;
     }
     skb.make_answer();
     let ifindex = way.ifindex;
     // SAFETY: take numbers, and a parameter on the stack.
     let action = unsafe {
-        if way.kind == Kind::In as u32 {
+        if enters {
             bpf_redirect(ifindex, BPF_F_INGRESS.into())
-        } else if way.kind == Kind::Routed as u32 {
+        } else if way.kind == WayKind::Routed as u32 {
             bpf_redirect_neigh(ifindex, null_mut(), 0, 0)
-        } else if way.kind == Kind::OnLink as u32 {
-            let mut hop = next_hop(&maps::meant()?.client);
+        } else if way.kind == WayKind::OnLink as u32 {
+            let mut hop = client_as_hop(&skb.work.meant.get().client);
             bpf_redirect_neigh(ifindex, &raw mut hop, HOP_SIZE, 0)
         } else {
             bpf_redirect(ifindex, 0)
@@ -151,7 +148,7 @@ fn send(skb: &Skb) -> Option<i32> {
 
 /// The client as the next hop.
 #[inline(always)]
-fn next_hop(client: &Addr) -> bpf_redir_neigh {
+fn client_as_hop(client: &Addr) -> bpf_redir_neigh {
     let words = client.words();
     // SAFETY: all-zero is a value of this struct of integers.
     let mut hop: bpf_redir_neigh = unsafe { MaybeUninit::zeroed().assume_init() };

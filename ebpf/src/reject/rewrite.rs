@@ -10,12 +10,12 @@ use epguard_common::{Bytes, Rewrite};
 
 /// An skb that becomes its own answer. The kernel's checksums do not follow, see
 /// [`Rewrite::resize`].
-pub struct Turned<'a>(Link<'a>);
+pub struct RewrittenSkb<'a>(Link<'a>);
 
-impl<'a> Turned<'a> {
+impl<'a> RewrittenSkb<'a> {
     /// An skb of any device.
     #[inline(always)]
-    pub fn new(skb: &'a Skb) -> Option<Self> {
+    pub fn new(skb: &'a Skb<'a>) -> Option<Self> {
         Link::from_skb(skb).map(Self)
     }
 
@@ -42,11 +42,14 @@ impl<'a> Turned<'a> {
         }
         // SAFETY: takes the program's own context and numbers.
         let failed = unsafe { bpf_skb_change_head(self.0.skb.as_ptr().cast(), ETHERNET, 0) };
-        (failed == 0).then_some(())
+        if failed != 0 {
+            return None;
+        }
+        Some(())
     }
 }
 
-impl Bytes for Turned<'_> {
+impl Bytes for RewrittenSkb<'_> {
     #[inline(always)]
     fn read<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
         self.0.skb.read(offset)
@@ -58,7 +61,7 @@ impl Bytes for Turned<'_> {
     }
 }
 
-impl Rewrite for Turned<'_> {
+impl Rewrite for RewrittenSkb<'_> {
     #[inline(always)]
     fn write<const N: usize>(&mut self, offset: u32, words: [u32; N]) -> Option<()> {
         self.0.store(self.0.length + offset, words)
@@ -74,7 +77,10 @@ impl Rewrite for Turned<'_> {
             bpf_skb_change_tail(self.0.skb.as_ptr().cast(), length + 1, 0) != 0
                 || bpf_skb_change_tail(self.0.skb.as_ptr().cast(), length, 0) != 0
         };
-        (!failed).then_some(())
+        if failed {
+            return None;
+        }
+        Some(())
     }
 
     #[inline(always)]
@@ -85,7 +91,10 @@ impl Rewrite for Turned<'_> {
         let failed = unsafe {
             bpf_skb_adjust_room(self.0.skb.as_ptr().cast(), change, BEHIND_NETWORK_HEADER, 0)
         };
-        (failed == 0).then_some(())
+        if failed != 0 {
+            return None;
+        }
+        Some(())
     }
 
     /// The kernel adjusts a transport checksum for changes outside of the pseudo-header only if it

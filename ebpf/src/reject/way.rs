@@ -5,6 +5,7 @@ use crate::frame::Origin as _;
 use crate::maps;
 use crate::route::{Exit, exit};
 use crate::skb::Skb;
+use crate::work::Work;
 use aya_ebpf::bindings::__sk_buff;
 use epguard_common::{Meant, Packet, Way, may_enter, way_out};
 
@@ -26,7 +27,7 @@ pub enum Seeker {
 /// How a packet goes on. As a number, since a map holds it.
 #[repr(u32)]
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum WayKind {
     /// Out of the interface where the packet enters.
     Back = 1,
     /// [`Way::Routed`].
@@ -37,17 +38,17 @@ pub enum Kind {
     In = 4,
 }
 
-/// The way that was found for the packet in the scratch map.
+/// The way that was found for an answer.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct FoundWay {
     /// The interface; 0: none was found.
     pub ifindex: u32,
-    /// A [`Kind`].
+    /// A [`WayKind`].
     pub kind: u32,
     /// Not 0: the answer has the packet's terms, and not the client's.
     pub has_own_terms: u32,
-    /// For [`Kind::In`]: the link-layer address of the interface. Zero where it has none, or it is
+    /// For [`WayKind::In`]: the link-layer address of the interface. Zero where it has none, or it is
     /// not known.
     pub station: [u16; 3],
     reserved: u16,
@@ -64,7 +65,7 @@ impl FoundWay {
     };
 
     #[inline(always)]
-    const fn new(ifindex: u32, kind: Kind) -> Self {
+    const fn new(ifindex: u32, kind: WayKind) -> Self {
         Self {
             ifindex,
             kind: kind as u32,
@@ -73,56 +74,57 @@ impl FoundWay {
     }
 }
 
-/// Keeps in the scratch map how the answer to the packet there leaves, or replies of its flow
-/// enter; 0 if they don't. `seeker`: a [`Seeker`]. Global: it has the stack for itself, and the
-/// verifier checks it once.
+/// Sets how the answer to the packet leaves, or replies of its flow enter; 0 if they don't.
+/// `seeker`: a [`Seeker`]. Global: it has the stack for itself, and the verifier checks it once.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn find_way(context: *mut __sk_buff, seeker: u32) -> u32 {
-    let skb = Skb::judged(context);
-    let Some(scratch) = maps::scratch() else {
+    let Some(work) = Work::of_this_processor() else {
         return 0;
     };
+    let skb = Skb::new(context, work);
     let found = if seeker == Seeker::BeforeDnat as u32 {
         Some(FoundWay {
             has_own_terms: 1,
-            ..FoundWay::new(skb.ifindex(), Kind::Back)
+            ..FoundWay::new(skb.ifindex(), WayKind::Back)
         })
     } else {
         after_dnat(&skb, seeker)
     };
-    // SAFETY: this CPU's own element, which no other program of ours uses until this one ends.
-    unsafe { (*scratch).way = found.unwrap_or(FoundWay::NONE) };
+    work.way.set(found.unwrap_or(FoundWay::NONE));
     found.is_some().into()
 }
 
 #[inline(always)]
 fn after_dnat(skb: &Skb, seeker: u32) -> Option<FoundWay> {
-    let (packet, meant) = (skb.packet()?, maps::meant()?);
+    let packet = skb.work.packet.get();
     let came_in_at = skb.came_in_at();
     let enters = came_in_at == 0 || seeker == Seeker::Replies as u32;
     let answer = if enters {
         *packet
     } else {
-        answer_to(packet, meant)
+        answer_to(packet, skb.work.meant.get())
     };
     let Exit { ifindex, station } = exit(skb, &answer)?;
-    let (at, there) = (skb.ifindex(), maps::place(ifindex));
+    let left_at = skb.ifindex();
+    let there = maps::place_of(ifindex);
     // Only tags beside the frame can be taken off.
-    if packet.network_at != 0 && !(enters && at == ifindex) {
+    if packet.network_at != 0 && !(enters && left_at == ifindex) {
         return None;
     }
     if enters {
-        let entrance = FoundWay {
+        if !may_enter(left_at, there) {
+            return None;
+        }
+        return Some(FoundWay {
             has_own_terms: 1,
             station,
-            ..FoundWay::new(ifindex, Kind::In)
-        };
-        return may_enter(at, there).then_some(entrance);
+            ..FoundWay::new(ifindex, WayKind::In)
+        });
     }
-    let mut found = match way_out(maps::place(came_in_at), there)? {
-        Way::Routed(ifindex) => FoundWay::new(ifindex, Kind::Routed),
-        Way::OnLink(ifindex) => FoundWay::new(ifindex, Kind::OnLink),
+    let mut found = match way_out(maps::place_of(came_in_at), there)? {
+        Way::Routed(ifindex) => FoundWay::new(ifindex, WayKind::Routed),
+        Way::OnLink(ifindex) => FoundWay::new(ifindex, WayKind::OnLink),
     };
     found.has_own_terms = (seeker == Seeker::Socket as u32).into();
     Some(found)

@@ -15,7 +15,7 @@ use core::cell::{Cell, RefCell};
 use core::ffi::c_void;
 use epguard_common::{
     Action, Backend, CallDecision, CallModel, DenialKey, Meant, Mode, Outcome, Packet, Reason,
-    Verdict, View, Vip, decide_call, judge, packet_from, packet_of,
+    Verdict, View, Vip, decide_call, judge_packet, packet_from, packet_of,
 };
 
 /// Judges a call. `backend` becomes the live endpoint of a call that is redirected. Not inlined:
@@ -46,14 +46,12 @@ pub fn judge_call(
         protocol,
         ..
     } = ends.endpoint;
-    let (packet, key) = (
-        packet_of(&ends.endpoint),
-        DenialKey::new(addr, service, port, protocol),
-    );
+    let key = DenialKey::new(addr, service, port, protocol);
+    let packet = packet_of(&ends.endpoint);
     let meant = Meant::default();
     let origin = Call {
         ctx,
-        clock: Clock::default(),
+        clock: Clock::new(),
     };
     let call = Judged {
         lookup: Lookup {
@@ -71,7 +69,7 @@ pub fn judge_call(
         kind,
         backend: RefCell::new(backend),
     };
-    let verdict = judge(&packet, &call.lookup);
+    let verdict = judge_packet(&packet, &call.lookup);
     // The packets of a call that passes are counted themselves.
     if let Verdict::Clear | Verdict::Pass(Reason::Nothing, _) = verdict {
         return CallDecision::Pass;
@@ -164,7 +162,7 @@ impl CallModel for Judged<'_> {
         let Ok(mut backend) = self.backend.try_borrow_mut() else {
             return false;
         };
-        maps::choose(&packet, key, &mut backend)
+        maps::choose_backend(&packet, key, &mut backend)
             && backend.addr.is_v4() == endpoint.addr.is_v4()
             && is_live(&backend)
     }

@@ -415,7 +415,7 @@ impl<'a> Series<'a> {
         let uncounted = call
             .counted
             .iter()
-            .find(|text| Outcome::named(text).is_none_or(|outcome| now.with_outcome(outcome) == 0));
+            .find(|text| Outcome::from_name(text).is_none_or(|outcome| now.with_outcome(outcome) == 0));
         uncounted.map(|text| format!("at least one {text}"))
     }
 }

@@ -46,7 +46,7 @@ impl Meta<'_> {
         let Some(text) = self.annotations.get(MODE) else {
             return Mode::Enforce;
         };
-        Mode::named(text).unwrap_or_else(|| {
+        Mode::from_name(text).unwrap_or_else(|| {
             ignored.push(format!(
                 "annotation {MODE}: {} is not {}; taken for {}",
                 brief(text),
@@ -62,7 +62,7 @@ impl Meta<'_> {
         let Some(text) = self.annotations.get(ACTION) else {
             return Action::Unset;
         };
-        if let Some(action) = Action::named(text)
+        if let Some(action) = Action::from_name(text)
             && action.choosers().service
         {
             return action;

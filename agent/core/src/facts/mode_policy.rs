@@ -59,7 +59,7 @@ impl Object for ModePolicy {
 
 impl WantedModes {
     fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
-        let mode = Mode::named(value.trim())
+        let mode = Mode::from_name(value.trim())
             .ok_or_else(|| format!("{key}: {value:?} is not a mode: {}", OneOf(Mode::ALL)));
         match key {
             MODE => self.mode = Some(mode?),

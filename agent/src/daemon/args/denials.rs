@@ -73,7 +73,7 @@ fn reason_mode(text: &str) -> Result<(Reason, Mode), String> {
     let (name, mode) = text
         .split_once('=')
         .ok_or("not REASON=MODE, as in terminated=observe")?;
-    let mode = Mode::named(mode).ok_or_else(|| format!("not a mode: {}", OneOf(Mode::ALL)))?;
+    let mode = Mode::from_name(mode).ok_or_else(|| format!("not a mode: {}", OneOf(Mode::ALL)))?;
     Ok((reason(name)?, mode))
 }
 

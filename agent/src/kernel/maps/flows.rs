@@ -145,12 +145,12 @@ impl FlowTable {
             }
             accept_absent(self.redirected.remove(&flow))
                 .with_context(|| format!("cannot write {}", self.name))?;
-            let behind = flow.at(&redirected.backend);
+            let behind = flow.with_live_endpoint(&redirected.backend);
             // A later flow of the client's port may have taken the place.
             if self
                 .returns
                 .get(&behind)
-                .is_ok_and(|back| behind.before(&back) == flow)
+                .is_ok_and(|back| behind.with_denied_endpoint(&back) == flow)
             {
                 accept_absent(self.returns.remove(&behind))
                     .with_context(|| format!("cannot write the returns of {}", self.name))?;

@@ -151,7 +151,7 @@ fn answers_are_translated_back_only_while_their_flow_is_redirected() {
     };
     rig.put_keyed(
         "FLOWS",
-        &back.before(&target),
+        &back.with_denied_endpoint(&target),
         redirected_to(back.endpoint_port),
     );
     let answer = frame(&packet(REUSED, TCP, &tcp(PORT, ACK)));
@@ -178,7 +178,11 @@ fn answers_are_translated_back_only_while_their_flow_is_redirected() {
     assert!(!goes_on(&mut rig, ENFORCE, flows), "led back");
     assert!(goes_on(&mut rig, off, flows), "switched off");
     assert!(goes_on(&mut rig, ENFORCE, expired), "past the lease");
-    rig.put_keyed("FLOWS", &back.before(&target), redirected_to(1));
+    rig.put_keyed(
+        "FLOWS",
+        &back.with_denied_endpoint(&target),
+        redirected_to(1),
+    );
     assert!(
         goes_on(&mut rig, ENFORCE, flows),
         "the flow goes elsewhere by now"
@@ -188,15 +192,17 @@ fn answers_are_translated_back_only_while_their_flow_is_redirected() {
         flags: 0,
         ..redirected_to(back.endpoint_port)
     };
-    rig.put_keyed("FLOWS", &back.before(&target), opening);
+    rig.put_keyed("FLOWS", &back.with_denied_endpoint(&target), opening);
     assert!(goes_on(&mut rig, ENFORCE, flows), "of another connection");
-    let taken: Redirected = rig.get_keyed("FLOWS", &back.before(&target)).unwrap();
+    let taken: Redirected = rig
+        .get_keyed("FLOWS", &back.with_denied_endpoint(&target))
+        .unwrap();
     assert_eq!(taken.flags, Redirected::TAKEN);
     let answered = Redirected {
         flags: Redirected::ANSWERED | Redirected::TAKEN,
         ..opening
     };
-    rig.put_keyed("FLOWS", &back.before(&target), answered);
+    rig.put_keyed("FLOWS", &back.with_denied_endpoint(&target), answered);
     assert!(goes_on(&mut rig, ENFORCE, flows), "the addresses are taken");
 }
 
@@ -233,7 +239,7 @@ fn a_reply_that_enters_where_the_node_does_not_route_the_endpoint_is_not_transla
         reserved: 0,
         ethernet: [0; 6],
     };
-    rig.put_keyed("RETURNS", &flow(UDP).at(&LIVE), target);
+    rig.put_keyed("RETURNS", &flow(UDP).with_live_endpoint(&LIVE), target);
     let mut forged = packet(Addr::v4(SRC_V4), UDP, &udp(40_000));
     forged[12..16].copy_from_slice(&LIVE.addr.octets[12..]);
     forged[20..22].copy_from_slice(&PORT.to_be_bytes());

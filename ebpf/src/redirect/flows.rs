@@ -9,7 +9,7 @@
     reason = "what is not borrowed is copied onto the stack first"
 )]
 
-use crate::flow_entry::{Entry, FlowPair};
+use super::entry::{FlowEntry, FlowPair};
 use crate::maps;
 use crate::maps::{KeyedMap, copy_of_key};
 use aya_ebpf::bindings::{BPF_F_NO_PREALLOC, BPF_NOEXIST};
@@ -38,14 +38,14 @@ static CLIENTS: HashMap<Addr, u32, { capacity::FLOWS }, ON_DEMAND> = HashMap::ne
 
 /// The entry of a redirected flow.
 #[inline(always)]
-pub fn redirected(flow: &Flow) -> Option<Entry> {
-    established(flow).or_else(|| OPENING.get_ptr_mut(flow).map(Entry))
+pub fn redirected(flow: &Flow) -> Option<FlowEntry> {
+    established(flow).or_else(|| OPENING.get_ptr_mut(flow).map(FlowEntry))
 }
 
 /// The entry of a redirected flow in FLOWS: its handshake is proven.
 #[inline(always)]
-pub fn established(flow: &Flow) -> Option<Entry> {
-    FLOWS.get_ptr_mut(flow).map(Entry)
+pub fn established(flow: &Flow) -> Option<FlowEntry> {
+    FLOWS.get_ptr_mut(flow).map(FlowEntry)
 }
 
 /// Reads where replies of a redirected flow go, by the key in `back`.
@@ -73,33 +73,31 @@ pub fn record_return(flow: &FlowPair) -> bool {
 /// Stores where a flow that opens goes.
 #[inline(always)]
 pub fn open(flow: &FlowPair) -> bool {
-    leave(&flow.there.key);
+    remove_established(&flow.there.key);
     OPENING.insert(&flow.there.key, &flow.there, 0).is_ok()
 }
 
 /// Moves a flow whose handshake is proven to FLOWS, if its client's share has room. Otherwise it
 /// stays in OPENING, and is counted once. `None` if no entry holds where its replies go.
 #[inline(always)]
-pub fn establish(entry: Entry, flow: &mut FlowPair) -> Option<()> {
+pub fn establish(entry: FlowEntry, flow: &mut FlowPair) -> Option<()> {
     read_return(&mut flow.back)?;
     let client = &flow.there.key.client;
-    let (taken, all) = (count_of(client), count_of(&ALL_CLIENTS));
-    let room = has_room(taken.unwrap_or(0), all.unwrap_or(0));
-    let counted =
-        |count: Option<u32>, client| count.is_some() || CLIENTS.insert(client, 0, 0).is_ok();
-    if !room
-        || !counted(taken, client)
-        || !counted(all, &ALL_CLIENTS)
+    let taken = count_of(client);
+    let all = count_of(&ALL_CLIENTS);
+    if !has_room(taken.unwrap_or(0), all.unwrap_or(0))
+        || !is_counted(client, taken)
+        || !is_counted(&ALL_CLIENTS, all)
         || RETURNS.insert(&flow.back.key, &flow.back, 0).is_err()
     {
-        beyond(entry, &flow.there.value);
+        leave_beyond_share(entry, &flow.there.value);
         return Some(());
     }
     let new = u64::from(BPF_NOEXIST);
     if FLOWS.insert(&flow.there.key, &flow.there, new).is_err() {
         if established(&flow.there.key).is_none() {
             let _ = RETURNS.remove(&flow.back.key);
-            beyond(entry, &flow.there.value);
+            leave_beyond_share(entry, &flow.there.value);
         }
         return Some(());
     }
@@ -114,6 +112,12 @@ pub fn establish(entry: Entry, flow: &mut FlowPair) -> Option<()> {
     Some(())
 }
 
+/// Whether CLIENTS has an entry of the client, with this count, or gets one.
+#[inline(always)]
+fn is_counted(client: &Addr, count: Option<u32>) -> bool {
+    count.is_some() || CLIENTS.insert(client, 0, 0).is_ok()
+}
+
 #[inline(always)]
 fn count_of(client: &Addr) -> Option<u32> {
     // SAFETY: the entry stays readable for the run of the program.
@@ -122,8 +126,9 @@ fn count_of(client: &Addr) -> Option<u32> {
         .map(|share| unsafe { share.read_volatile() })
 }
 
+/// Counts once that a flow stays in OPENING.
 #[inline(always)]
-fn beyond(entry: Entry, redirected: &Redirected) {
+fn leave_beyond_share(entry: FlowEntry, redirected: &Redirected) {
     if redirected.flags & Redirected::BEYOND_SHARE == 0 {
         entry.add_flags(Redirected::BEYOND_SHARE);
         maps::count(Reason::Nothing, Outcome::BeyondShare, 0);
@@ -138,7 +143,7 @@ pub fn close(flow: &mut FlowPair) -> Option<()> {
     OPENING.insert(&flow.there.key, &flow.there, 0).ok()?;
     OPENING_RETURNS.insert(&flow.back.key, &flow.back, 0).ok()?;
     let _ = RETURNS.remove(&flow.back.key);
-    leave(&flow.there.key);
+    remove_established(&flow.there.key);
     Some(())
 }
 
@@ -146,7 +151,7 @@ pub fn close(flow: &mut FlowPair) -> Option<()> {
 #[inline(always)]
 pub fn forget(flow: &FlowPair) {
     let _ = OPENING.remove(&flow.there.key);
-    if leave(&flow.there.key) {
+    if remove_established(&flow.there.key) {
         // Otherwise the entry may belong to a later flow.
         let _ = RETURNS.remove(&flow.back.key);
     }
@@ -154,7 +159,7 @@ pub fn forget(flow: &FlowPair) {
 
 /// Removes a flow from FLOWS; false if it was not there.
 #[inline(always)]
-fn leave(flow: &Flow) -> bool {
+fn remove_established(flow: &Flow) -> bool {
     let was_there = FLOWS.remove(flow).is_ok();
     if was_there {
         for client in [&flow.client, &ALL_CLIENTS] {

@@ -1,4 +1,4 @@
-//! The entries of a redirected flow: its copy in per-CPU memory, and its place in FLOWS or OPENING.
+//! The entries of a redirected flow: a copy of both, and where FLOWS or OPENING has its entry.
 
 use crate::clock;
 use crate::maps::copy_of_key;
@@ -15,9 +15,9 @@ pub struct FlowPair {
 
 /// Where a redirected flow has its entry in FLOWS or OPENING.
 #[derive(Clone, Copy)]
-pub struct Entry(pub *mut Keyed<Flow, Redirected>);
+pub struct FlowEntry(pub *mut Keyed<Flow, Redirected>);
 
-impl Entry {
+impl FlowEntry {
     /// Copies the value; `None` if the entry now belongs to another flow.
     #[inline(always)]
     pub fn read(self, into: &mut Keyed<Flow, Redirected>) -> Option<()> {
@@ -49,7 +49,7 @@ impl Entry {
         self.touch();
     }
 
-    /// Replaces the flags. Races as [`Entry::add_flags`].
+    /// Replaces the flags. Races as [`FlowEntry::add_flags`].
     #[inline(always)]
     pub fn set_flags(self, flags: u32) {
         // SAFETY: as in `touch`.

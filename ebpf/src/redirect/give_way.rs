@@ -1,32 +1,33 @@
 //! Redirected flows give way to connections that are not redirected.
 
+use super::pair::of_endpoint;
 use crate::conntrack::{read_entry, read_test_entry};
 use crate::found::Found;
 use crate::maps;
-use crate::redirected::of_endpoint;
 use crate::route::shows_its_sender;
 use crate::skb::{Skb, parse_packet};
 use crate::tcp_flags::{RST, flags};
+use crate::work::Work;
 use aya_ebpf::bindings::__sk_buff;
 use epguard_common::Flow;
 
 /// Ends a redirected flow that has the same addresses at the live endpoint as a packet that leaves.
 /// `TEST`: see [`find`](crate::records::find).
 #[inline(always)]
-pub fn note<const TEST: bool>(context: *mut __sk_buff) {
+pub fn give_way_to_own_connection<const TEST: bool>(context: *mut __sk_buff, work: &Work) {
     if maps::view().is_none_or(|view| view.flows == 0)
-        || parse_packet(context) == 0
+        || !parse_packet(context, work)
         || has_flow() == 0
     {
         return;
     }
-    let own = if TEST {
+    let found = if TEST {
         read_test_entry()
     } else {
         read_entry(context)
     };
     // conntrack has the denied endpoint for a packet of a redirected flow.
-    if Found::from_number(own) != Found::Unreadable {
+    if Found::from_number(found) != Found::Unreadable {
         give_way(context);
     }
 }
@@ -36,7 +37,10 @@ pub fn note<const TEST: bool>(context: *mut __sk_buff) {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn has_flow() -> u32 {
-    u32::from(maps::packet().is_some_and(|packet| of_endpoint(Flow::to(packet)).is_some()))
+    let Some(work) = Work::of_this_processor() else {
+        return 0;
+    };
+    u32::from(of_endpoint(Flow::to(work.packet.get()), work).is_some())
 }
 
 /// Notes that the client has its own connection with the addresses that a redirected flow has at
@@ -46,12 +50,15 @@ extern "C" fn has_flow() -> u32 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn give_way(context: *mut __sk_buff) -> u32 {
-    let skb = Skb::judged(context);
-    if let Some(packet) = skb.packet()
-        && !skb.is_answer()
-        && let Some((entry, _)) = of_endpoint(Flow::to(packet))
+    let Some(work) = Work::of_this_processor() else {
+        return 0;
+    };
+    let skb = Skb::new(context, work);
+    let packet = work.packet.get();
+    if !skb.is_answer()
+        && let Some((entry, _)) = of_endpoint(Flow::to(packet), work)
         && flags(&skb, packet) & RST == 0
-        && shows_its_sender(&skb, packet)
+        && shows_its_sender(&skb)
     {
         entry.take();
     }
