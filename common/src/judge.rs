@@ -43,8 +43,8 @@ pub struct Proof {
     pub uid_state: UidState,
     /// Upper bound from annotations.
     pub mode: Mode,
-    /// Whether it waits for confirmation by a second list: then it is only reported.
-    pub held: bool,
+    /// Whether the breaker stops it until a second list agrees: then it is only reported.
+    pub stopped: bool,
 }
 
 /// Judges one packet. Denies only on a proof that is present and fresh; a miss anywhere is a pass.
@@ -87,7 +87,7 @@ pub fn judge<M: Model>(packet: &Packet, model: &M) -> Verdict {
     }
     Verdict::Deny {
         reason,
-        enforce: mode == Mode::Enforce && !proof.held,
+        enforce: mode == Mode::Enforce && !proof.stopped,
     }
 }
 

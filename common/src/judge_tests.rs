@@ -89,19 +89,19 @@ fn only_flows_of_a_service_to_its_dead_pod_are_denied_and_a_pass_names_its_cause
             off,
         ),
         (
-            "pending",
+            "stopped",
             SYN,
             proof(Proof {
-                held: true,
+                stopped: true,
                 ..PROOF
             }),
             OBSERVED,
         ),
         (
-            "pending, established",
+            "stopped, established",
             ACK,
             proof(Proof {
-                held: true,
+                stopped: true,
                 ..PROOF
             }),
             OBSERVED,

@@ -8,7 +8,7 @@ mod slow_steps;
 mod tests;
 
 use crate::daemon::args::AgentArgs;
-use crate::daemon::confirmation::Confirmation;
+use crate::daemon::breaker::BreakerAlarms;
 use crate::daemon::demotion::Demotions;
 use crate::daemon::lease::Lease;
 use crate::daemon::mode_policy::NodeModes;
@@ -48,7 +48,7 @@ pub struct Agent {
     lease: Lease,
     api: Watches,
     pace: Pace,
-    confirmation: Confirmation,
+    breaker: BreakerAlarms,
     demotions: Demotions,
     node_modes: NodeModes,
     watches: BTreeMap<Watched, Watch>,
@@ -85,7 +85,7 @@ impl Agent {
             lease: Lease::new(view, args.lease, Clocks::now()).inheriting(inherited),
             api,
             pace,
-            confirmation: Confirmation::default(),
+            breaker: BreakerAlarms::default(),
             demotions,
             node_modes,
             watches: Watched::ALWAYS
@@ -107,7 +107,7 @@ impl Agent {
         self.apply_lifts()?;
         self.state.begin_tick(now());
         self.writer.sweep_flows()?;
-        self.confirmation
+        self.breaker
             .tick(now(), &mut self.state, &self.api, &mut self.report);
         self.demotions
             .tick(now(), &mut self.state, &mut self.writer, &self.report.names)?;

@@ -129,7 +129,10 @@ fn text(answers: &[Answer<Explanation>]) -> String {
     );
     groups.sort_by_key(|((_, verdicts, _), _)| {
         let has = |what: &&str| verdicts.iter().any(|one| one.verdict == *what);
-        ["deny", "hold"].iter().position(has).unwrap_or(usize::MAX)
+        ["deny", "stopped"]
+            .iter()
+            .position(has)
+            .unwrap_or(usize::MAX)
     });
     let parts = groups.iter().map(|(_, nodes)| {
         let first = answers

@@ -10,7 +10,7 @@ pub(crate) mod testing;
 pub use epguard_core::state::{PossibleHolder, UnprovenDeaths};
 pub use figures::{ApiFigures, Distribution, Evicted, Figures, Fill, Latency, LatencyFigures};
 pub use parts::{
-    Attachment, Cause, Conflict, Gap, ModeSource, Partial, PendingDenials, Ranges, SocketLb,
+    Attachment, Cause, Conflict, Gap, ModeSource, Partial, Ranges, SocketLb, StoppedDenials,
     Translators, Unanswered, Watch,
 };
 pub use socket::{Question, Request, accepted, ask, current, serve};
@@ -31,7 +31,7 @@ pub struct Form(u32);
 
 impl Default for Form {
     fn default() -> Self {
-        Self(2)
+        Self(3)
     }
 }
 
@@ -115,8 +115,8 @@ pub struct Status {
     pub refused: usize,
     /// The same by the Service's namespace, without those that did not fit into the kernel's map.
     pub refused_by_namespace: BTreeMap<String, usize>,
-    /// Services with pending denials, which wait for a second list.
-    pub breaker: Vec<PendingDenials>,
+    /// Services with denials that the breaker stops until a second list agrees.
+    pub breaker: Vec<StoppedDenials>,
     /// Denials that the review found wrong, by reason.
     #[serde(deserialize_with = "lenient::entries")]
     pub wrong_denies: BTreeMap<Reason, u64>,

@@ -309,10 +309,10 @@ impl Agent {
             self.state.begin_fact(now, Fact::Presence(presence));
         }
         self.state.begin_tick(now);
-        for opinion in self.state.take_opinions(now) {
+        for list in self.state.take_second_lists(now) {
             if let Some(
                 Selection::Labelled { namespace, .. } | Selection::SlicesOf { namespace, .. },
-            ) = &opinion.selection
+            ) = &list.selection
             {
                 self.requested
                     .entry(namespace.to_string())
@@ -320,7 +320,7 @@ impl Agent {
                     .push(Instant::now());
             }
             self.watches
-                .list(opinion.kind, opinion.selection, self.state.spread());
+                .list(list.kind, list.selection, self.state.spread());
         }
         for finding in self.state.take_findings() {
             match finding.cost() {
@@ -484,7 +484,7 @@ impl Kernel {
                 let judged = suspect.is_some_and(|suspect| suspect.flags & Suspect::DENIED != 0);
                 let enforced =
                     denial.mode == Mode::Enforce && !self.demoted.contains(&denial.reason);
-                if judged && denial.held == 0 && enforced {
+                if judged && denial.stopped == 0 && enforced {
                     denied.push(Denied {
                         vip: Some(ip(vip.addr)),
                         ip: ip(target.addr),

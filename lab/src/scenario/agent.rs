@@ -252,7 +252,9 @@ fn missing(status: &Status, wanted: &[(Watched, u64)], links: &[&str]) -> Option
         )),
         None if !status.synced => Some("it is not synced".into()),
         None if status.redirect_waits => Some("not every interface has the ingress hook".into()),
-        None if !status.breaker.is_empty() => Some(format!("it holds {:?}", status.breaker)),
+        None if !status.breaker.is_empty() => {
+            Some(format!("its breaker stops {:?}", status.breaker))
+        }
         None if !status.services.is_empty() && status.lease_ms <= 0 => {
             Some("its lease is over".into())
         }

@@ -224,7 +224,7 @@ impl Dirty {
     /// The same where a pod starts that may hold an IP without showing it, or starts no more.
     fn starts(&mut self, name: &ObjectName) {
         let scope = self.services.entry(name.clone()).or_default();
-        (scope.all, scope.ends) = (true, scope.ends.max(Ends::Unheld));
+        (scope.all, scope.ends) = (true, scope.ends.max(Ends::ByStarts));
     }
 
     /// The same where denials may only begin.

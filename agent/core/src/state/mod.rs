@@ -3,9 +3,10 @@
 //!
 //! ```text
 //! fact -> ClusterIndex (pods, endpoints, Services, nodes) -> Services that wait
-//!      -> judge -> Denials, carried out or pending -> Tables
+//!      -> judge -> Denials, carried out or stopped by the breaker -> Tables
 //! ```
 
+mod breaker;
 mod denials;
 mod dirty;
 mod index;
@@ -20,7 +21,7 @@ mod review;
 mod steps;
 mod tables;
 
-pub use denials::{Opinion, Trip, Why, spread};
+pub use breaker::{SecondList, StopReason, StoppedService, request_spread};
 pub use index::endpoints::{Endpoint, EndpointIndex, MEMORY, Target};
 pub use index::pods::Record;
 pub use index::{ClusterIndex, Ipam, Ranges, Settings};
@@ -36,7 +37,8 @@ pub use tables::{Changes, Numbers, Tables};
 
 use crate::facts::{Cidr, ObjectName, Watched};
 use crate::sorted_map::SortedMap;
-use denials::{Denials, Opinions};
+use breaker::SecondLists;
+use denials::Denials;
 use epguard_common::{Addr, Denial, Owner, Uid};
 use node_checks::NodeChecks;
 use orphan_ip::OrphanIps;
@@ -80,7 +82,7 @@ pub struct State {
     generations: Generations,
     touched: Touched,
     revivals: Revivals,
-    opinions: Opinions,
+    second_lists: SecondLists,
     /// Names of pods that an earlier process knew.
     known_names: BTreeMap<Uid, ObjectName>,
     node_checks: NodeChecks,
@@ -190,18 +192,23 @@ impl State {
         self.owners.values().map(|owner| owner.uid)
     }
 
-    /// All denials, as they are proven: `held` is 0 for pending ones, too.
+    /// All denials, as they are proven: `stopped` is 0 for stopped ones, too.
     pub fn denials(&self) -> impl Iterator<Item = (&ObjectName, &Endpoint, &Denial)> {
         self.denials
             .iter()
             .map(|(service, endpoint, denied)| (service, endpoint, &denied.proven))
     }
 
-    /// True if a denial is only reported, until a second list agrees.
-    pub fn is_pending(&self, service: &ObjectName, endpoint: &Endpoint) -> bool {
+    /// True if the breaker stops a denial: it is only reported, until a second list agrees.
+    pub fn is_stopped(&self, service: &ObjectName, endpoint: &Endpoint) -> bool {
         self.denials
             .get(service, endpoint)
-            .is_some_and(|denied| denied.pending.is_some())
+            .is_some_and(|denied| denied.stopped.is_some())
+    }
+
+    /// Services with stopped denials.
+    pub fn stopped_services(&self, now: Duration) -> BTreeMap<&ObjectName, StoppedService> {
+        self.denials.stopped_services(&self.cluster, now)
     }
 
     /// Denials that were found to be wrong since the last call.

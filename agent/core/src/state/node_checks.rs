@@ -6,7 +6,7 @@
 //! requests are few: whoever starts many pods makes neither the API server nor another namespace
 //! wait. All agents ask at the same time, so the more nodes, the fewer requests of each.
 
-use super::denials::spread;
+use super::breaker::request_spread;
 use crate::bucket::Bucket;
 use crate::counts::{Counts, uncount};
 use crate::facts::{ObjectName, Text};
@@ -88,7 +88,7 @@ impl NodeChecks {
             return None;
         }
         let spread = if nodes > FEW {
-            spread(nodes)
+            request_spread(nodes)
         } else {
             Duration::ZERO
         };

@@ -5,7 +5,7 @@
 //! an API that shows no other pod that may hold the IP, and a node with no route to the IP or to a
 //! part of the range. The kernel denies only packets that leave the node.
 
-use super::denials::opinions::ReceivedList;
+use super::breaker::ReceivedList;
 use super::index::ClusterIndex;
 use super::index::endpoints::MEMORY;
 use super::index::pods::Record;

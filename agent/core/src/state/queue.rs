@@ -7,8 +7,8 @@
 //! starts ends no denial at an IP that a stranger shows, and none at an IP where another one has
 //! ended it already.
 
+use super::breaker::ReceivedList;
 use super::denials::Denials;
-use super::denials::opinions::ReceivedList;
 use super::dirty::Dirty;
 use crate::facts::{ObjectName, Text};
 use crate::sorted_map::SortedMap;
@@ -43,8 +43,8 @@ pub enum Ends {
     /// None.
     #[default]
     None,
-    /// Those that pods which start may end.
-    Unheld,
+    /// Those that a pod ends when it starts.
+    ByStarts,
     /// All.
     All,
 }
@@ -90,12 +90,14 @@ impl Scope {
         // They are ascending: a set of its own is built and merged as fast as they are read.
         if std::mem::take(&mut self.all) {
             self.others
-                .append(&mut denials.ips(service).chain(stale).collect());
+                .append(&mut denials.ips_of(service).chain(stale).collect());
         }
         match std::mem::take(&mut self.ends) {
             Ends::None => {}
-            Ends::Unheld => self.ips.append(&mut denials.unheld(service).collect()),
-            Ends::All => self.ips.append(&mut denials.ips(service).collect()),
+            Ends::ByStarts => self
+                .ips
+                .append(&mut denials.ips_ended_by_starts(service).collect()),
+            Ends::All => self.ips.append(&mut denials.ips_of(service).collect()),
         }
         self.vips = false;
     }
@@ -111,7 +113,7 @@ impl Scope {
     }
 
     /// Adds what a fact or a list marks further. A fact changes what the known lists have shown, so
-    /// these confirm nothing any more. On a list everything is judged from the first IP on.
+    /// these agree with no denial any more. On a list everything is judged from the first IP on.
     fn join(&mut self, mut other: Self) {
         if other.lists.is_empty() {
             self.lists.iter_mut().for_each(ReceivedList::outdate);
@@ -310,9 +312,9 @@ mod tests {
     }
 
     #[test]
-    fn lists_that_wait_confirm_nothing_once_a_fact_has_changed_the_service() {
+    fn lists_that_wait_agree_with_nothing_once_a_fact_has_changed_the_service() {
         let list = |kind, sent| ReceivedList::whole(kind, Duration::from_secs(sent));
-        let confirms = |scope: &Scope| {
+        let agreeing = |scope: &Scope| {
             let lists = scope.lists.iter();
             lists
                 .map(|list| (list.kind, list.is_later_than(Duration::ZERO)))
@@ -321,17 +323,17 @@ mod tests {
         let mut scope = Scope::on(list(Watched::Pods, 1));
         scope.join(Scope::on(list(Watched::EndpointSlices, 2)));
         assert_eq!(
-            confirms(&scope),
+            agreeing(&scope),
             [(Watched::Pods, true), (Watched::EndpointSlices, true)]
         );
         scope.join(Scope::on(list(Watched::Pods, 3)));
         scope.join(at(&[1]));
         assert_eq!(
-            confirms(&scope),
+            agreeing(&scope),
             [(Watched::Pods, false), (Watched::EndpointSlices, false)]
         );
         scope.join(Scope::on(list(Watched::Pods, 4)));
-        assert_eq!(confirms(&scope)[2..], [(Watched::Pods, true)]);
+        assert_eq!(agreeing(&scope)[2..], [(Watched::Pods, true)]);
     }
 
     #[test]
@@ -359,7 +361,7 @@ mod tests {
         assert!(scope.is_done());
         for scope in [
             Scope {
-                ends: Ends::Unheld,
+                ends: Ends::ByStarts,
                 ..begins()
             },
             Scope {

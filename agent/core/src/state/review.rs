@@ -50,8 +50,8 @@ pub struct Packets {
     pub last: Duration,
     /// Packets that were reported; a busy client sent more.
     pub reported: u64,
-    /// True if the denial was pending each time, so that no packet was stopped.
-    pub held: bool,
+    /// True if the breaker stopped the denial each time, so that every packet passed.
+    pub stopped: bool,
     convicted: bool,
 }
 
@@ -88,9 +88,9 @@ pub enum Cost<'a> {
 }
 
 impl Finding {
-    /// What the denial costs; nothing if no packet was stopped.
+    /// What the denial costs; nothing if the breaker stopped it, so that every packet passed.
     pub fn cost(&self) -> Option<Cost<'_>> {
-        if self.packets.held {
+        if self.packets.stopped {
             return None;
         }
         Some(match &self.case.service {
@@ -115,13 +115,13 @@ pub struct Review {
 
 impl Review {
     /// Stores a packet that was denied, or would have been.
-    pub fn denied(
+    pub fn add_denied(
         &mut self,
         cluster: &ClusterIndex,
         at: Duration,
         case: Case,
         owner: Uid,
-        held: bool,
+        is_stopped: bool,
     ) {
         let evicts = make_room(
             &mut self.open,
@@ -134,14 +134,14 @@ impl Review {
         let meant = case.meant;
         let new = Packets {
             first: at,
-            held,
+            stopped: is_stopped,
             ..Packets::default()
         };
         let packets = self.open.entry(case).or_insert(new);
         packets.owner = owner;
         packets.last = packets.last.max(at);
         packets.reported += 1;
-        packets.held &= held;
+        packets.stopped &= is_stopped;
         self.seen_alive(cluster, |uid| uid == meant);
     }
 

@@ -97,7 +97,7 @@ impl Known {
         // What waits for a second list is not proven.
         for (target, denial) in denials(pin_dir)?
             .into_iter()
-            .filter(|(_, denial)| denial.held == 0)
+            .filter(|(_, denial)| denial.stopped == 0)
         {
             if let Some(at) = at(target.addr, target.port, target.protocol) {
                 let found = (

@@ -15,14 +15,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// All pinned maps, with names where the maps have a number or a UID; `names` is the agent's
-/// status. A denial has the highest mode that annotations allow (`bound`), whether it waits for
-/// confirmation (`held`), and the action for its packets unless they are only observed. Errors: no
+/// status. A denial has the highest mode that annotations allow (`bound`), whether the
+/// breaker stops it (`stopped`), and the action for its packets unless they are only observed. Errors: no
 /// datapath is pinned there.
 pub fn collect(pin_dir: &Path, names: &Status) -> Result<Value> {
     let pod = |uid: Uid| (uid != Uid::NONE).then(|| names.pod(uid));
     let config = maps::configuration(pin_dir)?;
     let denials = denials(pin_dir)?;
-    let held = only_held(&denials);
+    let stopped = ips_only_stopped(&denials);
     let owners = entries::<Addr, Owner>(pin_dir, "OWNERS")?;
     let suspects = keyed::<Addr, Suspect>(pin_dir, "SUSPECTS")?;
     let terminated = keyed::<Addr, Terminated>(pin_dir, "TERMINATED")?;
@@ -38,7 +38,7 @@ pub fn collect(pin_dir: &Path, names: &Status) -> Result<Value> {
             "flags": flags(owner.flags, [(Owner::DRAINING, "draining"), (Owner::CONFLICT, "conflict")]),
         })),
         "suspects": sorted(suspects, |(ip, suspect)| {
-            let denied = if held.contains(&ip) { "held" } else { "denied" };
+            let denied = if stopped.contains(&ip) { "stopped" } else { "denied" };
             let names = [(Suspect::DENIED, denied), (Suspect::DRAINING, "draining")];
             json!({"ip": ip.ip(), "flags": flags(suspect.flags, names), "deadPod": pod(suspect.dead_uid)})
         }),
@@ -57,7 +57,7 @@ pub fn collect(pin_dir: &Path, names: &Status) -> Result<Value> {
             "reason": denial.reason.as_str(),
             "state": format!("{:?}", denial.uid_state),
             "bound": denial.mode.as_str(),
-            "held": denial.held != 0,
+            "stopped": denial.stopped != 0,
             "action": action(denial.action, denial.reason, config.actions),
             "meant": pod(denial.dead_uid).unwrap_or_default(),
             "hit": pod(denial.owner_uid).unwrap_or_default(),
@@ -126,16 +126,18 @@ fn action(own: Action, reason: Reason, mut chosen: ReasonActions) -> &'static st
     own.or(chosen).or(Action::Drop).as_str()
 }
 
-/// IPs whose denials are all pending, so that nothing there is stopped.
-fn only_held(denials: &[(DenialKey, Denial)]) -> BTreeSet<Addr> {
-    let (held, carried_out): (Vec<_>, Vec<_>) =
-        denials.iter().partition(|(_, denial)| denial.held != 0);
-    let ips = |of: Vec<&(DenialKey, Denial)>| {
-        of.iter()
-            .map(|(target, _)| target.addr)
-            .collect::<BTreeSet<_>>()
-    };
-    &ips(held) - &ips(carried_out)
+/// IPs whose denials are all stopped, so that every packet to them passes.
+fn ips_only_stopped(denials: &[(DenialKey, Denial)]) -> BTreeSet<Addr> {
+    let mut stopped = BTreeSet::new();
+    let mut carried_out = BTreeSet::new();
+    for (target, denial) in denials {
+        if denial.stopped == 0 {
+            carried_out.insert(target.addr);
+        } else {
+            stopped.insert(target.addr);
+        }
+    }
+    &stopped - &carried_out
 }
 
 fn flags(bits: u32, names: [(u32, &'static str); 2]) -> Vec<&'static str> {
@@ -153,15 +155,15 @@ mod tests {
     use epguard_common::{RawDenial, UidState};
 
     #[test]
-    fn an_ip_is_pending_only_if_all_of_its_denials_are() {
+    fn an_ip_is_stopped_only_if_all_of_its_denials_are() {
         let (x, y) = (Addr::v4([10, 244, 1, 10]), Addr::v4([10, 244, 1, 11]));
-        let entry = |addr, port, held| {
+        let entry = |addr, port, stopped| {
             let target = DenialKey::new(addr, ServiceNumber { number: 1 }, port, 6);
             let (reason, uid_state) = (Reason::Reused as u32, UidState::Dead as u32);
             let denial = RawDenial {
                 reason,
                 uid_state,
-                held,
+                stopped,
                 ..RawDenial::default()
             };
             (target, denial.checked().unwrap())
@@ -172,7 +174,7 @@ mod tests {
             entry(y, 80, 1),
             entry(y, 443, 0),
         ];
-        assert_eq!(only_held(&denials), BTreeSet::from([x]));
+        assert_eq!(ips_only_stopped(&denials), BTreeSet::from([x]));
     }
     #[test]
     fn a_denial_shows_the_action_of_its_service_or_of_the_operator_or_drop() {

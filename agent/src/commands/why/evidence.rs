@@ -229,9 +229,13 @@ fn listing(old: Option<&TargetView>, new: &TargetView) -> Option<&'static str> {
 fn denial(old: Option<&DenialView>, new: Option<&DenialView>) -> Option<String> {
     match (old, new) {
         (_, Some(new)) if old != Some(new) => {
-            let held = new.held.then_some(", pending until a second list agrees");
-            let (held, which) = (held.unwrap_or_default(), packets(new));
-            Some(format!("denied as {}{held}: {which}", new.reason))
+            let stopped = if new.stopped {
+                ", stopped until a second list agrees"
+            } else {
+                ""
+            };
+            let which = packets(new);
+            Some(format!("denied as {}{stopped}: {which}", new.reason))
         }
         (Some(_), None) => Some("denied no more".to_owned()),
         _ => None,

@@ -241,7 +241,7 @@ mod tests {
         }
         let known = Translators::default();
         assert_eq!(
-            passing(&answer("hold", Some("shop/web"), true), &known),
+            passing(&answer("stopped", Some("shop/web"), true), &known),
             [""; 0]
         );
     }

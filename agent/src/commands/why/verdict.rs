@@ -19,7 +19,7 @@ pub struct Verdict {
     pub port: Option<u16>,
     /// `TCP`, `UDP`, `SCTP`; none: any.
     pub protocol: Option<String>,
-    /// `deny`, `hold` or `pass`. The mode decides whether a deny drops.
+    /// `deny`, `stopped` (by the breaker) or `pass`. The mode decides whether a deny drops.
     pub verdict: Cow<'static, str>,
     /// Why it is denied; none if it passes.
     pub reason: Option<Cow<'static, str>>,
@@ -47,7 +47,7 @@ pub(super) fn verdicts(view: &View, question: &Question) -> Vec<Verdict> {
 fn through(service: &ServiceView, endpoint: &EndpointView) -> Verdict {
     let verdict = match &endpoint.denial {
         Some(denial) => Verdict {
-            verdict: if denial.held { "hold" } else { "deny" }.into(),
+            verdict: if denial.stopped { "stopped" } else { "deny" }.into(),
             reason: Some(denial.reason.as_str().into()),
             because: proof(denial),
             change: lifting(service, denial),
@@ -95,7 +95,7 @@ fn proof(denial: &DenialView) -> String {
 fn lifting(service: &ServiceView, denial: &DenialView) -> String {
     let name = &service.name;
     let mut ways = Vec::new();
-    if denial.held {
+    if denial.stopped {
         ways.push(format!(
             "carried out when a second list agrees, or by epguard breaker --release {name}"
         ));

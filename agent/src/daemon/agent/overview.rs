@@ -1,7 +1,7 @@
 //! The agent's answers to requests at the status socket.
 
 use super::Agent;
-use crate::daemon::{confirmation, telemetry};
+use crate::daemon::{breaker, telemetry};
 use crate::shared::clock::{Clocks, boot as now};
 use crate::shared::status::{
     Conflict, Evicted, Figures, Fill, Partial, Question, Request, Status, Watch,
@@ -21,7 +21,7 @@ impl Agent {
         let answer = match &question.request {
             Request::History(ip) => self.history_of(*ip),
             Request::ReleaseBreaker(service) => {
-                self.confirmation.release(now(), &mut self.state, service);
+                self.breaker.release(now(), &mut self.state, service);
                 self.write()?;
                 self.status()
             }
@@ -104,7 +104,7 @@ impl Agent {
                 .collect(),
             refused: self.refused,
             refused_by_namespace: self.state.tables().refused.clone(),
-            breaker: confirmation::pending_denials(&self.state, now()),
+            breaker: breaker::stopped_denials(&self.state, now()),
             wrong_denies: self.state.review().wrong.clone(),
             demoted: self.writer.config.demoted(),
             demoted_services: self

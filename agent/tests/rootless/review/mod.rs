@@ -167,11 +167,11 @@ fn a_denial_that_was_right_when_it_began_or_is_old_is_not_found_wrong() {
 fn denials_that_the_breaker_held_back_are_marked_in_the_review() {
     let (mut world, a) = World::cluster().with_a();
     world.list(&[terminal(&a)]);
-    assert_eq!(world.held(), [X]);
+    assert_eq!(world.stopped(), [X]);
     denied(&mut world, RetiredBackend, a.uid);
     world.list(&[a]);
     let finding = world.state.take_findings().pop().unwrap();
-    assert!(finding.packets.held);
+    assert!(finding.packets.stopped);
     assert_eq!((finding.packets.reported, finding.case.ip), (1, X));
     let socket = Endpoint {
         ip: X,
@@ -298,9 +298,9 @@ fn a_wrong_denial_costs_its_service_and_without_one_its_reason_and_nothing_if_no
     world.pod(&a);
     let mut finding = world.state.take_findings().pop().unwrap();
     assert_eq!(finding.cost(), Some(Cost::Service(&web().name)));
-    finding.packets.held = true;
+    finding.packets.stopped = true;
     assert_eq!(finding.cost(), None);
-    finding.packets.held = false;
+    finding.packets.stopped = false;
     (finding.case.service, finding.case.reason) = (None, Terminated);
     assert_eq!(finding.cost(), Some(Cost::Reason(Terminated)));
 }

@@ -30,8 +30,8 @@ type Line = (IpAddr, String, u16, String, String);
 
 fn denied(state: &State) -> Vec<Line> {
     let line = |(service, socket, denial): (&ObjectName, &Endpoint, &Denial)| {
-        let held = state.is_pending(service, socket);
-        let verdict = if held { "hold" } else { "deny" };
+        let is_stopped = state.is_stopped(service, socket);
+        let verdict = if is_stopped { "stopped" } else { "deny" };
         let reason = denial.reason.as_str().to_owned();
         (
             socket.ip.ip(),

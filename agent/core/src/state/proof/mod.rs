@@ -108,7 +108,12 @@ fn possible_holder(
 
 /// True if no pod that starts ends a denial: two pods hold no IP at one time, and where the
 /// selector proves, none holds it unseen.
-pub fn is_held(cluster: &ClusterIndex, service: &ObjectName, ip: Addr, proven: &Denial) -> bool {
+pub fn stands_while_pods_start(
+    cluster: &ClusterIndex,
+    service: &ObjectName,
+    ip: Addr,
+    proven: &Denial,
+) -> bool {
     let is_selective = cluster
         .service(service)
         .is_some_and(|service| !cluster.proves_nothing(service));
@@ -253,7 +258,7 @@ impl<'a> Case<'a> {
                 .map(|owner| owner.pod.uid)
                 .unwrap_or_default(),
             boot_id: self.cluster.boot_id(meant.pod.node.as_deref()),
-            held: 0,
+            stopped: 0,
             action: self.service.on_denial.action,
         })
     }

@@ -2,7 +2,7 @@
 
 use crate::facts::ObjectName;
 use crate::state::State;
-use crate::state::denials::pending::Denied;
+use crate::state::denials::Denied;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::index::pods::Record;
 use crate::state::not_proven::{Exemption, NotProven};
@@ -112,8 +112,8 @@ pub struct DenialView {
     pub meant: String,
     /// The pod that would be hit.
     pub hit: Option<String>,
-    /// True if it is pending: it waits for a second list, and is only reported.
-    pub held: bool,
+    /// True if the breaker stops it: it awaits a second list, and is only reported.
+    pub stopped: bool,
     /// Highest mode that annotations allow for it.
     pub bound: Mode,
 }
@@ -269,7 +269,7 @@ impl State {
                     targets,
                     denial: denied.map(
                         |Denied {
-                             proven, pending, ..
+                             proven, stopped, ..
                          }| DenialView {
                             reason: proven.reason,
                             openers_only: proven.uid_state != UidState::Dead,
@@ -277,7 +277,7 @@ impl State {
                             hit: Some(proven.owner_uid)
                                 .filter(|uid| *uid != Uid::NONE)
                                 .map(|uid| self.pod_or_uid(uid)),
-                            held: pending.is_some(),
+                            stopped: stopped.is_some(),
                             bound: proven.mode,
                         },
                     ),

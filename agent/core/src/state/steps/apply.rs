@@ -4,7 +4,7 @@
 use super::lists::{List, Objects};
 use crate::facts::{Change, Fact, ObjectName, Pod, Protocol, Watched};
 use crate::state::State;
-use crate::state::denials::opinions::ReceivedList;
+use crate::state::breaker::ReceivedList;
 use crate::state::dirty::{self, Dirty};
 use crate::state::index::endpoints::Endpoint;
 use crate::state::index::vips::Claims;
@@ -158,8 +158,10 @@ impl State {
             port: event.dst_port,
             protocol,
         });
-        let held = service.as_ref().zip(endpoint);
-        let held = held.is_some_and(|(service, endpoint)| self.is_pending(service, &endpoint));
+        let is_stopped = match (&service, endpoint) {
+            (Some(service), Some(endpoint)) => self.is_stopped(service, &endpoint),
+            _ => false,
+        };
         let case = Case {
             ip: event.dst,
             reason,
@@ -170,7 +172,7 @@ impl State {
         };
         let at = Duration::from_nanos(event.at_ns);
         self.review
-            .denied(&self.cluster, at, case, event.owner_uid, held);
+            .add_denied(&self.cluster, at, case, event.owner_uid, is_stopped);
     }
 
     /// True if something is left to do or to write.

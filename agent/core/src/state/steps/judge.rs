@@ -1,7 +1,8 @@
-//! The Services that wait, judged: denials, their confirmation, and their entries in the tables.
+//! The Services that wait, judged: denials, whether the breaker stops them, and their entries in
+//! the tables.
 
 use crate::facts::{ObjectName, Selection, Service, Text, Watched};
-use crate::state::denials::opinions::{Opinion, ReceivedList, Wanted, spread};
+use crate::state::breaker::{ReceivedList, SecondList, Wanted, request_spread};
 use crate::state::dirty::Dirty;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::not_proven::NotProven;
@@ -45,7 +46,9 @@ impl State {
         self.lay_out_suspects(&drained);
         let concerns_orphan_ips = self.concerns_orphan_ips(&dirty);
         for (service, mut scope) in dirty.services {
-            if scope.ends == Ends::Unheld && self.denials.unheld(&service).next().is_none() {
+            if scope.ends == Ends::ByStarts
+                && self.denials.ips_ended_by_starts(&service).next().is_none()
+            {
                 scope.ends = Ends::None;
             }
             let was_suspended = self.queue.suspends(&service);
@@ -303,26 +306,26 @@ impl State {
 
     /// The collections of which the state would request a list now, whole or narrow.
     pub fn wanted_lists(&self) -> BTreeSet<Watched> {
-        self.wanted_opinions()
+        self.wanted_second_lists()
             .into_keys()
-            .map(|opinion| opinion.kind)
+            .map(|list| list.kind)
             .collect()
     }
 
     /// The lists to request now.
-    pub fn take_opinions(&mut self, now: Duration) -> Vec<Opinion> {
-        let (wanted, spread) = (self.wanted_opinions(), self.spread());
-        self.opinions.take_due(now, &wanted, spread)
+    pub fn take_second_lists(&mut self, now: Duration) -> Vec<SecondList> {
+        let (wanted, spread) = (self.wanted_second_lists(), self.spread());
+        self.second_lists.take_due(now, &wanted, spread)
     }
 
-    fn wanted_opinions(&self) -> Wanted {
-        let mut wanted = self.denials.wanted_opinions(&self.cluster);
+    fn wanted_second_lists(&self) -> Wanted {
+        let mut wanted = self.denials.awaited_lists(&self.cluster);
         // An IP of a death on this node that one list has shown is unused only if none of the
         // node's pods may hold it.
         if self.is_synced() && self.orphan_ips.has_doubtful_death(&self.cluster) {
             let selection = Some(Selection::OnNode(self.node().into()));
             wanted.insert(
-                Opinion {
+                SecondList {
                     kind: Watched::Pods,
                     selection,
                 },
@@ -334,7 +337,7 @@ impl State {
 
     /// The time over which all agents spread such lists.
     pub fn spread(&self) -> Duration {
-        spread(self.cluster.nodes.count())
+        request_spread(self.cluster.nodes.count())
     }
 
     /// Only observes a Service from now on: a denial of it was wrong.
@@ -349,8 +352,8 @@ impl State {
         &self.cluster.demoted
     }
 
-    /// Confirms the pending denials of a Service, or of all, without another list, and ends that it
-    /// is only observed because a denial was wrong. Returns how many denials were pending.
+    /// Carries out the stopped denials of a Service, or of all, without a second list, and ends that
+    /// it is only observed because a denial was wrong. Returns how many denials were stopped.
     pub fn release_breaker(&mut self, now: Duration, service: Option<&ObjectName>) -> usize {
         let is_released = |name: &ObjectName| service.is_none_or(|service| service == name);
         let demoted = &mut self.cluster.demoted;

@@ -10,7 +10,7 @@
 
 use crate::facts::{Change, Fact, ObjectName, Pod, Service, Slice, Watched};
 use crate::state::State;
-use crate::state::denials::opinions::ReceivedList;
+use crate::state::breaker::ReceivedList;
 use crate::state::dirty::Dirty;
 use crate::state::index::ClusterIndex;
 use crate::state::index::pods::ShownBy;
@@ -185,7 +185,7 @@ impl State {
         list: &ReceivedList,
         concerned: BTreeSet<ObjectName>,
     ) {
-        let waiting = self.denials.waiting(&self.cluster, list).cloned();
+        let waiting = self.denials.services_awaiting(&self.cluster, list);
         let services = concerned.into_iter().chain(waiting).collect();
         self.orphan_ips.listed(&self.cluster, list);
         self.process_changes(
@@ -195,12 +195,12 @@ impl State {
                 ..Dirty::default()
             },
         );
-        self.opinions.received(list);
+        self.second_lists.end_answered(list);
         self.judge_on(list, services);
     }
 
-    /// Confirms pending denials by a list that was applied in whole, and has all endpoints judged
-    /// that may be denied.
+    /// Has all endpoints judged that may be denied, on a list that was applied in whole: stopped
+    /// denials with which it agrees are carried out.
     pub(crate) fn listed(&mut self, now: Duration, mut list: ReceivedList) {
         let was_listed = self.is_listed();
         self.listed.insert(list.kind);
@@ -241,7 +241,7 @@ impl State {
         }
         self.process_changes(now, dirty);
         if self.is_listed() && list.kind.bears_proofs() {
-            self.opinions.received(&list);
+            self.second_lists.end_answered(&list);
             let services = self.services_to_judge();
             if !was_listed {
                 self.unjudged.clone_from(&services);

@@ -55,7 +55,7 @@ impl Layout {
         let refused = self.refused.extract_if(range, |_| true).count();
         uncount(&mut self.tables.refused, name.namespace.as_str(), refused);
         let mut gone = self.laid_out(name, &first, &last);
-        for (endpoint, denied) in denials.at(name, ip) {
+        for (endpoint, denied) in denials.of_service_at(name, ip) {
             let Some(number) = self.numbers.take(name) else {
                 continue;
             };
@@ -74,11 +74,10 @@ impl Layout {
                 self.put_backends(&name.namespace, key, &Backends::default());
             }
             let action = action(asked, self.tables.backends.contains_key(&key));
-            let held = denied.pending.is_some().into();
             self.tables.denied.insert(
                 key,
                 Denial {
-                    held,
+                    stopped: denied.stopped.is_some().into(),
                     action,
                     ..denied.proven
                 },
@@ -254,8 +253,8 @@ impl Layout {
         let services = cluster.endpoint_index.services_at(ip);
         let denials = services.flat_map(|name| {
             denials
-                .at(name, ip)
-                .map(move |(at, denied)| (name, at, denied))
+                .of_service_at(name, ip)
+                .map(move |(endpoint, denied)| (name, endpoint, denied))
         });
         let is_laid_out = |name: &ObjectName, endpoint: &Endpoint| {
             let number = self.numbers.get(name);
@@ -263,7 +262,7 @@ impl Layout {
         };
         let denials = denials.filter(|(name, endpoint, _)| is_laid_out(name, endpoint));
         let meant = denials
-            .max_by_key(|(name, endpoint, denied)| (denied.pending.is_none(), *name, *endpoint));
+            .max_by_key(|(name, endpoint, denied)| (denied.stopped.is_none(), *name, *endpoint));
         let mut suspect = Suspect::default();
         if let Some((.., denied)) = meant {
             suspect.flags |= Suspect::DENIED;

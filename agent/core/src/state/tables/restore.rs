@@ -116,7 +116,7 @@ impl State {
 
 /// Whether packets were denied, or would have been in `enforce`, on a death.
 fn is_carried_out(denial: &Denial) -> bool {
-    denial.uid_state == UidState::Dead && denial.held == 0
+    denial.uid_state == UidState::Dead && denial.stopped == 0
 }
 
 /// The most that dead pods are taken to allow, from what was in force: the lowest mode that the
