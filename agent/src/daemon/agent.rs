@@ -198,7 +198,7 @@ impl Agent {
                 continue;
             }
             self.report.reported(now(), &self.state, event);
-            self.state.denied(event);
+            self.state.add_denied_packet(event);
             if let Some(protocol) = Protocol::from_repr(event.protocol) {
                 let socket = Endpoint {
                     ip: event.dst,

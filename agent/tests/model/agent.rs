@@ -20,7 +20,7 @@ use epguard_core::facts::{
 };
 use epguard_core::freshness::Freshness;
 use epguard_core::plan;
-use epguard_core::state::{Cost, Endpoint, Ipam, Numbers, Ranges, Settings, State, Tables};
+use epguard_core::state::{Cost, Endpoint, Ipam, Numbers, Ranges, Settings, State, Tables, report};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Pending, pending};
@@ -233,7 +233,7 @@ impl Agent {
 
     /// What it knows of an IP.
     pub fn view(&self, ip: Ip) -> String {
-        format!("{:?}", self.state.view(addr(ip)))
+        format!("{:?}", report::view_ip(&self.state, addr(ip)))
     }
 
     pub fn is_synced(&self) -> bool {
@@ -339,7 +339,7 @@ impl Agent {
     /// As `Agent::on_events`: packets to whatever is denied.
     pub fn on_calls(&mut self, kernel: &Kernel) {
         for event in kernel.calls() {
-            self.state.denied(&event);
+            self.state.add_denied_packet(&event);
             let socket = Endpoint {
                 ip: event.dst,
                 port: event.dst_port,

@@ -26,14 +26,14 @@ fn denied_at(world: &mut World, at: Duration, reason: Reason, meant: Uid) {
         },
         ..Event::default()
     };
-    world.state.denied(&event);
+    world.state.add_denied_packet(&event);
 }
 
 /// One of many packets to an orphan IP.
 fn scanned(world: &mut World, dst: Addr, dst_port: u16) {
     world.now += Duration::from_millis(1);
     let at_ns = u64::try_from(world.now.as_nanos()).unwrap();
-    world.state.denied(&Event {
+    world.state.add_denied_packet(&Event {
         at_ns,
         dst,
         dst_port,
@@ -113,7 +113,7 @@ fn a_retired_pod_that_is_seen_alive_again_was_denied_wrongly() {
     world.pod(&terminal(&a)).pod(&a);
     let (_, service) = world.state.numbers().iter().next().unwrap();
     let reason = RetiredBackend as u32;
-    world.state.denied(&Event {
+    world.state.add_denied_packet(&Event {
         dead_uid: a.uid,
         dst: X,
         reason,
@@ -223,7 +223,7 @@ fn hit(world: &mut World, meant: Uid, owner: Uid) {
         .copied()
         .unwrap();
     let (dead_uid, owner_uid) = (meant, owner);
-    world.state.denied(&Event {
+    world.state.add_denied_packet(&Event {
         at_ns,
         dead_uid,
         owner_uid,

@@ -9,7 +9,7 @@ use epguard::shared::args::ServiceArgs;
 use epguard_common::{Addr, Denial};
 use epguard_core::facts::ObjectName;
 use epguard_core::history::{Chronicle, History};
-use epguard_core::state::{Endpoint, State};
+use epguard_core::state::{Endpoint, State, report};
 use epguard_lab::replay::agent::Agent;
 use epguard_lab::replay::recording::{Recording, What};
 use std::collections::{BTreeMap, BTreeSet};
@@ -77,7 +77,9 @@ impl Remembered {
             now_ms,
             wall_ms: i64::try_from(now_ms).unwrap(),
             mode: "enforce".to_owned(),
-            ..self.history.chronicle(ip, self.agent.state.view(ip))
+            ..self
+                .history
+                .chronicle(ip, report::view_ip(&self.agent.state, ip))
         }
     }
 }

@@ -15,11 +15,15 @@ use crate::state::index::ranges::GivenBy;
 use crate::state::not_proven::{NotProven, NotStale};
 use epguard_common::{Addr, Denial, Mode, Reason, Uid, UidState};
 
+/// Looking at so many pods that may hold an IP without showing it takes about as long as judging an
+/// endpoint.
+const UNSHOWN: usize = 16;
+
 /// How a pod is called in the reason why no denial is proven.
 pub type Naming<'a> = &'a dyn Fn(Uid) -> String;
 
 /// The denial that is proven for each endpoint of a Service at an IP, or why none is.
-pub fn judge(
+pub fn judge_endpoints(
     cluster: &ClusterIndex,
     service: &Service,
     ip: Addr,
@@ -36,6 +40,15 @@ pub fn judge(
             .map(|(endpoint, _)| (*endpoint, Err(why.clone())))
             .collect(),
     }
+}
+
+/// How much work it is to judge a Service at an IP, in endpoints.
+pub fn work_to_judge(cluster: &ClusterIndex, name: &ObjectName, ip: Addr) -> usize {
+    let unshown = match cluster.service(name) {
+        Some(service) => Own::new(cluster, service).count_unshown(ip).unwrap_or(0),
+        None => 0,
+    };
+    1 + cluster.endpoint_index.count_at(name, ip) + unshown / UNSHOWN
 }
 
 /// A proven denial of one endpoint, with the action that its Service asks for; or the first step of
