@@ -50,9 +50,9 @@ pub struct Denial {
     pub uid_state: UidState,
     /// Upper bound from annotations: the mode in force is the lowest of all.
     pub mode: Mode,
-    /// Not 0: the denial waits for confirmation by a second list; it is reported, never carried
-    /// out.
-    pub held: u32,
+    /// Not 0: the breaker stops the denial until a second list agrees: its packets are reported, and
+    /// pass.
+    pub stopped: u32,
     /// The denial's own action; unset: that of CONFIG.
     pub action: Action,
 }
@@ -75,7 +75,7 @@ pub struct RawDenial {
     /// [`Mode`].
     pub mode: u32,
     /// Not 0: only reported.
-    pub held: u32,
+    pub stopped: u32,
     /// [`Action`].
     pub action: u32,
 }
@@ -92,7 +92,7 @@ impl RawDenial {
             reason: Reason::from_number(self.reason).filter(|reason| *reason != Reason::Nothing)?,
             uid_state,
             mode: Mode::from_raw(self.mode),
-            held: self.held,
+            stopped: self.stopped,
             action: Action::from_raw(self.action),
         })
     }
@@ -107,7 +107,7 @@ impl From<Denial> for RawDenial {
             reason: denial.reason as u32,
             uid_state: denial.uid_state as u32,
             mode: denial.mode as u32,
-            held: denial.held,
+            stopped: denial.stopped,
             action: denial.action as u32,
         }
     }
@@ -124,7 +124,7 @@ mod tests {
         reason: Reason::Reused,
         uid_state: UidState::Dead,
         mode: Mode::Observe,
-        held: 1,
+        stopped: 1,
         action: Action::Reject,
     };
 

@@ -44,7 +44,7 @@ pub struct Proof {
     /// Upper bound from annotations.
     pub mode: Mode,
     /// Whether the breaker stops it until a second list agrees: then it is only reported.
-    pub held: bool,
+    pub stopped: bool,
 }
 
 /// Judges one packet. Denies only on a proof that is present and fresh; a miss anywhere is a pass.
@@ -80,7 +80,7 @@ pub fn judge_packet<M: Model>(packet: &Packet, model: &M) -> Verdict {
     }
     Verdict::Deny {
         reason,
-        enforce: mode == Mode::Enforce && !proof.held,
+        enforce: mode == Mode::Enforce && !proof.stopped,
     }
 }
 

@@ -57,7 +57,7 @@ fn the_lowest_of_all_modes_is_in_force_and_a_held_denial_is_observed() {
     let observe = |node: &mut Node| node.mode = Mode::Observe;
     let observe_reason = |node: &mut Node| node.of_reason = Mode::Observe;
     let bound = |mode| proven_by(|proof| proof.mode = mode);
-    let held = proven_by(|proof| proof.held = true);
+    let stopped = proven_by(|proof| proof.stopped = true);
     for (name, packet, node, expected) in [
         ("observe by annotation", SYN, bound(Mode::Observe), OBSERVED),
         (
@@ -85,8 +85,8 @@ fn the_lowest_of_all_modes_is_in_force_and_a_held_denial_is_observed() {
             denying_but(|node| node.of_reason = Mode::Off),
             OFF,
         ),
-        ("held", SYN, held, OBSERVED),
-        ("held, established", ACK, held, OBSERVED),
+        ("stopped", SYN, stopped, OBSERVED),
+        ("stopped, established", ACK, stopped, OBSERVED),
     ] {
         assert_eq!(judge_packet(&packet, &node), expected, "{name}");
     }

@@ -91,7 +91,7 @@ pub const PROOF: Proof = Proof {
     reason: Reason::Reused,
     uid_state: UidState::Dead,
     mode: Mode::Enforce,
-    held: false,
+    stopped: false,
 };
 
 /// The denial is in force, and every action is possible.

@@ -155,7 +155,7 @@ pub fn deny(tables: &mut Tables, service: ServiceNumber, endpoint: SocketAddr) {
             reason: Reason::Reused,
             uid_state: UidState::Dead,
             mode: Mode::Enforce,
-            held: 0,
+            stopped: 0,
             action: Action::Unset,
         };
         tables.denied.insert(key, denial);

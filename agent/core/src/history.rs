@@ -6,7 +6,7 @@
 //!   -> Chronicle -> `epguard why`
 //! ```
 
-use crate::state::{State, View};
+use crate::state::{State, View, report};
 use epguard_common::Addr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -106,7 +106,7 @@ impl Chronicle {
 impl History {
     /// True if changes are to be stored: before further ones, or their steps become one.
     pub fn lacks(&self, state: &State) -> bool {
-        (state.is_synced() || self.began.is_some()) && state.has_touched()
+        (state.is_synced() || self.began.is_some()) && state.has_ips_to_record()
     }
 
     /// Stores what has changed since the last call, for some IPs; the next calls store the rest.
@@ -117,15 +117,15 @@ impl History {
         }
         self.began.get_or_insert(now);
         let mut work = 0;
-        while work < AT_ONCE && state.has_touched() {
+        while work < AT_ONCE && state.has_ips_to_record() {
             work += 1;
-            let (touched, mass) = state.take_touched(1, MASS);
+            let (touched, mass) = state.take_ips_to_record(1, MASS);
             for ip in touched {
-                if mass && !self.ips.contains_key(&ip) && state.is_quiet(ip) {
+                if mass && !self.ips.contains_key(&ip) && report::is_quiet(state, ip) {
                     self.forgot = true;
                     continue;
                 }
-                let (view, of_view) = state.kept_view(ip);
+                let (view, of_view) = report::view_for_history(state, ip);
                 work += of_view;
                 self.step(now, rv, ip, &view);
                 self.make_room(BUDGET);

@@ -177,7 +177,7 @@ pub(crate) mod tests {
         reason: Reason::DeadBackend,
         uid_state: UidState::Dead,
         mode: Mode::Enforce,
-        held: 0,
+        stopped: 0,
         action: Action::Unset,
     };
 

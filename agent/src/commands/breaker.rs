@@ -1,8 +1,8 @@
-//! `epguard breaker`: lists the agent's pending denials, and confirms them by hand.
+//! `epguard breaker`: lists the denials that the breaker stops, and releases them by hand.
 
 use crate::shared::args::{RunArgs, name};
 use crate::shared::output::{Column, Output, columned, seconds};
-use crate::shared::status::{self, PendingDenials, Request};
+use crate::shared::status::{self, Request, StoppedDenials};
 use anyhow::Result;
 use clap::Args;
 
@@ -10,11 +10,11 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  epguard breaker                        which Services have denials that wait
+  epguard breaker                        which Services have stopped denials
   epguard breaker --release shop/web     carry them out; without a name, those of all Services
   epguard breaker -o json")]
 pub struct BreakerArgs {
-    /// Enforce the pending denials of a Service, or of all, without a second list
+    /// Enforce the stopped denials of a Service, or of all, without a second list
     #[arg(long, value_name = "NAMESPACE/NAME", num_args = 0..=1, default_missing_value = "", value_parser = service)]
     pub release: Option<String>,
     /// Form of the output
@@ -25,14 +25,18 @@ pub struct BreakerArgs {
     pub run: RunArgs,
 }
 
-/// Sends the request to the agent, and prints the pending denials after it. Errors: no agent
+/// Sends the request to the agent, and prints the stopped denials after it. Errors: no agent
 /// answers.
 pub fn run(args: BreakerArgs) -> Result<()> {
     let request = args
         .release
         .map_or(Request::Status, Request::ReleaseBreaker);
     let status = status::ask(&args.run.run_dir, &request)?;
-    println!("{}", args.output.text(&status.breaker, |held| table(held))?);
+    println!(
+        "{}",
+        args.output
+            .text(&status.breaker, |services| table(services))?
+    );
     Ok(())
 }
 
@@ -46,16 +50,18 @@ fn service(text: &str) -> Result<String, &'static str> {
 }
 
 /// One row for each Service.
-fn table(breaker: &[PendingDenials]) -> String {
+fn table(breaker: &[StoppedDenials]) -> String {
     if breaker.is_empty() {
-        return "no denial is pending".to_owned();
+        return "no denial is stopped".to_owned();
     }
-    let columns: [Column<PendingDenials>; 5] = [
-        ("SERVICE", |held| held.service.clone()),
-        ("HELD", |held| held.held.to_string()),
-        ("READY RECENTLY", |held| held.ready_recently.to_string()),
-        ("FOR", |held| seconds(held.since_ms)),
-        ("WHY", |held| held.why.to_string()),
+    let columns: [Column<StoppedDenials>; 5] = [
+        ("SERVICE", |service| service.service.clone()),
+        ("STOPPED", |service| service.stopped.to_string()),
+        ("READY RECENTLY", |service| {
+            service.ready_recently.to_string()
+        }),
+        ("FOR", |service| seconds(service.since_ms)),
+        ("WHY", |service| service.why.to_string()),
     ];
     columned(&columns, breaker)
 }
@@ -63,7 +69,7 @@ fn table(breaker: &[PendingDenials]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use epguard_core::state::Why;
+    use epguard_core::state::StopReason;
 
     #[test]
     fn a_service_is_named_in_full_or_not_at_all() {
@@ -76,16 +82,16 @@ mod tests {
     }
 
     #[test]
-    fn pending_denials_are_one_line_per_service() {
-        assert_eq!(table(&[]), "no denial is pending");
-        let held = PendingDenials {
+    fn stopped_denials_are_one_line_per_service() {
+        assert_eq!(table(&[]), "no denial is stopped");
+        let stopped = StoppedDenials {
             service: "shop/web".into(),
-            held: 3,
+            stopped: 3,
             ready_recently: 5,
             since_ms: 12_345,
-            why: Why::Half,
+            why: StopReason::MoreThanHalf,
         };
-        let text = table(&[held]);
+        let text = table(&[stopped]);
         let fields: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
         assert_eq!(fields, ["shop/web", "3", "5", "12", "s", "more-than-half"]);
     }

@@ -8,7 +8,7 @@ mod slow_steps;
 mod tests;
 
 use crate::daemon::args::AgentArgs;
-use crate::daemon::confirmation::Confirmation;
+use crate::daemon::breaker::BreakerAlarms;
 use crate::daemon::demotion::Demotions;
 use crate::daemon::lease::Lease;
 use crate::daemon::mode_policy::NodeModePolicy;
@@ -69,7 +69,7 @@ pub struct Agent {
     lease: Lease,
     api: Watches,
     pace: Pace,
-    confirmation: Confirmation,
+    breaker: BreakerAlarms,
     demotions: Demotions,
     mode_policy: NodeModePolicy,
     watches: BTreeMap<Watched, Watch>,
@@ -98,7 +98,7 @@ impl Agent {
             lease: Lease::new(view, args.lease, Clocks::now()).inheriting(inherited),
             api: parts.api,
             pace: parts.pace,
-            confirmation: Confirmation::default(),
+            breaker: BreakerAlarms::default(),
             demotions: parts.demotions,
             mode_policy: parts.mode_policy,
             watches: Watched::ALWAYS
@@ -126,7 +126,7 @@ impl Agent {
         self.apply_lifts()?;
         self.state.begin_tick(now());
         self.writer.sweep_flows()?;
-        self.confirmation
+        self.breaker
             .tick(now(), &mut self.state, &self.api, &mut self.report);
         self.demotions
             .tick(now(), &mut self.state, &mut self.writer, &self.report.names)?;
@@ -218,7 +218,7 @@ impl Agent {
                 continue;
             }
             self.report.reported(now(), &self.state, event);
-            self.state.denied(event);
+            self.state.add_denied_packet(event);
             if let Some(protocol) = Protocol::from_repr(event.protocol) {
                 let socket = Endpoint {
                     ip: event.dst,

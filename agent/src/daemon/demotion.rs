@@ -105,7 +105,7 @@ fn log(state: &State, names: &Names, finding: &Finding, cost: Option<Cost<'_>>) 
         reported = packets.reported,
         first_ms = packets.first.as_millis(),
         last_ms = packets.last.as_millis(),
-        held = packets.held,
+        stopped = packets.stopped,
         evidence,
         "wrong deny{}",
         match cost {

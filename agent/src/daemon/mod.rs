@@ -3,7 +3,7 @@
 pub mod agent;
 pub mod args;
 pub mod attachments;
-pub mod confirmation;
+pub mod breaker;
 pub mod demotion;
 pub mod lease;
 pub mod mode_policy;

@@ -148,7 +148,7 @@ impl<'a> Judged<'a> {
     fn rank(&self) -> usize {
         if self.has_verdict("deny") {
             0
-        } else if self.has_verdict("hold") {
+        } else if self.has_verdict("stopped") {
             1
         } else {
             2

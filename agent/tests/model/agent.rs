@@ -20,7 +20,7 @@ use epguard_core::facts::{
 };
 use epguard_core::freshness::Freshness;
 use epguard_core::plan;
-use epguard_core::state::{Cost, Endpoint, Ipam, Numbers, Ranges, Settings, State, Tables};
+use epguard_core::state::{Cost, Endpoint, Ipam, Numbers, Ranges, Settings, State, Tables, report};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Pending, pending};
@@ -233,7 +233,7 @@ impl Agent {
 
     /// What it knows of an IP.
     pub fn view(&self, ip: Ip) -> String {
-        format!("{:?}", self.state.view(addr(ip)))
+        format!("{:?}", report::view_ip(&self.state, addr(ip)))
     }
 
     pub fn is_synced(&self) -> bool {
@@ -309,10 +309,10 @@ impl Agent {
             self.state.begin_fact(now, Fact::Presence(presence));
         }
         self.state.begin_tick(now);
-        for opinion in self.state.take_opinions(now) {
+        for list in self.state.take_second_lists(now) {
             if let Some(
                 Selection::Labelled { namespace, .. } | Selection::SlicesOf { namespace, .. },
-            ) = &opinion.selection
+            ) = &list.selection
             {
                 self.requested
                     .entry(namespace.to_string())
@@ -320,7 +320,7 @@ impl Agent {
                     .push(Instant::now());
             }
             self.watches
-                .list(opinion.kind, opinion.selection, self.state.spread());
+                .list(list.kind, list.selection, self.state.spread());
         }
         for finding in self.state.take_findings() {
             match finding.cost() {
@@ -339,7 +339,7 @@ impl Agent {
     /// As `Agent::on_events`: packets to whatever is denied.
     pub fn on_calls(&mut self, kernel: &Kernel) {
         for event in kernel.calls() {
-            self.state.denied(&event);
+            self.state.add_denied_packet(&event);
             let socket = Endpoint {
                 ip: event.dst,
                 port: event.dst_port,
@@ -484,7 +484,7 @@ impl Kernel {
                 let judged = suspect.is_some_and(|suspect| suspect.flags & Suspect::DENIED != 0);
                 let enforced =
                     denial.mode == Mode::Enforce && !self.demoted.contains(&denial.reason);
-                if judged && denial.held == 0 && enforced {
+                if judged && denial.stopped == 0 && enforced {
                     denied.push(Denied {
                         vip: Some(ip(vip.addr)),
                         ip: ip(target.addr),

@@ -4,8 +4,8 @@ use super::pages::{agrees, repository, table_under};
 use epguard::daemon::report::metrics::render;
 use epguard::kernel::maps::Counters;
 use epguard::shared::status::{
-    ApiFigures, Attachment, Cause, Distribution, Evicted, Figures, Fill, Gap, PendingDenials,
-    Status, Translators, Watch,
+    ApiFigures, Attachment, Cause, Distribution, Evicted, Figures, Fill, Gap, Status,
+    StoppedDenials, Translators, Watch,
 };
 use epguard_common::{Count, Mode, Outcome, Reason};
 use epguard_core::facts::Watched;
@@ -31,8 +31,8 @@ epguard_events_skipped_total 7
 epguard_uncounted_denials 8
 epguard_wrong_denies_total{reason="reused"} 1
 epguard_reason_demoted{reason="reused"} 1
-epguard_breaker_held_services 1
-epguard_breaker_held_endpoints 3
+epguard_breaker_stopped_services 1
+epguard_breaker_stopped_endpoints 3
 epguard_intent_gaps{cause="ipvs"} 1
 epguard_refused_denials 4
 epguard_records_evicted_total{table="drops"} 6
@@ -110,9 +110,9 @@ fn status() -> Status {
             ..Translators::default()
         },
         refused: 4,
-        breaker: vec![PendingDenials {
-            held: 3,
-            ..PendingDenials::default()
+        breaker: vec![StoppedDenials {
+            stopped: 3,
+            ..StoppedDenials::default()
         }],
         wrong_denies: [(Reason::Reused, 1)].into(),
         demoted: vec![Reason::Reused],

@@ -29,7 +29,7 @@ pub struct Denied {
     reason: u32,
     uid_state: u32,
     mode: u32,
-    held: u32,
+    stopped: u32,
     action: u32,
 }
 
@@ -41,7 +41,7 @@ impl Denied {
             reason: Reason::from_number(self.reason).unwrap_or(Reason::Nothing),
             uid_state: UidState::from_raw(self.uid_state).unwrap_or_default(),
             mode: Mode::from_raw(self.mode),
-            held: self.held != 0,
+            stopped: self.stopped != 0,
         }
     }
 
@@ -81,7 +81,7 @@ pub fn denial(target: &DenialKey) -> Option<Denied> {
             reason: addr_of!((*denial).reason).read_volatile(),
             uid_state: addr_of!((*denial).uid_state).read_volatile(),
             mode: addr_of!((*denial).mode).read_volatile(),
-            held: addr_of!((*denial).held).read_volatile(),
+            stopped: addr_of!((*denial).stopped).read_volatile(),
             action: addr_of!((*denial).action).read_volatile(),
         }
     })?;

@@ -124,10 +124,10 @@ impl Cluster {
         self.answer();
         if now.subsec_millis() == 0 {
             self.state.tick(now);
-            let opinions = self.state.take_opinions(now).into_iter();
+            let lists = self.state.take_second_lists(now).into_iter();
             let due = now + Duration::from_millis(200);
             self.asked
-                .extend(opinions.map(|opinion| (due, opinion.kind, opinion.selection)));
+                .extend(lists.map(|list| (due, list.kind, list.selection)));
         }
         self.look();
     }
@@ -361,7 +361,7 @@ impl Cluster {
             let mut denials = tables
                 .denied
                 .iter()
-                .filter(|(key, denial)| key.addr == *ip && denial.held == 0);
+                .filter(|(key, denial)| key.addr == *ip && denial.stopped == 0);
             let is_denied = denials.next().is_some() && !tables.services.is_empty();
             let holder = self.pods.values().find(|life| life.ip == *ip);
             match holder {

@@ -94,7 +94,7 @@ impl Agent {
         self.figures().unwrap().figures.propagation
     }
 
-    /// Waits until all these IPs are denied, and not only pending. Returns how long that took.
+    /// Waits until all these IPs are denied, and not stopped by the breaker. Returns how long that took.
     pub(crate) fn until_denied(&mut self, ips: &[Ipv4Addr], begun: Instant) -> Duration {
         let pins = self.run_dir.join("bpf/epguard");
         let maps = self.maps.get_or_insert_with(|| Maps::open(&pins));
@@ -121,7 +121,7 @@ impl Maps {
             return false;
         }
         let denied = self.denied.entries().unwrap_or_default().into_iter();
-        let denied = denied.filter(|(_, denial)| denial.held == 0);
+        let denied = denied.filter(|(_, denial)| denial.stopped == 0);
         let denied: BTreeSet<Addr> = denied.map(|(key, _)| key.addr).collect();
         ips.is_subset(&denied)
     }

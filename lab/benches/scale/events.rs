@@ -55,7 +55,7 @@ pub(crate) fn finish(table: &mut Table, cluster: &mut Cluster) {
         took.push(cluster.agent.until_denied(&ips, begun).as_secs_f64());
         sleep(Duration::from_secs(1));
         let namespace = size::namespace(pods[0].service);
-        let asked = requests::opinions(&cluster.world.server.api.audit, begun, &namespace);
+        let asked = requests::second_lists(&cluster.world.server.api.audit, begun, &namespace);
         counts.push(requests::as_f64(asked.len() as u64));
         octets.push(requests::octets(&asked) / 1e3);
         shown = asked
@@ -63,7 +63,7 @@ pub(crate) fn finish(table: &mut Table, cluster: &mut Cluster) {
             .map(|asked| format!("{} {}?{}", asked.verb, asked.path, asked.query))
             .collect();
     }
-    let name = "for a second opinion on 3 of 4 Jobs of a Service";
+    let name = "for a second list on 3 of 4 Jobs of a Service";
     table
         .rows
         .push(Row::new(name, "requests", counts).at_most(4.0));
@@ -71,7 +71,7 @@ pub(crate) fn finish(table: &mut Table, cluster: &mut Cluster) {
     let name = "until 3 of 4 finished Jobs of a Service are denied";
     table.rows.push(Row::new(name, "s", took));
     shown.truncate(4);
-    eprintln!("second opinion: {}", shown.join(", "));
+    eprintln!("second list: {}", shown.join(", "));
 }
 
 /// A pod of each of these Services dies. Returns the milliseconds until each was denied.

@@ -14,7 +14,7 @@ pub(crate) fn asked(audit: &Audit) -> Vec<Request> {
 }
 
 /// The requests since a moment that read, and are no freshness checks of a watch.
-pub(crate) fn opinions(audit: &Audit, since: Instant, namespace: &str) -> Vec<Request> {
+pub(crate) fn second_lists(audit: &Audit, since: Instant, namespace: &str) -> Vec<Request> {
     let mut requests = asked(audit);
     requests.retain(|request| {
         let reads = ["list", "watch", "get"].contains(&&*request.verb);

@@ -172,7 +172,7 @@ impl Cluster {
             }
             let (owners, of) = self.state.take_owners(OWNERS);
             std::hint::black_box(of.iter().filter_map(|ip| owners.get(ip)).count());
-            self.state.take_touched(OWNERS, OWNERS);
+            self.state.take_ips_to_record(OWNERS, OWNERS);
         }
         self.longest = self.longest.max(worked().saturating_sub(began));
     }

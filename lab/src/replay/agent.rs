@@ -68,7 +68,7 @@ impl Agent {
     pub fn denials(&self) -> Vec<Denial> {
         let all = self.state.denials();
         let in_force =
-            all.filter(|(service, endpoint, _)| !self.state.is_pending(service, endpoint));
+            all.filter(|(service, endpoint, _)| !self.state.is_stopped(service, endpoint));
         let denials = in_force.map(|(service, endpoint, proven)| Denial {
             key: Key {
                 service: service.to_string(),

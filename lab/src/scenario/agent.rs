@@ -255,7 +255,7 @@ fn missing(status: &Status, wanted: &[(Watched, u64)], links: &[&str]) -> Option
         return Some("not every interface has the ingress hook".into());
     }
     if !status.breaker.is_empty() {
-        return Some(format!("it holds {:?}", status.breaker));
+        return Some(format!("its breaker stops {:?}", status.breaker));
     }
     if !status.services.is_empty() && status.lease_ms <= 0 {
         return Some("its lease is over".into());

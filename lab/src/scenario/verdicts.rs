@@ -412,10 +412,9 @@ impl<'a> Series<'a> {
         if self.mode == Mode::Off {
             return None;
         }
-        let uncounted = call
-            .counted
-            .iter()
-            .find(|text| Outcome::from_name(text).is_none_or(|outcome| now.with_outcome(outcome) == 0));
+        let uncounted = call.counted.iter().find(|text| {
+            Outcome::from_name(text).is_none_or(|outcome| now.with_outcome(outcome) == 0)
+        });
         uncounted.map(|text| format!("at least one {text}"))
     }
 }

@@ -43,7 +43,7 @@ async fn the_role_grants_every_right_that_the_agent_needs() {
     world.until("told of the breaker", |_| {
         !store.list(Kind::Event).is_empty()
     });
-    assert_eq!(world.store.list(Kind::Event)[0]["reason"], "BreakerTripped");
+    assert_eq!(world.store.list(Kind::Event)[0]["reason"], "DenialsStopped");
     world.until("denying under a lease", |status| {
         status.breaker.is_empty() && !status.services.is_empty() && status.lease_ms > 0
     });

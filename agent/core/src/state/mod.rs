@@ -2,25 +2,39 @@
 //! await.
 //!
 //! ```text
-//! fact -> ClusterIndex (pods, endpoints, Services, nodes) -> Services that wait
-//!      -> judge -> Denials, carried out or pending -> Tables
+//! facts -> index -> what is affected -> Services that wait -> proof -> breaker -> tables
 //! ```
+//!
+//! `step` has the order of these steps; each part imports only parts before it:
+//!
+//! * `index`: what the API and the node have shown. It alone writes itself: a fact returns what it
+//!   `Changed`.
+//! * `proof`: which endpoints of a Service are proven stale.
+//! * `breaker`, `denials`: all denials, and which of them are stopped until a second list agrees.
+//! * `queue`: the Services to judge. `affected`: what a change of the index adds to it.
+//! * `review`, `orphan_ip`, `possibly_held`, `node_checks`, `lists`, `revival`: what else changes.
+//! * `tables`: what the maps should hold.
+//! * `report`: what the state has, for status, `why`, history and metrics.
 
+mod affected;
+mod breaker;
 mod denials;
-mod dirty;
 mod index;
+mod ips_to_record;
+mod lists;
 mod node_checks;
 mod not_proven;
 mod orphan_ip;
 mod possibly_held;
 mod proof;
 mod queue;
-mod report;
+pub mod report;
 mod review;
-mod steps;
+mod revival;
+mod step;
 mod tables;
 
-pub use denials::{Opinion, Trip, Why, spread};
+pub use breaker::{SecondList, StopReason, StoppedService, request_spread};
 pub use index::endpoints::{Endpoint, EndpointIndex, MEMORY, Target};
 pub use index::pods::Record;
 pub use index::{ClusterIndex, Ipam, Ranges, Settings};
@@ -34,57 +48,77 @@ pub use report::{
 pub use review::{Cost, Evidence, Finding, OPEN};
 pub use tables::{Changes, Numbers, Tables};
 
-use crate::facts::{Cidr, ObjectName, Watched};
+use crate::facts::{Cidr, ObjectName, Selection, Text, Watched};
 use crate::sorted_map::SortedMap;
-use denials::{Denials, Opinions};
+use breaker::{SecondLists, Wanted};
+use denials::Denials;
 use epguard_common::{Addr, Denial, Owner, Uid};
+use ips_to_record::IpsToRecord;
+use lists::Lists;
 use node_checks::NodeChecks;
 use orphan_ip::OrphanIps;
 use possibly_held::PossiblyHeld;
-use queue::{Queue, Touched};
+use queue::Queue;
 use review::Review;
+use revival::Revivals;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use steps::{List, Piece, Revivals};
+use step::Piece;
 use tables::layout::Layout;
-use tables::{Generations, Inherited};
+use tables::{Inherited, Owners};
 
-/// The state machine. `now` is any clock that only goes forward.
+/// The state of an agent: what it knows of the cluster, which packets it denies because of that, and
+/// what it needs to know next.
+///
+/// It does no work of its own: its caller feeds it, runs it and drains it. `now` is any clock that
+/// only goes forward.
+///
+/// 1. Feed it. [`State::begin_fact`] applies a fact, [`State::begin_list`] a list of everything;
+///    while [`State::is_applying`] holds for a watch, its further facts wait. Once a second, call
+///    [`State::begin_tick`]. Packets that the kernel reports go to [`State::hit`] and
+///    [`State::add_denied_packet`].
+/// 2. Run it. [`State::run_step`] applies a part of a list, or judges Services that wait; call it
+///    again as long as it returns true and there is time. [`State::apply`] and [`State::tick`] do
+///    1 and 2 at once.
+/// 3. Write the maps, after step 1 at the latest, whatever else waits: what the facts may contradict
+///    is no longer in the tables. Until [`State::is_synced`], [`State::take_contradicted`] returns
+///    what is left of an earlier process; from then on [`State::take_changes`] and
+///    [`State::take_owners`] return the keys to write, with the values in [`State::tables`].
+/// 4. Request what it needs: the lists of [`State::take_second_lists`], the Nodes of
+///    [`State::take_node_check`], and a list of every watch once [`State::take_revived`] returns a
+///    pod. What comes is a fact: 1.
+/// 5. Act on [`State::take_findings`]: denials that were wrong. [`State::demote`] bounds a Service.
+/// 6. Report, which decides nothing: [`State::take_ips_to_record`] for the history,
+///    [`State::take_reuse_gaps`], and the functions of [`report`].
+///
+/// An earlier process is taken over before the first fact: [`State::with_numbers`],
+/// [`State::know_names`], [`State::restore`].
 #[derive(Debug, Clone, Default)]
 pub struct State {
     cluster: ClusterIndex,
-    /// The lists that have been seen at least once. Before all have, absence can have any cause.
-    listed: BTreeSet<Watched>,
-    /// Whether these are all, each applied in whole.
-    is_listed: bool,
-    /// Services that have not been judged since then.
+    lists: Lists,
+    /// Services that have not been judged since everything was listed.
     unjudged: BTreeSet<ObjectName>,
-    denials: Denials,
-    review: Review,
-    orphan_ips: OrphanIps,
-    /// Tables of an earlier process, until everything has been listed once.
-    restored: Option<Tables>,
-    /// What of them is still in force, until everything is judged.
-    inherited: Option<Inherited>,
-    /// Lists of which a part is applied.
-    lists: BTreeMap<Watched, List>,
     queue: Queue,
     piece: Piece,
     /// The Service that took most of the last step.
     judged: Option<ObjectName>,
-    layout: Layout,
-    /// What OWNERS should hold.
-    owners: SortedMap<Addr, Owner>,
-    /// IPs whose entry in OWNERS is wrong, and after them those that have none yet.
-    changed_owners: SortedMap<(bool, Addr), ()>,
-    generations: Generations,
-    touched: Touched,
+    denials: Denials,
+    second_lists: SecondLists,
+    review: Review,
+    orphan_ips: OrphanIps,
+    possibly_held: PossiblyHeld,
+    node_checks: NodeChecks,
     revivals: Revivals,
-    opinions: Opinions,
+    layout: Layout,
+    owners: Owners,
+    /// Tables of an earlier process, until everything has been listed once.
+    restored: Option<Tables>,
+    /// What of them is still in force, until everything is judged.
+    inherited: Option<Inherited>,
     /// Names of pods that an earlier process knew.
     known_names: BTreeMap<Uid, ObjectName>,
-    node_checks: NodeChecks,
-    possibly_held: PossiblyHeld,
+    ips_to_record: IpsToRecord,
 }
 
 impl State {
@@ -95,10 +129,9 @@ impl State {
 
     /// An empty state that gives these numbers to Services.
     pub fn with_numbers(settings: Settings, numbers: Numbers) -> Self {
-        let layout = Layout::new(numbers);
         Self {
             cluster: ClusterIndex::new(settings),
-            layout,
+            layout: Layout::new(numbers),
             ..Self::default()
         }
     }
@@ -109,47 +142,16 @@ impl State {
         self
     }
 
-    /// The ranges of this node if the state needs the routes to their parts: a dead pod had one of
-    /// the IPs, or may be found to once everything has been listed.
-    pub fn ranges_in_question(&self) -> &[Cidr] {
-        let is_asked = !self.is_listed() || !self.orphan_ips.is_empty();
-        let node = self
-            .cluster
-            .nodes
-            .get(&self.cluster.settings.node)
-            .filter(|_| is_asked);
-        node.map_or(&[], |node| &node.pod_cidrs)
+    /// Takes over the names of pods that an earlier process knew.
+    pub fn know_names(&mut self, names: BTreeMap<Uid, ObjectName>) {
+        self.known_names = names;
     }
 
-    /// True if a Service redirects its denied flows, so that the tables may have backends.
-    pub const fn redirects(&self) -> bool {
-        self.cluster.redirecting > 0
-    }
-
-    /// True if every watch has shown everything once.
-    pub const fn is_listed(&self) -> bool {
-        self.is_listed
-    }
-
-    /// True if, besides, all endpoints have been judged on that. Until then the tables lack denials
-    /// that hold.
-    pub fn is_synced(&self) -> bool {
-        self.is_listed && self.unjudged.is_empty()
-    }
-
-    /// The Service that took most of the last step; none if that was a part of a list.
-    pub const fn judged(&self) -> Option<&ObjectName> {
-        self.judged.as_ref()
-    }
-
-    /// The facts that were applied.
-    pub const fn cluster(&self) -> &ClusterIndex {
-        &self.cluster
-    }
-
-    /// Name of this node.
-    pub fn node(&self) -> &str {
-        &self.cluster.settings.node
+    /// True if something is left to do or to write.
+    pub fn has_backlog(&self) -> bool {
+        self.is_half_applied()
+            || !self.queue.is_empty()
+            || self.is_synced() && self.owners.has_changes()
     }
 
     /// What SUSPECTS, SERVICES and DENIED should hold.
@@ -171,42 +173,163 @@ impl State {
     /// What OWNERS should hold, and which of its keys changed since the last call. Owners that went
     /// or were replaced are all among them; new ones as far as there is room for so many.
     pub fn take_owners(&mut self, most: usize) -> (&SortedMap<Addr, Owner>, BTreeSet<Addr>) {
-        let wrong = self
-            .changed_owners
-            .keys()
-            .take_while(|(is_new, _)| !is_new)
-            .count();
-        let keys = self.changed_owners.take_first(most.max(wrong));
-        (&self.owners, keys.into_iter().map(|(_, ip)| ip).collect())
+        let changed = self.owners.take_changed(most);
+        (&self.owners.entries, changed)
+    }
+
+    /// The lists to request now.
+    pub fn take_second_lists(&mut self, now: Duration) -> Vec<SecondList> {
+        let wanted = self.wanted_second_lists();
+        let spread = self.spread();
+        self.second_lists.take_due(now, &wanted, spread)
+    }
+
+    /// The next Node that has to be asked for, so that
+    /// [`Fact::NodeSeen`](crate::facts::Fact::NodeSeen) shows whether it is still there. The time
+    /// is that over which all agents spread such requests.
+    pub fn take_node_check(&mut self, now: Duration) -> Option<(Text, Duration)> {
+        self.node_checks.take(now, self.cluster.nodes.count())
+    }
+
+    /// The dead pod that the API has shown alive since the last call, if any. The state has started
+    /// over and needs a list of every watch.
+    pub fn take_revived(&mut self) -> Option<ObjectName> {
+        self.revivals.take_revived()
+    }
+
+    /// Denials that were found to be wrong since the last call.
+    pub fn take_findings(&mut self) -> Vec<Finding> {
+        std::mem::take(&mut self.review.findings)
+    }
+
+    /// IPs about which anything may have changed since the last call, at most so many, and whether
+    /// they are some of a mass of more than `mass`, or of a list.
+    pub fn take_ips_to_record(&mut self, most: usize, mass: usize) -> (BTreeSet<Addr>, bool) {
+        self.ips_to_record.take(most, mass, self.is_half_applied())
+    }
+
+    /// True if there are such IPs.
+    pub fn has_ips_to_record(&self) -> bool {
+        !self.ips_to_record.is_empty()
     }
 
     /// How long IPs had no owner, for those that got another one since the last call.
     pub fn take_reuse_gaps(&mut self) -> Vec<Duration> {
-        std::mem::take(&mut self.generations.gaps)
+        self.owners.take_reuse_gaps()
+    }
+
+    /// The ranges of this node if the state needs the routes to their parts: a dead pod had one of
+    /// the IPs, or may be found to once everything has been listed.
+    pub fn ranges_in_question(&self) -> &[Cidr] {
+        if self.is_listed() && self.orphan_ips.is_empty() {
+            return &[];
+        }
+        let node = self.cluster.nodes.get(&self.cluster.settings.node);
+        node.map_or(&[], |node| &node.pod_cidrs)
+    }
+
+    /// True if a Service redirects its denied flows, so that the tables may have backends.
+    pub const fn redirects(&self) -> bool {
+        self.cluster.redirecting > 0
+    }
+
+    /// True if every watch has shown everything once.
+    pub const fn is_listed(&self) -> bool {
+        self.lists.are_all_listed()
+    }
+
+    /// True if, besides, all endpoints have been judged on that. Until then the tables lack denials
+    /// that hold.
+    pub fn is_synced(&self) -> bool {
+        self.is_listed() && self.unjudged.is_empty()
+    }
+
+    /// True if a list of the watch is applied only in part: its further facts have to wait.
+    pub fn is_applying(&self, watched: Watched) -> bool {
+        self.lists.is_applying(watched)
+    }
+
+    /// True between the parts of a list: no Service is judged, for an object further down may
+    /// contradict the one at hand. Those that a part concerns have no VIPs until the list is
+    /// applied.
+    pub fn is_half_applied(&self) -> bool {
+        self.lists.is_half_applied()
+    }
+
+    /// When the first list came of which only a part is applied.
+    pub fn half_applied_since(&self) -> Option<Duration> {
+        self.lists.half_applied_since()
+    }
+
+    /// The Service that took most of the last step; none if that was a part of a list.
+    pub const fn judged(&self) -> Option<&ObjectName> {
+        self.judged.as_ref()
+    }
+
+    /// The facts that were applied.
+    pub const fn cluster(&self) -> &ClusterIndex {
+        &self.cluster
+    }
+
+    /// Name of this node.
+    pub fn node(&self) -> &str {
+        &self.cluster.settings.node
     }
 
     /// The pods that own an IP.
     pub fn owners(&self) -> impl Iterator<Item = Uid> {
-        self.owners.values().map(|owner| owner.uid)
+        self.owners.entries.values().map(|owner| owner.uid)
     }
 
-    /// All denials, as they are proven: `held` is 0 for pending ones, too.
+    /// All denials, as they are proven: `stopped` is 0 for stopped ones, too.
     pub fn denials(&self) -> impl Iterator<Item = (&ObjectName, &Endpoint, &Denial)> {
         self.denials
             .iter()
             .map(|(service, endpoint, denied)| (service, endpoint, &denied.proven))
     }
 
-    /// True if a denial is only reported, until a second list agrees.
-    pub fn is_pending(&self, service: &ObjectName, endpoint: &Endpoint) -> bool {
+    /// True if the breaker stops a denial: it is only reported, until a second list agrees.
+    pub fn is_stopped(&self, service: &ObjectName, endpoint: &Endpoint) -> bool {
         self.denials
             .get(service, endpoint)
-            .is_some_and(|denied| denied.pending.is_some())
+            .is_some_and(|denied| denied.stopped.is_some())
     }
 
-    /// Denials that were found to be wrong since the last call.
-    pub fn take_findings(&mut self) -> Vec<Finding> {
-        std::mem::take(&mut self.review.findings)
+    /// Services with stopped denials.
+    pub fn stopped_services(&self, now: Duration) -> BTreeMap<&ObjectName, StoppedService> {
+        self.denials.stopped_services(&self.cluster, now)
+    }
+
+    /// The collections of which the state would request a list now, whole or narrow.
+    pub fn wanted_lists(&self) -> BTreeSet<Watched> {
+        self.wanted_second_lists()
+            .into_keys()
+            .map(|list| list.kind)
+            .collect()
+    }
+
+    fn wanted_second_lists(&self) -> Wanted {
+        let mut wanted = self.denials.awaited_lists(&self.cluster);
+        // An IP of a death on this node that one list has shown is unused only if none of the
+        // node's pods may hold it.
+        if self.is_synced() && self.orphan_ips.has_doubtful_death(&self.cluster) {
+            let of_node = SecondList {
+                kind: Watched::Pods,
+                selection: Some(Selection::OnNode(self.node().into())),
+            };
+            wanted.insert(of_node, BTreeSet::new());
+        }
+        wanted
+    }
+
+    /// The time over which all agents spread lists.
+    pub fn spread(&self) -> Duration {
+        request_spread(self.cluster.nodes.count())
+    }
+
+    /// Services that are only observed because a denial was wrong.
+    pub fn demoted(&self) -> &BTreeSet<ObjectName> {
+        &self.cluster.demoted
     }
 
     /// The past denials that are still open to contrary evidence.
@@ -219,27 +342,12 @@ impl State {
         &self.layout.numbers
     }
 
-    /// Takes over the names of pods that an earlier process knew.
-    pub fn know_names(&mut self, names: BTreeMap<Uid, ObjectName>) {
-        self.known_names = names;
-    }
-
     /// Namespace and name of a pod that is still known, or that an earlier process knew.
     pub fn pod_name(&self, uid: Uid) -> Option<&ObjectName> {
-        let name = self.cluster.pods.get(uid).map(|record| &record.pod.name);
-        name.filter(|pod| !pod.name.is_empty())
-            .or_else(|| self.known_names.get(&uid))
-    }
-
-    /// IPs about which anything may have changed since the last call, at most so many, and whether
-    /// they are some of a mass of more than `mass`, or of a list.
-    pub fn take_touched(&mut self, most: usize, mass: usize) -> (BTreeSet<Addr>, bool) {
-        self.touched.take(most, mass, self.is_half_applied())
-    }
-
-    /// True if there are such IPs.
-    pub fn has_touched(&self) -> bool {
-        !self.touched.is_empty()
+        match self.cluster.pods.get(uid) {
+            Some(record) if !record.pod.name.name.is_empty() => Some(&record.pod.name),
+            _ => self.known_names.get(&uid),
+        }
     }
 
     /// The live pods that publish an IP as their pod IP; other networks may overlap.

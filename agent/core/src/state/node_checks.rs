@@ -6,7 +6,7 @@
 //! requests are few: whoever starts many pods makes neither the API server nor another namespace
 //! wait. All agents ask at the same time, so the more nodes, the fewer requests of each.
 
-use super::denials::spread;
+use super::breaker::request_spread;
 use crate::bucket::Bucket;
 use crate::counts::{Counts, uncount};
 use crate::facts::{ObjectName, Text};
@@ -88,7 +88,7 @@ impl NodeChecks {
             return None;
         }
         let spread = if nodes > FEW {
-            spread(nodes)
+            request_spread(nodes)
         } else {
             Duration::ZERO
         };
@@ -118,8 +118,9 @@ impl NodeChecks {
         })
     }
 
-    /// A Node was shown: the Services that waited for it. Until they are judged again they wait on.
-    pub fn shown(&mut self, node: &str) -> Vec<ObjectName> {
+    /// Ends the request for a Node that was shown. Returns the Services that waited for it: they
+    /// wait on until they are judged again.
+    pub fn end_for(&mut self, node: &str) -> Vec<ObjectName> {
         self.asked.remove(node);
         let waiting = self
             .waiting
@@ -175,7 +176,7 @@ mod tests {
         assert_eq!(take(&mut checks, 2), None);
         assert_eq!(take(&mut checks, 6), Some("a".into()), "no answer");
         assert_eq!(
-            checks.shown("a"),
+            checks.end_for("a"),
             [name("shop", "api"), name("shop", "web")]
         );
         assert_eq!(
@@ -183,10 +184,10 @@ mod tests {
             Some("a".into()),
             "another pod was bound meanwhile"
         );
-        checks.shown("a");
+        checks.end_for("a");
         checks.set(&name("shop", "web"), ip(1), None);
         checks.set(&name("shop", "api"), ip(1), None);
-        assert_eq!((take(&mut checks, 8), checks.shown("a")), (None, vec![]));
+        assert_eq!((take(&mut checks, 8), checks.end_for("a")), (None, vec![]));
     }
 
     #[test]
@@ -196,21 +197,21 @@ mod tests {
             checks.set(&web, ip(number), Some("a".into()));
         }
         assert_eq!(
-            (checks.shown("a"), checks.shown("b")),
+            (checks.end_for("a"), checks.end_for("b")),
             (vec![web.clone()], vec![])
         );
         for number in 0..100 {
             checks.set(&web, ip(number), Some("b".into()));
         }
         assert_eq!(
-            (checks.shown("a"), checks.shown("b")),
+            (checks.end_for("a"), checks.end_for("b")),
             (vec![], vec![web.clone()])
         );
         assert_eq!(checks.waiting[&web].nodes.len(), 1);
         for number in 0..100 {
             checks.set(&web, ip(number), None);
         }
-        assert_eq!((checks.shown("b"), checks.waiting.len()), (vec![], 0));
+        assert_eq!((checks.end_for("b"), checks.waiting.len()), (vec![], 0));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! an API that shows no other pod that may hold the IP, and a node with no route to the IP or to a
 //! part of the range. The kernel denies only packets that leave the node.
 
-use super::denials::opinions::ReceivedList;
+use super::breaker::ReceivedList;
 use super::index::ClusterIndex;
 use super::index::endpoints::MEMORY;
 use super::index::pods::Record;
@@ -51,16 +51,16 @@ struct LastPod {
     last: Duration,
     /// Since when the pod is known to be dead.
     since: Duration,
-    /// Whether a list of all pods of the node has confirmed that.
-    confirmed: bool,
+    /// Whether a list of all pods of the node agrees with that.
+    is_certain: bool,
     /// Whether slices list the IP for a pod that is not dead; none if that has to be looked up,
     /// which takes long where many do.
     listed_alive: Option<bool>,
 }
 
 impl OrphanIps {
-    /// Notes a report about holders of IPs.
-    pub fn note(&mut self, presence: Presence) {
+    /// Applies a report about holders of IPs.
+    pub fn apply(&mut self, presence: Presence) {
         match presence {
             Presence::Routes(routes) => self.routes = Some(routes),
             Presence::Unknown => self.routes = None,
@@ -76,20 +76,21 @@ impl OrphanIps {
         }
     }
 
-    /// Notes that slices may list these IPs for other pods, or that these pods may have died.
-    pub fn relisted<'a>(&mut self, ips: impl Iterator<Item = &'a Addr>) {
+    /// Forgets what slices list at these IPs: they may list other pods there, or these pods may have
+    /// died.
+    pub fn forget_listings(&mut self, ips: impl Iterator<Item = Addr>) {
         for ip in ips {
-            if let Some(last_pod) = self.last_pods.get_mut(ip) {
+            if let Some(last_pod) = self.last_pods.get_mut(&ip) {
                 last_pod.listed_alive = None;
             }
         }
     }
 
-    /// Notes the same of all IPs.
-    pub fn relisted_everywhere(&mut self) {
-        self.last_pods
-            .values_mut()
-            .for_each(|last_pod| last_pod.listed_alive = None);
+    /// The same for all IPs.
+    pub fn forget_all_listings(&mut self) {
+        for last_pod in self.last_pods.values_mut() {
+            last_pod.listed_alive = None;
+        }
     }
 
     /// Drops all dead pods when the state starts over. Packets seen from IPs stay stored: the API
@@ -143,8 +144,11 @@ impl OrphanIps {
             {
                 continue;
             }
-            let (dead, order) = (record.pod.uid, |claim| cluster.pods.order_of(claim));
-            for (ip, claim) in record.claims.iter().filter(|(_, claim)| claim.published) {
+            let dead = record.pod.uid;
+            for (ip, claim) in record.claims.iter() {
+                if !claim.published {
+                    continue;
+                }
                 let new = LastPod::new(dead, Mode::Enforce, now);
                 let last_pod = self.last_pods.entry(*ip).or_insert(new);
                 let earlier = cluster
@@ -153,8 +157,11 @@ impl OrphanIps {
                     .and_then(|earlier| earlier.claims.get(ip));
                 if last_pod.dead == dead {
                     last_pod.last = now;
-                } else if earlier.is_none_or(|earlier| order(claim) >= order(earlier)) {
-                    displaced.push(std::mem::replace(last_pod, new).dead);
+                } else if earlier.is_none_or(|earlier| {
+                    cluster.pods.order_of(claim) >= cluster.pods.order_of(earlier)
+                }) {
+                    displaced.push(last_pod.dead);
+                    *last_pod = new;
                 }
             }
         }
@@ -192,14 +199,21 @@ impl OrphanIps {
         })
     }
 
-    /// Notes a list of pods that was applied, if it is of all pods of this node.
-    pub fn listed(&mut self, cluster: &ClusterIndex, list: &ReceivedList) {
-        let is_of_node =
-            matches!(&list.part, Some(Selection::OnNode(of)) if *of == cluster.settings.node);
-        for last_pod in self.last_pods.values_mut().filter(|_| is_of_node) {
+    /// Takes the deaths for certain with which a list of all pods of this node agrees. It has been
+    /// applied.
+    pub fn apply_list(&mut self, cluster: &ClusterIndex, list: &ReceivedList) {
+        let Some(Selection::OnNode(node)) = &list.part else {
+            return;
+        };
+        if *node != cluster.settings.node {
+            return;
+        }
+        for last_pod in self.last_pods.values_mut() {
             let record = cluster.pods.get(last_pod.dead);
             let is_dead = record.is_some_and(|record| record.uid_state == UidState::Dead);
-            last_pod.confirmed |= is_dead && list.is_later_than(last_pod.since);
+            if is_dead && list.is_later_than(last_pod.since) {
+                last_pod.is_certain = true;
+            }
         }
     }
 
@@ -227,46 +241,49 @@ impl OrphanIps {
             return BTreeMap::new();
         }
         // No pod of this node is up, or coming up, without having published its IP.
-        let comes = [Addr::v4([0; 4]), Addr::default()].map(|of_family| {
-            let mut pods = cluster.pods.live_on(&cluster.settings.node);
-            pods.any(|record| record.may_hold_unshown(of_family))
-        });
-        let [comes_v4, comes_v6] = comes;
-        let routes = self.routes.as_ref();
-        let may_be_held = |ip: Addr| routes.is_none_or(|routes| routes.may_lead_to(ip));
-        let is_orphan = |ip: Addr, last_pod: &LastPod| {
-            !(if ip.is_v4() { comes_v4 } else { comes_v6 })
-                && last_pod.mode != Mode::Off
-                && last_owner(ip).is_none_or(|owner| owner == last_pod.dead)
-                && !may_be_held(ip)
-                && cluster.pods.get(last_pod.dead).is_some_and(|record| {
-                    last_pod.is_dead_for_good(record) && cluster.knows_namespace_of(&record.pod)
-                })
-                && is_unclaimed(cluster, ip)
-                && last_pod.listed_alive == Some(false)
-        };
-        let proven = self.last_pods.iter().filter_map(|(ip, last_pod)| {
-            let (dead, mode, lifted) = (
-                last_pod.dead,
-                last_pod.mode,
-                self.lifted(cluster, *ip, last_pod),
-            );
-            let is_proven = lifted.is_some() || is_orphan(*ip, last_pod);
-            let range = cluster
-                .own_range_of(*ip)
-                .map(|range| range.last)
-                .unwrap_or_default();
-            is_proven.then_some((
+        let comes_v4 = may_come_unshown(cluster, Addr::v4([0; 4]));
+        let comes_v6 = may_come_unshown(cluster, Addr::default());
+        let mut proven = BTreeMap::new();
+        for (ip, last_pod) in &self.last_pods {
+            let lifted = self.lifted(cluster, *ip, last_pod);
+            let may_come = if ip.is_v4() { comes_v4 } else { comes_v6 };
+            let is_orphan = !may_come
+                && last_owner(*ip).is_none_or(|owner| owner == last_pod.dead)
+                && self.is_orphan(cluster, *ip, last_pod);
+            if lifted.is_none() && !is_orphan {
+                continue;
+            }
+            let range = cluster.own_range_of(*ip);
+            proven.insert(
                 *ip,
                 OrphanIp {
-                    dead,
-                    mode,
-                    range,
+                    dead: last_pod.dead,
+                    mode: last_pod.mode,
+                    range: range.map(|range| range.last).unwrap_or_default(),
                     lifted,
                 },
-            ))
-        });
-        proven.take(capacity::TERMINATED).collect()
+            );
+            if proven.len() == capacity::TERMINATED {
+                break;
+            }
+        }
+        proven
+    }
+
+    /// True if nothing else than its last pod, which is dead, may hold the IP.
+    fn is_orphan(&self, cluster: &ClusterIndex, ip: Addr, last_pod: &LastPod) -> bool {
+        let Some(record) = cluster.pods.get(last_pod.dead) else {
+            return false;
+        };
+        let Some(routes) = &self.routes else {
+            return false;
+        };
+        last_pod.mode != Mode::Off
+            && !routes.may_lead_to(ip)
+            && last_pod.is_dead_for_good(record)
+            && cluster.knows_namespace_of(&record.pod)
+            && is_unclaimed(cluster, ip)
+            && last_pod.listed_alive == Some(false)
     }
 
     /// When a packet from the IP was last seen since the pod died; none if a live pod shows the IP,
@@ -293,15 +310,24 @@ impl LastPod {
             mode,
             last: now,
             since: now,
-            confirmed: false,
+            is_certain: false,
             listed_alive: None,
         }
     }
 
     fn is_dead_for_good(&self, record: &Record) -> bool {
-        let is_certain = self.confirmed || !(record.unconfirmed || record.narrowly);
+        let is_certain = self.is_certain || !(record.unconfirmed || record.narrowly);
         record.uid_state == UidState::Dead && is_certain
     }
+}
+
+/// True if a pod of this node is up, or coming up, that may hold an IP of the family without showing
+/// it.
+fn may_come_unshown(cluster: &ClusterIndex, of_family: Addr) -> bool {
+    cluster
+        .pods
+        .live_on(&cluster.settings.node)
+        .any(|record| record.may_hold_unshown(of_family))
 }
 
 /// True if only this node hands the IP out, and the API shows no pod that may hold it.
@@ -332,7 +358,7 @@ mod tests {
         };
         orphan_ips.restore(x, orphan_ip, Duration::ZERO);
         let mut listed_alive = |cluster: &ClusterIndex, changed: Addr| {
-            orphan_ips.relisted([changed].iter());
+            orphan_ips.forget_listings([changed].into_iter());
             orphan_ips.proven(cluster, |_| None);
             orphan_ips.last_pods[&x].listed_alive
         };

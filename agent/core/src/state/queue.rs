@@ -1,17 +1,14 @@
 //! The Services to judge. Facts only mark them, so that no fact costs more than what it names, and
 //! a flood of facts about one Service costs one judgement of it at a time. Namespaces take turns,
-//! and so do the Services of each: no namespace makes another one wait for longer than a piece. And
-//! the IPs whose history is written next.
+//! and so do the Services of each: no namespace makes another one wait for longer than a piece.
 //!
 //! What may end a denial suspends the Service until it is judged, and nothing else does: a pod that
 //! starts ends no denial at an IP that a stranger shows, and none at an IP where another one has
 //! ended it already.
 
+use super::breaker::ReceivedList;
 use super::denials::Denials;
-use super::denials::opinions::ReceivedList;
-use super::dirty::Dirty;
 use crate::facts::{ObjectName, Text};
-use crate::sorted_map::SortedMap;
 use epguard_common::Addr;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Bound::{self, Excluded, Unbounded};
@@ -43,8 +40,8 @@ pub enum Ends {
     /// None.
     #[default]
     None,
-    /// Those that pods which start may end.
-    Unheld,
+    /// Those that a pod ends when it starts.
+    ByStarts,
     /// All.
     All,
 }
@@ -67,7 +64,10 @@ impl Scope {
     pub fn take_next(&mut self) -> Option<Addr> {
         let next = self.next_from(self.last.map_or(Unbounded, Excluded));
         self.is_through |= next.is_none();
-        let next = next.or_else(|| self.next_from(Unbounded))?;
+        let next = match next {
+            Some(next) => next,
+            None => self.next_from(Unbounded)?,
+        };
         self.ips.remove(&next);
         self.others.remove(&next);
         self.last = Some(next);
@@ -75,9 +75,9 @@ impl Scope {
     }
 
     fn next_from(&self, first: Bound<Addr>) -> Option<Addr> {
-        let nexts =
-            [&self.ips, &self.others].map(|ips| ips.range((first, Unbounded)).next().copied());
-        nexts.into_iter().flatten().min()
+        let of_ips = self.ips.range((first, Unbounded)).next();
+        let of_others = self.others.range((first, Unbounded)).next();
+        of_ips.into_iter().chain(of_others).min().copied()
     }
 
     /// Names all IPs that are marked, as the denials of the Service are now.
@@ -88,15 +88,19 @@ impl Scope {
         stale: impl Iterator<Item = Addr>,
     ) {
         // They are ascending: a set of its own is built and merged as fast as they are read.
-        if std::mem::take(&mut self.all) {
+        if self.all {
+            self.all = false;
             self.others
-                .append(&mut denials.ips(service).chain(stale).collect());
+                .append(&mut denials.ips_of(service).chain(stale).collect());
         }
-        match std::mem::take(&mut self.ends) {
+        match self.ends {
             Ends::None => {}
-            Ends::Unheld => self.ips.append(&mut denials.unheld(service).collect()),
-            Ends::All => self.ips.append(&mut denials.ips(service).collect()),
+            Ends::ByStarts => self
+                .ips
+                .append(&mut denials.ips_ended_by_starts(service).collect()),
+            Ends::All => self.ips.append(&mut denials.ips_of(service).collect()),
         }
+        self.ends = Ends::None;
         self.vips = false;
     }
 
@@ -111,14 +115,15 @@ impl Scope {
     }
 
     /// Adds what a fact or a list marks further. A fact changes what the known lists have shown, so
-    /// these confirm nothing any more. On a list everything is judged from the first IP on.
+    /// these agree with no denial any more. On a list everything is judged from the first IP on.
     fn join(&mut self, mut other: Self) {
         if other.lists.is_empty() {
             self.lists.iter_mut().for_each(ReceivedList::outdate);
             self.lists.sort_by_key(|list| list.kind);
             self.lists.dedup();
         } else {
-            (self.last, self.is_through) = (None, false);
+            self.last = None;
+            self.is_through = false;
         }
         self.ips.append(&mut other.ips);
         self.others.append(&mut other.others);
@@ -183,46 +188,6 @@ impl Queue {
     /// True if the Service has no VIPs: what it waits for may end its denials.
     pub fn suspends(&self, service: &ObjectName) -> bool {
         self.scopes.get(service).is_some_and(Scope::may_end)
-    }
-}
-
-/// IPs about which anything may have changed.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Touched {
-    ips: SortedMap<Addr, ()>,
-    /// Whether these are many, of which a part was taken.
-    is_mass: bool,
-}
-
-impl Touched {
-    pub(super) fn is_empty(&self) -> bool {
-        self.ips.is_empty()
-    }
-
-    /// Adds IPs.
-    pub(super) fn add(&mut self, ips: impl IntoIterator<Item = Addr>) {
-        self.ips.extend(ips.into_iter().map(|ip| (ip, ())));
-    }
-
-    /// Adds the IPs that a change is about. Those that it affects indirectly are added where that
-    /// is found.
-    pub(super) fn add_changed(&mut self, dirty: &Dirty) {
-        let listed = dirty.services.values().flat_map(|scope| &scope.ips);
-        self.add(dirty.ips.iter().chain(listed).copied());
-    }
-
-    /// Takes at most so many, and tells whether they are some of a mass of more than `mass`, or of
-    /// a list.
-    pub(super) fn take(
-        &mut self,
-        most: usize,
-        mass: usize,
-        of_list: bool,
-    ) -> (BTreeSet<Addr>, bool) {
-        self.is_mass |= of_list || self.ips.len() > mass;
-        let is_mass = self.is_mass;
-        self.is_mass &= self.ips.len() > most;
-        (self.ips.take_first(most), is_mass)
     }
 }
 
@@ -310,9 +275,9 @@ mod tests {
     }
 
     #[test]
-    fn lists_that_wait_confirm_nothing_once_a_fact_has_changed_the_service() {
+    fn lists_that_wait_agree_with_nothing_once_a_fact_has_changed_the_service() {
         let list = |kind, sent| ReceivedList::whole(kind, Duration::from_secs(sent));
-        let confirms = |scope: &Scope| {
+        let agreeing = |scope: &Scope| {
             let lists = scope.lists.iter();
             lists
                 .map(|list| (list.kind, list.is_later_than(Duration::ZERO)))
@@ -321,17 +286,17 @@ mod tests {
         let mut scope = Scope::on(list(Watched::Pods, 1));
         scope.join(Scope::on(list(Watched::EndpointSlices, 2)));
         assert_eq!(
-            confirms(&scope),
+            agreeing(&scope),
             [(Watched::Pods, true), (Watched::EndpointSlices, true)]
         );
         scope.join(Scope::on(list(Watched::Pods, 3)));
         scope.join(at(&[1]));
         assert_eq!(
-            confirms(&scope),
+            agreeing(&scope),
             [(Watched::Pods, false), (Watched::EndpointSlices, false)]
         );
         scope.join(Scope::on(list(Watched::Pods, 4)));
-        assert_eq!(confirms(&scope)[2..], [(Watched::Pods, true)]);
+        assert_eq!(agreeing(&scope)[2..], [(Watched::Pods, true)]);
     }
 
     #[test]
@@ -359,7 +324,7 @@ mod tests {
         assert!(scope.is_done());
         for scope in [
             Scope {
-                ends: Ends::Unheld,
+                ends: Ends::ByStarts,
                 ..begins()
             },
             Scope {

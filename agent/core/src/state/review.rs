@@ -4,7 +4,7 @@
 //! Clocks of other machines are never compared: "at the time" is what this agent knew when the
 //! packet was denied.
 
-use super::dirty::Dirty;
+use super::affected::{Affected, PublishedIp};
 use super::index::ClusterIndex;
 use super::index::pods::Record;
 use super::proof::Own;
@@ -50,8 +50,8 @@ pub struct Packets {
     pub last: Duration,
     /// Packets that were reported; a busy client sent more.
     pub reported: u64,
-    /// True if the denial was pending each time, so that no packet was stopped.
-    pub held: bool,
+    /// True if the breaker stopped the denial each time, so that every packet passed.
+    pub stopped: bool,
     convicted: bool,
 }
 
@@ -88,9 +88,9 @@ pub enum Cost<'a> {
 }
 
 impl Finding {
-    /// What the denial costs; nothing if no packet was stopped.
+    /// What the denial costs; nothing if the breaker stopped it, so that every packet passed.
     pub fn cost(&self) -> Option<Cost<'_>> {
-        if self.packets.held {
+        if self.packets.stopped {
             return None;
         }
         Some(match &self.case.service {
@@ -115,13 +115,13 @@ pub struct Review {
 
 impl Review {
     /// Stores a packet that was denied, or would have been.
-    pub fn denied(
+    pub fn add_denied(
         &mut self,
         cluster: &ClusterIndex,
-        at: Duration,
+        seen_at: Duration,
         case: Case,
         owner: Uid,
-        held: bool,
+        is_stopped: bool,
     ) {
         let evicts = make_room(
             &mut self.open,
@@ -133,24 +133,48 @@ impl Review {
         self.evicted += u64::from(evicts);
         let meant = case.meant;
         let new = Packets {
-            first: at,
-            held,
+            first: seen_at,
+            stopped: is_stopped,
             ..Packets::default()
         };
         let packets = self.open.entry(case).or_insert(new);
         packets.owner = owner;
-        packets.last = packets.last.max(at);
+        packets.last = packets.last.max(seen_at);
         packets.reported += 1;
-        packets.held &= held;
-        self.seen_alive(cluster, |uid| uid == meant);
+        packets.stopped &= is_stopped;
+        self.convict_if_meant_is_alive(cluster, |uid| uid == meant);
     }
 
-    /// Marks denials as wrong whose meant pod is alive, after pods changed.
-    pub fn seen_alive(&mut self, cluster: &ClusterIndex, changed: impl Fn(Uid) -> bool) {
-        let alive = |uid| cluster.pods.get(uid).is_some_and(Record::is_live);
+    /// Reconsiders past denials after a change of the index.
+    pub fn reconsider(&mut self, cluster: &ClusterIndex, affected: &Affected) {
+        self.convict_if_meant_is_alive(cluster, |uid| affected.pods.contains(&uid));
+        self.convict_if_listed(cluster, &affected.services);
+        for published in &affected.published {
+            self.convict_if_held_unpublished(cluster, published);
+        }
+    }
+
+    /// Drops cases that are no longer open.
+    pub fn drop_closed(&mut self, now: Duration) {
+        let is_closed = |_: &Case, packets: &mut Packets| now.saturating_sub(packets.last) >= OPEN;
+        for (case, _) in self.open.extract_if(.., is_closed) {
+            uncount(&mut self.shares, &case.ip, 1);
+        }
+    }
+
+    /// Marks denials as wrong whose meant pod is alive, of pods that changed.
+    fn convict_if_meant_is_alive(
+        &mut self,
+        cluster: &ClusterIndex,
+        has_changed: impl Fn(Uid) -> bool,
+    ) {
         self.convict(|case, _| {
-            let retired = matches!(case.reason, Reason::Reused | Reason::RetiredBackend);
-            (retired && changed(case.meant) && alive(case.meant)).then_some(Evidence::MeantIsAlive)
+            let is_for_retired = matches!(case.reason, Reason::Reused | Reason::RetiredBackend);
+            if !is_for_retired || !has_changed(case.meant) {
+                return None;
+            }
+            let is_alive = cluster.pods.get(case.meant).is_some_and(Record::is_live);
+            is_alive.then_some(Evidence::MeantIsAlive)
         });
     }
 
@@ -159,67 +183,43 @@ impl Review {
     ///
     /// `reused` is none of them where the selector proves which pods are the Service's own: the
     /// `EndpointSlice` controller sends nobody to a pod that has not published the IP.
-    pub fn published(
-        &mut self,
-        cluster: &ClusterIndex,
-        uid: Uid,
-        ip: Addr,
-        possible_holder_since: Duration,
-    ) {
-        let Some(record) = cluster.pods.get(uid).filter(|record| record.is_live()) else {
+    fn convict_if_held_unpublished(&mut self, cluster: &ClusterIndex, published: &PublishedIp) {
+        let Some(record) = cluster.pods.get(published.uid) else {
             return;
         };
-        let own = cluster.is_own(&record.pod);
+        if !record.is_live() {
+            return;
+        }
         self.convict(|case, packets| {
-            if case.ip != ip || packets.last < possible_holder_since + WRITE {
+            if case.ip != published.ip || packets.last < published.possible_holder_since + WRITE {
                 return None;
             }
-            let rightful = match &case.service {
-                Some(name) => cluster.service(name).is_some_and(|service| {
+            let is_rightful = match &case.service {
+                Some(name) => {
+                    let service = cluster.service(name)?;
                     let is_sent_to =
                         case.reason != Reason::Reused || cluster.proves_nothing(service);
                     is_sent_to && Own::new(cluster, service).contains(&record.pod)
-                }),
-                None => own,
+                }
+                None => cluster.is_own(&record.pod),
             };
-            rightful.then_some(Evidence::HeldUnpublished(uid))
+            is_rightful.then_some(Evidence::HeldUnpublished(published.uid))
         });
     }
 
     /// Marks denials as wrong whose hit pod a slice of the Service lists at the IP, after slices
     /// changed. Where the selector proves which pods are the Service's own, the selector or the
     /// pod's labels were others when the packet was denied.
-    pub fn listed(&mut self, cluster: &ClusterIndex, changed: &Scopes) {
-        let means = |name: &ObjectName, ip, uid| {
-            let service = cluster
-                .service(name)
-                .filter(|service| cluster.proves_nothing(service));
-            service.is_some() && cluster.endpoint_index.lists(name, ip, uid)
-        };
+    fn convict_if_listed(&mut self, cluster: &ClusterIndex, changed: &Scopes) {
         self.convict(|case, packets| {
-            let name = case
-                .service
-                .as_ref()
-                .filter(|name| changed.contains_key(name))?;
-            means(name, case.ip, packets.owner).then_some(Evidence::Listed(packets.owner))
+            let name = case.service.as_ref()?;
+            if !changed.contains_key(name) {
+                return None;
+            }
+            let does_slice_decide = cluster.proves_nothing(cluster.service(name)?);
+            let is_listed = cluster.endpoint_index.lists(name, case.ip, packets.owner);
+            (does_slice_decide && is_listed).then_some(Evidence::Listed(packets.owner))
         });
-    }
-
-    /// Looks at past denials again, after a change of the index.
-    pub(crate) fn again(&mut self, cluster: &ClusterIndex, dirty: &Dirty) {
-        self.seen_alive(cluster, |uid| dirty.pods.contains(&uid));
-        self.listed(cluster, &dirty.services);
-        for (uid, ip, since) in &dirty.published {
-            self.published(cluster, *uid, *ip, *since);
-        }
-    }
-
-    /// Drops cases that are no longer open.
-    pub fn tick(&mut self, now: Duration) {
-        let recent = |at: Duration| now.saturating_sub(at) < OPEN;
-        for (case, _) in self.open.extract_if(.., |_, packets| !recent(packets.last)) {
-            uncount(&mut self.shares, &case.ip, 1);
-        }
     }
 
     fn convict(&mut self, evidence: impl Fn(&Case, &Packets) -> Option<Evidence>) {

@@ -98,7 +98,7 @@ impl KnownDenials {
         }
         for (key, denial) in pinned_denials(pin_dir)? {
             // What waits for a second list is not proven.
-            if denial.held != 0 {
+            if denial.stopped != 0 {
                 continue;
             }
             if let Some(protocol) = Protocol::from_repr(key.protocol) {

@@ -15,13 +15,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// All pinned maps, with names where the maps have a number or a UID; `names` is the agent's
-/// status. A denial has the highest mode that annotations allow (`bound`), whether it waits for
-/// confirmation (`held`), and the action for its packets unless they are only observed. Errors: no
+/// status. A denial has the highest mode that annotations allow (`bound`), whether the
+/// breaker stops it (`stopped`), and the action for its packets unless they are only observed. Errors: no
 /// datapath is pinned there.
 pub fn collect(pin_dir: &Path, names: &Status) -> Result<Value> {
     let config = maps::configuration(pin_dir)?;
     let denials = pinned_denials(pin_dir)?;
-    let held = only_held(&denials);
+    let stopped = ips_only_stopped(&denials);
     let owners = entries_without_keys::<Addr, Owner>(pin_dir, "OWNERS")?;
     let suspects = pinned_entries::<Addr, Suspect>(pin_dir, "SUSPECTS")?;
     let terminated = pinned_entries::<Addr, Terminated>(pin_dir, "TERMINATED")?;
@@ -37,7 +37,7 @@ pub fn collect(pin_dir: &Path, names: &Status) -> Result<Value> {
             "flags": flags(owner.flags, [(Owner::DRAINING, "draining"), (Owner::CONFLICT, "conflict")]),
         })),
         "suspects": rows_of(suspects, |(ip, suspect)| {
-            let denied = if held.contains(&ip) { "held" } else { "denied" };
+            let denied = if stopped.contains(&ip) { "stopped" } else { "denied" };
             let flag_names = [(Suspect::DENIED, denied), (Suspect::DRAINING, "draining")];
             json!({"ip": ip.ip(), "flags": flags(suspect.flags, flag_names), "deadPod": pod_name(names, suspect.dead_uid)})
         }),
@@ -56,7 +56,7 @@ pub fn collect(pin_dir: &Path, names: &Status) -> Result<Value> {
             "reason": denial.reason.as_str(),
             "state": format!("{:?}", denial.uid_state),
             "bound": denial.mode.as_str(),
-            "held": denial.held != 0,
+            "stopped": denial.stopped != 0,
             "action": action_name(denial.action, denial.reason, config.actions),
             "meant": pod_name(names, denial.dead_uid).unwrap_or_default(),
             "hit": pod_name(names, denial.owner_uid).unwrap_or_default(),
@@ -133,18 +133,18 @@ fn action_name(own: Action, reason: Reason, mut chosen: ReasonActions) -> &'stat
     own.or(chosen).or(Action::Drop).as_str()
 }
 
-/// IPs whose denials are all pending, so that nothing there is stopped.
-fn only_held(denials: &[(DenialKey, Denial)]) -> BTreeSet<Addr> {
-    let mut held = BTreeSet::new();
+/// IPs whose denials are all stopped, so that every packet to them passes.
+fn ips_only_stopped(denials: &[(DenialKey, Denial)]) -> BTreeSet<Addr> {
+    let mut stopped = BTreeSet::new();
     let mut carried_out = BTreeSet::new();
     for (key, denial) in denials {
-        if denial.held != 0 {
-            held.insert(key.addr);
-        } else {
+        if denial.stopped == 0 {
             carried_out.insert(key.addr);
+        } else {
+            stopped.insert(key.addr);
         }
     }
-    &held - &carried_out
+    &stopped - &carried_out
 }
 
 fn flags(bits: u32, names: [(u32, &'static str); 2]) -> Vec<&'static str> {
@@ -162,15 +162,15 @@ mod tests {
     use epguard_common::{RawDenial, UidState};
 
     #[test]
-    fn an_ip_is_pending_only_if_all_of_its_denials_are() {
+    fn an_ip_is_stopped_only_if_all_of_its_denials_are() {
         let (x, y) = (Addr::v4([10, 244, 1, 10]), Addr::v4([10, 244, 1, 11]));
-        let entry = |addr, port, held| {
+        let entry = |addr, port, stopped| {
             let target = DenialKey::new(addr, ServiceNumber { number: 1 }, port, 6);
             let (reason, uid_state) = (Reason::Reused as u32, UidState::Dead as u32);
             let denial = RawDenial {
                 reason,
                 uid_state,
-                held,
+                stopped,
                 ..RawDenial::default()
             };
             (target, denial.checked().unwrap())
@@ -181,7 +181,7 @@ mod tests {
             entry(y, 80, 1),
             entry(y, 443, 0),
         ];
-        assert_eq!(only_held(&denials), BTreeSet::from([x]));
+        assert_eq!(ips_only_stopped(&denials), BTreeSet::from([x]));
     }
     #[test]
     fn a_denial_shows_the_action_of_its_service_or_of_the_operator_or_drop() {

@@ -71,7 +71,7 @@ const TABLES: [(&str, &[(&str, &str)]); 6] = [
             ("REASON", "reason"),
             ("UID IS", "state"),
             ("BOUND", "bound"),
-            ("HELD", "held"),
+            ("STOPPED", "stopped"),
             ("ACTION", "action"),
             ("MEANT", "meant"),
             ("HIT", "hit"),

@@ -192,18 +192,18 @@ fn denial_rows(status: &Status, table: &mut ProblemTable) {
         }),
         "search the log for `wrong deny` and report it; `epguard breaker --release SERVICE` ends this",
     );
-    let pending = status.breaker.iter().map(|held| {
+    let stopped = status.breaker.iter().map(|service| {
         format!(
-            "{} of {} waited {} for confirmation ({}; {} ready recently)",
-            count(held.held, "denial"),
-            held.service,
-            seconds(held.since_ms),
-            held.why,
-            count(held.ready_recently, "endpoint")
+            "{} of {} stopped by the breaker for {} ({}; {} ready recently)",
+            count(service.stopped, "denial"),
+            service.service,
+            seconds(service.since_ms),
+            service.why,
+            count(service.ready_recently, "endpoint")
         )
     });
     table.row(
-        pending,
+        stopped,
         "a second list decides within seconds; if none arrives, check the Service, then use `epguard breaker --release`",
     );
     let conflicts = status.conflicts.iter().map(|conflict| {

@@ -240,13 +240,13 @@ fn listing_change(old: Option<&TargetView>, new: &TargetView) -> Option<&'static
 fn denial_change(old: Option<&DenialView>, new: Option<&DenialView>) -> Option<String> {
     match (old, new) {
         (_, Some(new)) if old != Some(new) => {
-            let held = if new.held {
-                ", pending until a second list agrees"
+            let stopped = if new.stopped {
+                ", stopped until a second list agrees"
             } else {
                 ""
             };
             let which = packets(new);
-            Some(format!("denied as {}{held}: {which}", new.reason))
+            Some(format!("denied as {}{stopped}: {which}", new.reason))
         }
         (Some(_), None) => Some("denied no more".to_owned()),
         _ => None,

@@ -176,7 +176,7 @@ mod tests {
         }
         let known = Translators::default();
         assert_eq!(
-            causes_of_passing(&answer("hold", Some("shop/web"), true), &known),
+            causes_of_passing(&answer("stopped", Some("shop/web"), true), &known),
             [""; 0]
         );
     }

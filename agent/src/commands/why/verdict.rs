@@ -19,7 +19,7 @@ pub struct WhyVerdict {
     pub port: Option<u16>,
     /// `TCP`, `UDP`, `SCTP`; none: any.
     pub protocol: Option<String>,
-    /// `deny`, `hold` or `pass`. The mode decides whether a deny drops.
+    /// `deny`, `stopped` (by the breaker) or `pass`. The mode decides whether a deny drops.
     pub verdict: Cow<'static, str>,
     /// Why it is denied; none if it passes.
     pub reason: Option<Cow<'static, str>>,
@@ -52,7 +52,7 @@ pub(super) fn verdicts_of(view: &View, question: &WhyQuestion) -> Vec<WhyVerdict
 fn verdict_through_service(service: &ServiceView, endpoint: &EndpointView) -> WhyVerdict {
     let verdict = match &endpoint.denial {
         Some(denial) => WhyVerdict {
-            verdict: if denial.held { "hold" } else { "deny" }.into(),
+            verdict: if denial.stopped { "stopped" } else { "deny" }.into(),
             reason: Some(denial.reason.as_str().into()),
             because: proof_text(denial),
             change: what_lifts(service, denial),
@@ -101,7 +101,7 @@ fn proof_text(denial: &DenialView) -> String {
 fn what_lifts(service: &ServiceView, denial: &DenialView) -> String {
     let name = &service.name;
     let mut ways = Vec::new();
-    if denial.held {
+    if denial.stopped {
         ways.push(format!(
             "carried out when a second list agrees, or by epguard breaker --release {name}"
         ));

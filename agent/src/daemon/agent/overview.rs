@@ -1,7 +1,7 @@
 //! The agent's answers to requests at the status socket.
 
 use super::Agent;
-use crate::daemon::{confirmation, telemetry};
+use crate::daemon::{breaker, telemetry};
 use crate::shared::clock::{Clocks, boot as now};
 use crate::shared::status::{
     Conflict, Evicted, Figures, Fill, Partial, Question, Request, Status, Watch,
@@ -10,7 +10,7 @@ use anyhow::Result;
 use epguard_common::{Addr, capacity};
 use epguard_core::facts::Watched;
 use epguard_core::history::Chronicle;
-use epguard_core::state::IpState;
+use epguard_core::state::{IpState, report};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -21,7 +21,7 @@ impl Agent {
         let answer = match &question.request {
             Request::History(ip) => self.history_of(*ip),
             Request::ReleaseBreaker(service) => {
-                self.confirmation.release(now(), &mut self.state, service);
+                self.breaker.release(now(), &mut self.state, service);
                 self.write()?;
                 self.status()
             }
@@ -76,7 +76,7 @@ impl Agent {
 
     /// The status without names, whose cost grows with the number of pods.
     fn figures(&self) -> Status {
-        let (count, first) = self.state.partial();
+        let (count, first) = report::read_in_part(&self.state);
         let config = self.writer.config.read_config().ok();
         let conflicts = self.report.open_conflicts(&self.state);
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -104,7 +104,7 @@ impl Agent {
                 .collect(),
             refused: self.refused,
             refused_by_namespace: self.state.tables().refused.clone(),
-            breaker: confirmation::pending_denials(&self.state, now()),
+            breaker: breaker::stopped_denials(&self.state, now()),
             wrong_denies: self.state.review().wrong.clone(),
             demoted: self.writer.config.demoted(),
             demoted_services: self
@@ -113,11 +113,11 @@ impl Agent {
                 .iter()
                 .map(ToString::to_string)
                 .collect(),
-            unproven: self.state.unproven(),
-            possible_holders: self.state.possible_holders(now()),
-            left_out: self.state.left_out(),
+            unproven: report::unproven_deaths(&self.state),
+            possible_holders: report::possible_holders(&self.state, now()),
+            left_out: report::left_out(&self.state),
             partial: Partial { count, first },
-            rivals: self.state.rivals(),
+            rivals: report::rivals(&self.state),
             figures: self.counted(),
             ..self.readiness()
         }
@@ -157,7 +157,7 @@ impl Agent {
     }
 
     fn counted(&self) -> Figures {
-        let counts = self.state.counts();
+        let counts = report::pod_counts(&self.state);
         let tables = self.state.tables();
         let maps = [
             (
@@ -180,7 +180,7 @@ impl Agent {
         let fill = |(name, entries, capacity): (&str, usize, usize)| {
             (name.to_owned(), Fill { entries, capacity })
         };
-        let (possibly_held_services, oldest) = self.state.possibly_held(now());
+        let (possibly_held_services, oldest) = report::possibly_held(&self.state, now());
         Figures {
             possibly_held_services,
             possibly_held_ms: oldest.map(|oldest| milliseconds(oldest).unsigned_abs()),
@@ -260,7 +260,7 @@ impl Agent {
             now_ms: u64::try_from(clocks.boot.as_millis()).unwrap_or(u64::MAX),
             wall_ms: milliseconds(clocks.real),
             mode,
-            ..self.history.chronicle(ip, self.state.view(ip))
+            ..self.history.chronicle(ip, report::view_ip(&self.state, ip))
         };
         Status {
             history: Some(Box::new(chronicle)),

@@ -52,14 +52,14 @@ fn denial() -> impl Strategy<Value = RawDenial> {
         [number(), number(), number(), number(), number()],
     );
     parts.prop_map(
-        |([dead_uid, owner_uid, boot_id], [reason, uid_state, mode, held, action])| RawDenial {
+        |([dead_uid, owner_uid, boot_id], [reason, uid_state, mode, stopped, action])| RawDenial {
             dead_uid,
             owner_uid,
             boot_id,
             reason,
             uid_state,
             mode,
-            held,
+            stopped,
             action,
         },
     )

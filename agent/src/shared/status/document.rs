@@ -2,7 +2,7 @@
 
 use super::figures::{Figures, LatencyFigures};
 use super::parts::{
-    Attachment, Conflict, ModeSource, Partial, PendingDenials, Ranges, SocketLb, Translators,
+    Attachment, Conflict, ModeSource, Partial, Ranges, SocketLb, StoppedDenials, Translators,
     UNKNOWN, Unanswered, Watch,
 };
 use super::{lenient, parts};
@@ -23,7 +23,7 @@ pub struct DocumentForm(u32);
 
 impl Default for DocumentForm {
     fn default() -> Self {
-        Self(2)
+        Self(3)
     }
 }
 
@@ -111,8 +111,8 @@ pub struct Status {
     pub refused: usize,
     /// The same by the Service's namespace, without those that did not fit into the kernel's map.
     pub refused_by_namespace: BTreeMap<String, usize>,
-    /// Services with pending denials, which wait for a second list.
-    pub breaker: Vec<PendingDenials>,
+    /// Services with denials that the breaker stops until a second list agrees.
+    pub breaker: Vec<StoppedDenials>,
     /// Denials that the review found wrong, by reason.
     #[serde(deserialize_with = "lenient::entries")]
     pub wrong_denies: BTreeMap<Reason, u64>,

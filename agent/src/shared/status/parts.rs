@@ -3,7 +3,7 @@
 use super::lenient;
 use epguard_common::{Mode, Outcome};
 use epguard_core::freshness::Proof;
-use epguard_core::state::{self, Why};
+use epguard_core::state::{self, StopReason};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize, Serializer};
 use strum::{Display, IntoStaticStr, VariantArray};
@@ -115,21 +115,21 @@ pub struct Conflict {
     pub pods: Vec<String>,
 }
 
-/// A Service with pending denials, which wait for a second list.
+/// A Service with denials that the breaker stops until a second list agrees.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct PendingDenials {
+pub struct StoppedDenials {
     /// `namespace/name`.
     pub service: String,
     /// Endpoints (IPs) that are only observed.
-    pub held: usize,
+    pub stopped: usize,
     /// Endpoints (IPs) that were ready at any time in the last 5 minutes.
     pub ready_recently: usize,
-    /// For how many milliseconds at least one denial has been pending.
+    /// For how many milliseconds at least one denial has been stopped.
     pub since_ms: u64,
-    /// Why they are pending.
+    /// Why they are stopped.
     #[serde(deserialize_with = "lenient::value")]
-    pub why: Why,
+    pub why: StopReason,
 }
 
 /// The translators whose records the programs read.

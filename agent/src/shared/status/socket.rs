@@ -31,7 +31,7 @@ pub enum Request {
     Ready,
     /// An empty status, which shows only that the main loop answers.
     Alive,
-    /// Carry out the pending denials of a Service, `namespace/name`, or of all if the name is
+    /// Carry out the stopped denials of a Service, `namespace/name`, or of all if the name is
     /// empty; then the status.
     ReleaseBreaker(String),
     /// Only the packets that were denied, or would have been.
@@ -316,11 +316,11 @@ mod tests {
     fn a_document_of_a_newer_form_is_refused_by_its_number() {
         let mut document = serde_json::to_value(status()).unwrap();
         assert!(serde_json::from_value::<Status>(document.clone()).is_ok());
-        document["form"] = 3.into();
+        document["form"] = 4.into();
         let error = serde_json::from_value::<Status>(document).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "its form is 3, and this epguard reads 2 at most"
+            "its form is 4, and this epguard reads 3 at most"
         );
     }
 }

@@ -1,13 +1,13 @@
 //! A status for tests.
 
 use super::{
-    Attachment, Conflict, Fill, Partial, PendingDenials, PossibleHolder, Status, UnprovenDeaths,
+    Attachment, Conflict, Fill, Partial, PossibleHolder, Status, StoppedDenials, UnprovenDeaths,
     Watch,
 };
 use epguard_common::Reason;
 use epguard_core::facts::Watched;
 use epguard_core::freshness::Proof;
-use epguard_core::state::Why;
+use epguard_core::state::StopReason;
 
 /// An agent with every kind of problem that is not beside a load balancer.
 pub(crate) fn ailing() -> Status {
@@ -47,12 +47,12 @@ pub(crate) fn ailing() -> Status {
         refused_by_namespace: [("flood".into(), 2), ("shop".into(), 1)].into(),
         demoted: vec![Reason::Reused],
         wrong_denies: [(Reason::Reused, 1)].into(),
-        breaker: vec![PendingDenials {
+        breaker: vec![StoppedDenials {
             service: "shop/web".into(),
-            held: 4,
+            stopped: 4,
             ready_recently: 6,
             since_ms: 2500,
-            why: Why::Half,
+            why: StopReason::MoreThanHalf,
         }],
         conflicts: vec![Conflict {
             ip: "10.0.0.7".into(),

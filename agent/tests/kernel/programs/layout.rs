@@ -27,7 +27,7 @@ fn bpftool_names_every_field_of_a_denial_and_of_the_settings() {
     let denial = Denial {
         boot_id: uid(0xb0),
         mode: Mode::Observe,
-        held: 1,
+        stopped: 1,
         action: Action::Reject,
         ..denial(Reason::Reused, UidState::Dead)
     };
@@ -46,7 +46,7 @@ fn bpftool_names_every_field_of_a_denial_and_of_the_settings() {
     let key = json!({"addr": addr, "service": {"number": 70_000}, "port": 8080, "protocol": 6, "reserved": 0});
     let uid = |octet| json!({ "octets": uid(octet).octets });
     let value = json!({"dead_uid": uid(0xdd), "owner_uid": uid(0x0e), "boot_id": uid(0xb0),
-        "reason": 2, "uid_state": 2, "mode": 1, "held": 1, "action": 2});
+        "reason": 2, "uid_state": 2, "mode": 1, "stopped": 1, "action": 2});
     assert_eq!(
         dumped("DENIED"),
         [json!({"key": key, "value": {"key": key, "value": value}})]

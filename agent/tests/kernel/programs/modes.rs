@@ -128,15 +128,15 @@ fn numbers_that_are_no_proof_deny_nothing() {
             Pass(Reason::Reused, Outcome::Established),
         );
     }
-    for held in [1, 77, u32::MAX] {
+    for stopped in [1, 77, u32::MAX] {
         let mut denial = words(reused, dead);
-        denial.held = held;
+        denial.stopped = stopped;
         rig.deny(&target(REUSED, TCP), denial);
         let observed = Deny {
             reason: Reason::Reused,
             enforce: false,
         };
-        rig.expect(&format!("held {held}"), &syn(), observed);
+        rig.expect(&format!("stopped {stopped}"), &syn(), observed);
     }
     rig.put(
         "DENIED",

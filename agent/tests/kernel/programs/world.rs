@@ -84,7 +84,7 @@ pub fn denial(reason: Reason, uid_state: UidState) -> Denial {
         reason,
         uid_state,
         mode: Mode::Enforce,
-        held: 0,
+        stopped: 0,
         action: Action::Unset,
     }
 }

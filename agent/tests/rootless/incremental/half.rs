@@ -71,7 +71,7 @@ impl Before {
 fn is_kept(known: &Denial, denial: &Denial) -> bool {
     denial.dead_uid == known.dead_uid
         && denial.uid_state <= known.uid_state
-        && denial.held >= known.held
+        && denial.stopped >= known.stopped
         && denial.mode <= known.mode
         && (denial.reason == known.reason || denial.mode <= Mode::Observe)
 }

@@ -26,14 +26,14 @@ fn denied_at(world: &mut World, at: Duration, reason: Reason, meant: Uid) {
         },
         ..Event::default()
     };
-    world.state.denied(&event);
+    world.state.add_denied_packet(&event);
 }
 
 /// One of many packets to an orphan IP.
 fn scanned(world: &mut World, dst: Addr, dst_port: u16) {
     world.now += Duration::from_millis(1);
     let at_ns = u64::try_from(world.now.as_nanos()).unwrap();
-    world.state.denied(&Event {
+    world.state.add_denied_packet(&Event {
         at_ns,
         dst,
         dst_port,
@@ -113,7 +113,7 @@ fn a_retired_pod_that_is_seen_alive_again_was_denied_wrongly() {
     world.pod(&terminal(&a)).pod(&a);
     let (_, service) = world.state.numbers().iter().next().unwrap();
     let reason = RetiredBackend as u32;
-    world.state.denied(&Event {
+    world.state.add_denied_packet(&Event {
         dead_uid: a.uid,
         dst: X,
         reason,
@@ -176,11 +176,11 @@ fn a_denial_that_was_right_when_it_began_or_is_old_is_not_found_wrong() {
 fn denials_that_the_breaker_held_back_are_marked_in_the_review() {
     let (mut world, a) = World::cluster().with_a();
     world.list(&[terminal(&a)]);
-    assert_eq!(world.held(), [X]);
+    assert_eq!(world.stopped(), [X]);
     denied(&mut world, RetiredBackend, a.uid);
     world.list(&[a]);
     let finding = world.state.take_findings().pop().unwrap();
-    assert!(finding.packets.held);
+    assert!(finding.packets.stopped);
     assert_eq!((finding.packets.reported, finding.case.ip), (1, X));
     let socket = Endpoint {
         ip: X,
@@ -234,7 +234,7 @@ fn hit(world: &mut World, meant: Uid, owner: Uid) {
         .unwrap();
     let dead_uid = meant;
     let owner_uid = owner;
-    world.state.denied(&Event {
+    world.state.add_denied_packet(&Event {
         at_ns,
         dead_uid,
         owner_uid,
@@ -323,9 +323,9 @@ fn a_wrong_denial_costs_its_service_and_without_one_its_reason_and_nothing_if_no
     world.pod(&a);
     let mut finding = world.state.take_findings().pop().unwrap();
     assert_eq!(finding.cost(), Some(Cost::Service(&web().name)));
-    finding.packets.held = true;
+    finding.packets.stopped = true;
     assert_eq!(finding.cost(), None);
-    finding.packets.held = false;
+    finding.packets.stopped = false;
     (finding.case.service, finding.case.reason) = (None, Terminated);
     assert_eq!(finding.cost(), Some(Cost::Reason(Terminated)));
 }

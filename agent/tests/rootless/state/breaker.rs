@@ -1,4 +1,4 @@
-//! Pending denials: only one list shows them, or they are too many at once. One story each.
+//! Stopped denials: only one list shows them, or they are too many at once. One story each.
 
 use super::*;
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ fn all(pods: &[Pod], change: fn(&Pod) -> Pod) -> Vec<Pod> {
 #[test]
 fn the_only_replica_is_denied_at_once_if_its_death_is_an_event() {
     let (mut world, _) = World::where_a_died();
-    assert_eq!((world.carried_out(), world.held()), (vec![X], vec![]));
+    assert_eq!((world.carried_out(), world.stopped()), (vec![X], vec![]));
     world.pod(&pod("other", "b", "b", &[X]));
     assert_eq!(
         (world.carried_out(), world.reasons()),
@@ -25,14 +25,14 @@ fn the_only_replica_is_denied_at_once_if_its_death_is_an_event() {
 fn denials_from_a_list_of_failed_pods_wait_for_a_second_list() {
     for change in [terminal, dead] {
         let (mut world, pods) = World::cluster().with_backends(4);
-        world.list(&all(&pods, change)).denies_and_holds(0, 4);
+        world.list(&all(&pods, change)).denies_and_stops(0, 4);
         assert_eq!(
             world.state.wanted_lists(),
             BTreeSet::from([PODS, Watched::EndpointSlices])
         );
         world.list(&all(&pods, change));
         assert_eq!(
-            world.held().len(),
+            world.stopped().len(),
             4,
             "the slices list them: a second list of those too"
         );
@@ -40,19 +40,19 @@ fn denials_from_a_list_of_failed_pods_wait_for_a_second_list() {
             world.state.wanted_lists(),
             BTreeSet::from([Watched::EndpointSlices])
         );
-        world.list_slices(&endpoints(&pods)).denies_and_holds(4, 0);
+        world.list_slices(&endpoints(&pods)).denies_and_stops(4, 0);
         let (mut world, pods) = World::cluster().with_backends(4);
         world.slice(&[]);
         world.list(&all(&pods, change));
         assert_eq!(
-            (world.carried_out().len(), world.held().len()),
+            (world.carried_out().len(), world.stopped().len()),
             (0, 4),
             "not listed"
         );
         assert_eq!(world.state.wanted_lists(), BTreeSet::from([PODS]));
         world.list(&all(&pods, change));
         assert_eq!(
-            (world.carried_out().len(), world.held().len()),
+            (world.carried_out().len(), world.stopped().len()),
             (4, 0),
             "not listed"
         );
@@ -72,7 +72,7 @@ fn a_second_list_that_disagrees_drops_pending_denials_and_deaths() {
             .denies_as("a list without the pods", &[]);
         world.list(&pods);
         world.list(&all(&pods, change));
-        assert_eq!(world.held().len(), 4, "a third one begins anew");
+        assert_eq!(world.stopped().len(), 4, "a third one begins anew");
         assert!(world.state.wanted_lists().contains(&PODS));
     }
 }
@@ -87,7 +87,7 @@ fn a_denial_that_one_list_began_is_pending_and_one_from_before_stays_in_force() 
     let holder = list_of(&[dead(&a()), pending("shop", "b", "web")]);
     let elsewhere = shown(pod("shop", "b", "web", &[Y]));
     let withdrawn = [shown(b.clone()), Fact::Pod(Change::Deleted(b.clone()))];
-    for (sentence, facts, carried_out, held) in [
+    for (sentence, facts, carried_out, stopped) in [
         (
             "it was in force before",
             vec![is_dead, is_listed.clone()],
@@ -125,11 +125,11 @@ fn a_denial_that_one_list_began_is_pending_and_one_from_before_stays_in_force() 
         let (mut world, _) = World::cluster().with_a();
         world.tell_all(facts);
         assert_eq!(
-            (world.carried_out().len(), world.held().len()),
-            (carried_out, held),
+            (world.carried_out().len(), world.stopped().len()),
+            (carried_out, stopped),
             "{sentence}"
         );
-        assert_eq!(world.reasons().len(), carried_out + held, "{sentence}");
+        assert_eq!(world.reasons().len(), carried_out + stopped, "{sentence}");
     }
 }
 
@@ -139,17 +139,22 @@ fn denials_of_more_than_half_at_once_wait_even_after_events() {
     for pod in &pods {
         world.pod(&terminal(pod));
     }
-    assert_eq!((world.carried_out().len(), world.held().len()), (2, 3));
+    assert_eq!((world.carried_out().len(), world.stopped().len()), (2, 3));
     let now = world.now;
-    let trips = world.state.trips(now);
-    let trip = trips.values().next().unwrap();
+    let services = world.state.stopped_services(now);
+    let service = services.values().next().unwrap();
     assert_eq!(
-        (trip.held, trip.denied, trip.ready_recently, trip.why),
-        (3, 5, 5, Why::Half)
+        (
+            service.stopped,
+            service.denied,
+            service.ready_recently,
+            service.reason
+        ),
+        (3, 5, 5, StopReason::MoreThanHalf)
     );
-    assert!(trip.is_a_mass());
+    assert!(service.is_a_mass());
     world.list(&all(&pods, terminal));
-    world.list_slices(&endpoints(&pods)).denies_and_holds(5, 0);
+    world.list_slices(&endpoints(&pods)).denies_and_stops(5, 0);
 }
 
 #[test]
@@ -161,7 +166,7 @@ fn endpoints_unready_for_five_minutes_do_not_count_for_the_half() {
     world.pod(&terminal(&pods[3]));
     assert_eq!(world.carried_out().len(), 2);
     world.pod(&terminal(&pods[0]));
-    world.pod(&terminal(&pods[1])).denies_and_holds(3, 1);
+    world.pod(&terminal(&pods[1])).denies_and_stops(3, 1);
 }
 
 #[test]
@@ -170,8 +175,8 @@ fn dead_pods_that_no_slice_lists_do_not_count_for_the_half() {
     for pod in &pods {
         world.pod(&dead(pod));
     }
-    assert_eq!((world.carried_out().len(), world.held().len()), (2, 2));
-    world.slice(&[]).denies_and_holds(4, 0);
+    assert_eq!((world.carried_out().len(), world.stopped().len()), (2, 2));
+    world.slice(&[]).denies_and_stops(4, 0);
 }
 
 /// Replaces 50 pods one by one; the ends of the old ones are shown by these.
@@ -184,7 +189,7 @@ fn rolling_update(ends: &[fn(&Pod) -> Fact]) -> World {
         world.slice(&endpoints(&pods));
         for end in ends {
             world.tell(end(&old));
-            assert_eq!(world.held(), [], "after {number}");
+            assert_eq!(world.stopped(), [], "after {number}");
         }
     }
     world
@@ -224,13 +229,13 @@ fn the_first_lists_of_an_agent_count_as_one_list() {
     tell(&mut world);
     world.tell(Fact::Service(Change::Reset(vec![web()])));
     world.tell(Fact::Node(Change::Reset(vec![node("node-a", 1)])));
-    assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
+    assert_eq!((world.carried_out(), world.stopped()), (vec![], vec![X]));
     assert_eq!(
         world.state.wanted_lists(),
         BTreeSet::from([PODS, Watched::EndpointSlices])
     );
     tell(&mut world);
-    assert_eq!((world.carried_out(), world.held()), (vec![X], vec![]));
+    assert_eq!((world.carried_out(), world.stopped()), (vec![X], vec![]));
 }
 
 #[test]
@@ -239,7 +244,7 @@ fn an_operator_can_confirm_pending_denials() {
     world.list(&all(&pods, dead));
     let other = ObjectName::new("shop", "other");
     assert_eq!(world.state.release_breaker(world.now, Some(&other)), 0);
-    assert_eq!(world.held().len(), 4);
+    assert_eq!(world.stopped().len(), 4);
     assert_eq!(world.state.release_breaker(world.now, None), 4);
-    assert_eq!((world.carried_out().len(), world.held().len()), (4, 0));
+    assert_eq!((world.carried_out().len(), world.stopped().len()), (4, 0));
 }

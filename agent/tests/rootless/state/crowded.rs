@@ -58,7 +58,7 @@ fn a_service_of_a_slice_of_which_nothing_is_kept_has_no_denials() {
     world
         .tell(shown_slice(too_large()))
         .denies_as("it may list X for another pod", &[]);
-    assert_eq!(world.state.partial(), (1, named));
+    assert_eq!(report::read_in_part(&world.state), (1, named));
     world
         .tell(shown_slice(wide(1, 1)))
         .denies(&[Reason::DeadBackend]);
@@ -67,7 +67,10 @@ fn a_service_of_a_slice_of_which_nothing_is_kept_has_no_denials() {
         .tell(Fact::Slice(Change::Deleted(too_large())))
         .denies(&[Reason::DeadBackend]);
     assert_eq!(
-        (world.state.partial(), world.state.left_out()),
+        (
+            report::read_in_part(&world.state),
+            report::left_out(&world.state)
+        ),
         ((0, vec![]), BTreeMap::new())
     );
 }
@@ -92,7 +95,7 @@ fn an_ip_in_a_slice_of_1000_endpoints_and_4_ports_is_no_orphan_and_one_that_only
     let (mut world, _) = World::with_an_orphan();
     world.tell(listing(4));
     assert_eq!(
-        (world.is_orphan(X), world.state.left_out()),
+        (world.is_orphan(X), report::left_out(&world.state)),
         (false, BTreeMap::new())
     );
     world.tell(listing(5));
@@ -114,13 +117,13 @@ fn a_service_with_too_many_ports_at_one_ip_has_no_denials_until_they_are_forgott
         world.tell(shown_slice(ports(name, 1_024 * number)));
         assert_eq!(world.reasons().len(), expected, "{name}");
     }
-    assert_eq!(world.state.left_out(), one("shop"));
+    assert_eq!(report::left_out(&world.state), one("shop"));
     for name in names {
         world.tell(Fact::Slice(Change::Deleted(ports(name, 0))));
     }
     world.later(Duration::from_mins(11));
     assert_eq!(
-        (world.reasons(), world.state.left_out()),
+        (world.reasons(), report::left_out(&world.state)),
         (vec![Reason::DeadBackend], BTreeMap::new())
     );
 }
@@ -140,14 +143,14 @@ fn a_service_with_too_many_vips_is_left_out_and_its_possible_vips_are_ambiguous(
     };
     assert!(denies(&world));
     world.tell(Fact::Service(Change::Applied(service(none, 1_000))));
-    assert_eq!(world.state.left_out(), one("crowd"));
+    assert_eq!(report::left_out(&world.state), one("crowd"));
     assert!(denies(&world), "it claims no VIP of shop/web");
     world.tell(Fact::Service(Change::Applied(service(VIP, 1_000))));
     assert!(!denies(&world), "it may claim one");
     world.tell(Fact::Service(Change::Applied(service(none, 10))));
     assert!(!denies(&world), "its connections go on");
     world.later(MEMORY);
-    assert_eq!(world.state.left_out(), BTreeMap::new());
+    assert_eq!(report::left_out(&world.state), BTreeMap::new());
     assert!(denies(&world));
 }
 
@@ -165,16 +168,16 @@ fn a_slice_of_one_more_service_than_a_namespace_may_have_is_left_out_until_anoth
     for number in 0..1_500 {
         world.tell(shown_slice(numbered("crowd", number)));
     }
-    assert_eq!(world.state.left_out(), BTreeMap::new());
+    assert_eq!(report::left_out(&world.state), BTreeMap::new());
     world
         .tell(shown_slice(numbered("crowd", 1_500)))
         .tell(shown_slice(numbered("other", 0)));
-    assert_eq!(world.state.left_out(), one("crowd"));
+    assert_eq!(report::left_out(&world.state), one("crowd"));
     world.denies(&[Reason::DeadBackend]);
     world
         .tell(Fact::Slice(Change::Deleted(numbered("crowd", 0))))
         .later(Duration::from_mins(11));
-    assert_eq!(world.state.left_out(), BTreeMap::new());
+    assert_eq!(report::left_out(&world.state), BTreeMap::new());
 }
 
 #[test]
@@ -189,9 +192,9 @@ fn of_more_vips_than_a_namespace_may_have_the_rest_is_left_out_and_those_of_anot
         }))
     };
     world.tell(wide("crowd", 0));
-    assert_eq!(world.state.left_out(), BTreeMap::new());
+    assert_eq!(report::left_out(&world.state), BTreeMap::new());
     world.tell(wide("crowd", 1)).tell(wide("other", 0));
-    assert_eq!(world.state.left_out(), one("crowd"));
+    assert_eq!(report::left_out(&world.state), one("crowd"));
 }
 
 #[test]
@@ -216,7 +219,7 @@ fn a_service_beside_more_starting_pods_than_are_looked_at_is_denied_only_what_a_
         .pod(&starting(0))
         .tell(bounded(Mode::Enforce))
         .denies(&[Reused]);
-    let view = world.state.view(pods[1].ips[0]);
+    let view = report::view_ip(&world.state, pods[1].ips[0]);
     assert_eq!(
         view.services[0].endpoints[0].not_proven,
         Some(NotProven::TooLarge)
@@ -244,7 +247,7 @@ fn the_history_keeps_a_part_of_what_a_namespace_lists_at_an_ip_and_all_of_anothe
             ..pod("other", &name, &name, &[X])
         });
     }
-    let (kept, work) = world.state.kept_view(X);
+    let (kept, work) = report::view_for_history(&world.state, X);
     let names: Vec<&str> = kept
         .services
         .iter()
@@ -265,7 +268,7 @@ fn the_history_keeps_a_part_of_what_a_namespace_lists_at_an_ip_and_all_of_anothe
         kept.partial && kept.pods.len() < 70 && work < 1_024,
         "{work}"
     );
-    let whole = world.state.view(X);
+    let whole = report::view_ip(&world.state, X);
     assert_eq!(
         (whole.services.len(), whole.pods.len(), whole.partial),
         (41, 101, false)
@@ -286,7 +289,7 @@ fn what_the_history_does_not_keep_of_a_namespace_takes_no_room_of_another() {
         ..slice("crowd", &[(X, None)])
     };
     world.tell(shown_slice(listing));
-    let (kept, _) = world.state.kept_view(X);
+    let (kept, _) = report::view_for_history(&world.state, X);
     let names: Vec<&str> = kept
         .services
         .iter()
@@ -302,7 +305,7 @@ fn a_service_that_is_read_in_part_has_no_denials_and_is_named_and_a_pod_is_named
         world
             .tell(Fact::Service(Change::Applied(Service { partial, ..web() })))
             .denies(reasons);
-        let (count, first) = world.state.partial();
+        let (count, first) = report::read_in_part(&world.state);
         assert_eq!(
             (count, first.concat().contains("Service shop/web")),
             (usize::from(partial), partial)
@@ -312,17 +315,20 @@ fn a_service_that_is_read_in_part_has_no_denials_and_is_named_and_a_pod_is_named
         partial: true,
         ..pod("shop", "c", "web", &[Y])
     });
-    assert_eq!(world.state.partial(), (1, vec!["Pod shop/c".to_owned()]));
+    assert_eq!(
+        report::read_in_part(&world.state),
+        (1, vec!["Pod shop/c".to_owned()])
+    );
 }
 
 #[test]
 fn a_service_whose_vip_another_one_claims_is_named() {
     let (mut world, a) = World::cluster().with_a();
     world.tell(Fact::Service(Change::Applied(service(VIP, 1))));
-    assert_eq!(world.state.rivals(), [], "nothing is denied");
+    assert_eq!(report::rivals(&world.state), [], "nothing is denied");
     world.pod(&dead(&a));
     let rivals = [("shop/web".to_owned(), "crowd/wide".to_owned())];
-    assert_eq!(world.state.rivals(), rivals);
+    assert_eq!(report::rivals(&world.state), rivals);
 }
 
 #[test]

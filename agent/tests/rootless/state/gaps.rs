@@ -259,7 +259,7 @@ fn a_denial_that_was_not_judged_while_everything_was_listed_anew_rests_on_one_li
     for pod in &pods[..900] {
         world.pod(pod);
     }
-    assert_eq!((world.carried_out().len(), world.held().len()), (900, 0));
+    assert_eq!((world.carried_out().len(), world.stopped().len()), (900, 0));
     world.state.start_over(world.now);
     // Each list comes while most of the denials wait.
     for fact in [
@@ -275,9 +275,9 @@ fn a_denial_that_was_not_judged_while_everything_was_listed_anew_rests_on_one_li
         }
     }
     while world.state.run_step(world.now, 512) {}
-    assert_eq!((world.carried_out().len(), world.held().len()), (0, 900));
+    assert_eq!((world.carried_out().len(), world.stopped().len()), (0, 900));
     assert_eq!(
-        world.state.trips(world.now).len(),
+        world.state.stopped_services(world.now).len(),
         1,
         "they wait for a second list"
     );

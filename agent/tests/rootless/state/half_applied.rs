@@ -137,13 +137,13 @@ fn denials_of_more_than_half_stay_pending_while_slices_are_half_applied() {
     for pod in &pods[..3] {
         world.pod(&dead(pod));
     }
-    let held = world.held();
-    assert!(!held.is_empty());
+    let stopped = world.stopped();
+    assert!(!stopped.is_empty());
     let slices = vec![slice("web", &[]), slice("web-2", &endpoints(&pods))];
     world.begin(Fact::Slice(Change::Reset(slices)), 1);
-    assert_eq!(world.held(), held);
+    assert_eq!(world.stopped(), stopped);
     world.part();
-    assert_eq!(world.held(), held);
+    assert_eq!(world.stopped(), stopped);
 }
 
 /// Until everything is judged, the tables lack what the maps of the earlier process hold.

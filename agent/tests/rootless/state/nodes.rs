@@ -86,7 +86,10 @@ fn the_address_of_a_node_may_be_a_pods_ten_minutes_after_the_node_is_gone() {
         .pod(&pod("bank", "ledger", "ledger", &[X]))
         .denies(&[]);
     list(&mut world, &nodes());
-    assert_eq!(world.state.view(X).spared, Some(NotProven::NodeAddress));
+    assert_eq!(
+        report::view_ip(&world.state, X).spared,
+        Some(NotProven::NodeAddress)
+    );
     world.later(TEN_MINUTES).denies(&[Reused]);
     assert_eq!(world.state.owners().count(), 1);
 }
@@ -101,7 +104,10 @@ fn an_address_that_a_pod_of_a_nodes_network_shows_is_the_nodes() {
         ..on("node-c", pod("kube-system", "proxy", "proxy", &[X]))
     };
     world.pod(&proxy).denies(&[]);
-    assert_eq!(world.state.view(X).spared, Some(NotProven::NodeAddress));
+    assert_eq!(
+        report::view_ip(&world.state, X).spared,
+        Some(NotProven::NodeAddress)
+    );
     world.deleted(&proxy).denies(&[DeadBackend]);
 }
 

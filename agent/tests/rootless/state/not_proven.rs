@@ -4,7 +4,7 @@ use super::*;
 
 /// Why Service `shop/web` is not denied at X; none if it is.
 fn why(world: &World) -> Option<NotProven> {
-    let view = world.state.view(X);
+    let view = report::view_ip(&world.state, X);
     let endpoint = &view.services[0].endpoints[0];
     if endpoint.denial.is_some() {
         return None;
@@ -111,7 +111,7 @@ fn the_first_step_that_fails_is_named_with_its_pods() {
 fn several_owners_a_nodes_address_and_a_missing_sync_are_named() {
     let (mut world, _) = World::where_a_died();
     assert_eq!(
-        world.state.view(X).services[0].endpoints[0].not_proven,
+        report::view_ip(&world.state, X).services[0].endpoints[0].not_proven,
         None
     );
     world.pod(&b()).pod(&pod("other", "c", "c", &[X]));
@@ -123,7 +123,7 @@ fn several_owners_a_nodes_address_and_a_missing_sync_are_named() {
         [true; 2]
     );
     world.slice(&[(NODE, None)]);
-    let view = world.state.view(NODE);
+    let view = report::view_ip(&world.state, NODE);
     assert_eq!(
         view.services[0].endpoints[0].not_proven,
         Some(NotProven::NodeAddress)

@@ -21,7 +21,7 @@ fn lifted(world: &World) -> Vec<(Addr, Uid)> {
 
 /// What metrics and readiness count.
 fn terminated(world: &World) -> u64 {
-    world.state.counts().ips[&IpState::Terminated]
+    report::pod_counts(&world.state).ips[&IpState::Terminated]
 }
 
 fn speaks(world: &mut World, ip: Addr) {

@@ -62,20 +62,20 @@ fn namespaces_that_flood_denied_leave_room_for_the_others() {
     ))));
     flood(&mut world, "flood-a", 0);
     flood(&mut world, "flood-b", 1);
-    let denied_at_once = (world.carried_out().len(), world.held().len());
+    let denied_at_once = (world.carried_out().len(), world.stopped().len());
     let of_one = usize::from(PORTS) * usize::from(PODS);
     // The second one has as many as are free then.
     let all = of_one + (capacity::DENIED - of_one) / 2;
     assert_eq!(
         denied_at_once,
         (of_one, all - of_one),
-        "pending ones get room last"
+        "stopped ones get room last"
     );
     let (mut world, a) = world.with_a();
     world.pod(&dead(&a));
     assert_eq!(world.carried_out().iter().filter(|ip| **ip == X).count(), 1);
     world.state.release_breaker(world.now, None);
-    assert_eq!(world.held(), []);
+    assert_eq!(world.stopped(), []);
     let (flooded, meant) = denied(&world);
     assert!(meant, "the other namespace's denial found no room");
     assert!(flooded.abs_diff(all) <= 1, "{flooded}");

@@ -47,12 +47,7 @@ fn a_pod_that_showed_its_sandbox_before_its_first_ip_holds_no_other_ip() {
         ("the next try to pull changes nothing", 7, &[Y], false),
     ]);
     world.list(&[stuck(7, &[Y])]);
-    assert!(
-        world
-            .state
-            .possible_holders(world.now + Duration::from_hours(1))
-            .is_empty()
-    );
+    assert!(report::possible_holders(&world.state, world.now + Duration::from_hours(1)).is_empty());
     story(&[
         ("it may hold X", 7, &[], true),
         ("it shows another IP", 7, &[Y], false),
@@ -172,9 +167,9 @@ fn a_list_does_not_show_whether_a_container_that_seems_older_than_its_sandbox_is
 fn a_lasting_possible_holder_is_named_with_what_it_blocks() {
     let world = world();
     let soon = world.now + Duration::from_secs(30);
-    assert!(world.state.possible_holders(soon).is_empty());
+    assert!(report::possible_holders(&world.state, soon).is_empty());
     let later = world.now + Duration::from_secs(90);
-    let holders = world.state.possible_holders(later);
+    let holders = report::possible_holders(&world.state, later);
     let holder = &holders[0];
     assert_eq!(holders.len(), 1);
     assert_eq!(holder.pod, "shop/stuck");

@@ -139,9 +139,9 @@ fn the_history_records_a_change_of_many_ips_in_parts_and_leaves_none_out() {
 fn a_live_pod_that_the_watch_shows_as_it_was_touches_nothing() {
     let (mut world, a) = World::cluster().with_a();
     let touched = |world: &mut World, pod: &Pod| {
-        world.state.take_touched(usize::MAX, usize::MAX);
+        world.state.take_ips_to_record(usize::MAX, usize::MAX);
         world.pod(pod);
-        world.state.has_touched()
+        world.state.has_ips_to_record()
     };
     let as_it_was = a.clone();
     assert!(!touched(&mut world, &as_it_was));
@@ -158,13 +158,13 @@ fn a_live_pod_that_the_watch_shows_as_it_was_touches_nothing() {
 fn a_narrow_list_of_what_is_known_touches_nothing() {
     let (mut world, pods) = World::cluster().with_backends(4);
     world.pod(&dead(&pods[0]));
-    world.state.take_touched(usize::MAX, usize::MAX);
+    world.state.take_ips_to_record(usize::MAX, usize::MAX);
     let shown = [&[dead(&pods[0])], &pods[1..]].concat();
     world.tell(Fact::Pod(Change::Part(part(
         Selection::OnNode("node-a".into()),
         shown,
     ))));
-    assert!(!world.state.has_touched());
+    assert!(!world.state.has_ips_to_record());
 }
 
 #[test]
@@ -173,13 +173,13 @@ fn a_narrow_list_of_a_death_that_only_lists_have_shown_touches_nothing_the_secon
     let ended = dead(&pods[0]);
     world.list(std::slice::from_ref(&ended));
     let touched = |world: &mut World| {
-        world.state.take_touched(usize::MAX, usize::MAX);
+        world.state.take_ips_to_record(usize::MAX, usize::MAX);
         let shown = vec![ended.clone()];
         world.tell(Fact::Pod(Change::Part(part(
             Selection::OnNode("node-a".into()),
             shown,
         ))));
-        world.state.has_touched()
+        world.state.has_ips_to_record()
     };
     assert_eq!([touched(&mut world), touched(&mut world)], [true, false]);
 }
@@ -207,7 +207,7 @@ fn an_object_whose_end_cannot_be_read_is_gone_and_that_proves_nothing() {
         .denies_as("its claim is gone", &[DeadBackend]);
     world.tell(Fact::Slice(Change::Gone(slice("web", &[]))));
     assert!(
-        world.state.view(X).services[0].endpoints[0]
+        report::view_ip(&world.state, X).services[0].endpoints[0]
             .targets
             .iter()
             .all(|target| !target.listed)

@@ -171,7 +171,10 @@ fn a_vip_or_node_port_that_another_service_gave_up_is_ambiguous_for_ten_minutes(
         assert_eq!(at(&world), [false; 2]);
         world.tell(gives_up(former("web")));
         assert_eq!(at(&world), [false; 2], "its connections go on");
-        assert!(world.state.rivals().is_empty(), "no object claims it");
+        assert!(
+            report::rivals(&world.state).is_empty(),
+            "no object claims it"
+        );
         world.later(Duration::from_mins(9));
         assert_eq!(at(&world), [false; 2]);
         world.later(Duration::from_mins(2));
@@ -294,7 +297,7 @@ fn ports_of_a_service_of_which_not_all_was_read_are_ambiguous() {
         "other/wide may have it"
     );
     assert_eq!(
-        world.state.left_out(),
+        report::left_out(&world.state),
         [].into(),
         "it is partial, not too large"
     );

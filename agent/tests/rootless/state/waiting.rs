@@ -150,10 +150,10 @@ fn facts_and_lists_of_other_watches_are_applied_between_the_parts_of_a_list() {
 
 #[test]
 fn what_a_list_of_everything_confirms_is_a_denial_that_began_before_it_was_requested() {
-    for (ago, held) in [(Duration::from_secs(9), 4), (Duration::ZERO, 0)] {
+    for (ago, stopped) in [(Duration::from_secs(9), 4), (Duration::ZERO, 0)] {
         let (mut world, pods) = World::cluster().with_backends(4);
         let pods: Vec<Pod> = pods.iter().map(dead).collect();
-        world.list(&pods).denies_and_holds(0, 4);
+        world.list(&pods).denies_and_stops(0, 4);
         world.later(Duration::from_secs(1));
         for list in [
             list_of(&pods),
@@ -162,7 +162,7 @@ fn what_a_list_of_everything_confirms_is_a_denial_that_began_before_it_was_reque
             world.begin_requested(ago, list);
             world.judge_rest();
         }
-        assert_eq!(world.held().len(), held, "requested {ago:?} ago");
+        assert_eq!(world.stopped().len(), stopped, "requested {ago:?} ago");
     }
 }
 
@@ -175,8 +175,8 @@ fn a_list_confirms_no_denial_of_a_service_that_a_later_fact_has_changed() {
         for pod in &pods[..3] {
             world.pod(&dead(pod));
         }
-        let held = world.held().len();
-        assert!(held > 0);
+        let stopped = world.stopped().len();
+        assert!(stopped > 0);
         let listed: Vec<Pod> = pods[..3]
             .iter()
             .map(dead)
@@ -194,8 +194,8 @@ fn a_list_confirms_no_denial_of_a_service_that_a_later_fact_has_changed() {
         }
         world.judge_rest();
         assert_eq!(
-            world.held().len(),
-            if changes { held } else { 0 },
+            world.stopped().len(),
+            if changes { stopped } else { 0 },
             "changes: {changes}"
         );
     }
@@ -212,7 +212,7 @@ fn a_narrow_list_is_applied_in_parts_and_confirms_denials_at_its_end() {
     for pod in &pods[..3] {
         world.pod(pod);
     }
-    world.denies_and_holds(2, 1);
+    world.denies_and_stops(2, 1);
     let labelled = Selection::Labelled {
         namespace: "shop".into(),
         selector: [("app", "web")].into_iter().collect(),
@@ -221,7 +221,7 @@ fn a_narrow_list_is_applied_in_parts_and_confirms_denials_at_its_end() {
     world.begin_only(Fact::Pod(Change::Part(part(labelled, pods.clone()))));
     let mut parts = 0;
     while world.state.is_applying(Watched::Pods) {
-        world.denies_and_holds(2, 1);
+        world.denies_and_stops(2, 1);
         world.state.run_step(world.now, 1);
         parts += 1;
     }
@@ -233,7 +233,7 @@ fn a_narrow_list_is_applied_in_parts_and_confirms_denials_at_its_end() {
     ))));
     assert!(world.state.is_applying(Watched::EndpointSlices));
     world.judge_rest();
-    world.denies_and_holds(3, 0);
+    world.denies_and_stops(3, 0);
 }
 
 #[test]

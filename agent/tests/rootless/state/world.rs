@@ -115,12 +115,12 @@ impl World {
         self
     }
 
-    /// Checks how many denials stop packets when enforcing, and how many are only reported.
+    /// Checks how many denials are carried out when enforcing, and how many are only reported.
     #[track_caller]
-    pub fn denies_and_holds(&mut self, carried_out: usize, held: usize) -> &mut Self {
+    pub fn denies_and_stops(&mut self, carried_out: usize, stopped: usize) -> &mut Self {
         assert_eq!(
-            (self.carried_out().len(), self.held().len()),
-            (carried_out, held)
+            (self.carried_out().len(), self.stopped().len()),
+            (carried_out, stopped)
         );
         self
     }
@@ -168,20 +168,20 @@ impl World {
         self.state.tables().terminated.contains_key(&ip)
     }
 
-    /// Endpoints whose packets are stopped when enforcing.
+    /// Endpoints whose packets are denied when enforcing.
     pub fn carried_out(&self) -> Vec<Addr> {
-        self.with_hold(false)
+        self.denied_ips(false)
     }
 
     /// Endpoints whose packets are only reported.
-    pub fn held(&self) -> Vec<Addr> {
-        self.with_hold(true)
+    pub fn stopped(&self) -> Vec<Addr> {
+        self.denied_ips(true)
     }
 
-    fn with_hold(&self, held: bool) -> Vec<Addr> {
+    fn denied_ips(&self, is_stopped: bool) -> Vec<Addr> {
         let denied = self.state.tables().denied.iter();
         denied
-            .filter(|(_, denial)| (denial.held != 0) == held)
+            .filter(|(_, denial)| (denial.stopped != 0) == is_stopped)
             .map(|(target, _)| target.addr)
             .collect()
     }

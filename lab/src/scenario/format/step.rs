@@ -146,7 +146,7 @@ impl Entries {
 }
 
 /// How long must be absent what is expected to be: it may still come, as a second list takes half a
-/// second to confirm a denial.
+/// second to agree with a denial.
 pub const ABSENT: Duration = Duration::from_secs(1);
 
 /// Calls that take turns.

@@ -1,4 +1,4 @@
-//! A list that shows every pod Failed: pending before it costs a packet; denials with other proof
+//! A list that shows every pod Failed: stopped before it costs a packet; denials with other proof
 //! stay.
 
 use std::collections::BTreeMap;
@@ -67,7 +67,7 @@ fn a_list_of_failed_pods_drops_no_packet_before_a_second_list_confirms() {
             list(&mut stage, listed);
             let seen = self::lie(&mut stage, lie, 1, restart);
             println!("every pod {lie:?}, in slices {listed}, agent restarted {restart}: {seen:?}");
-            assert!(seen.held >= 8, "not everything was held");
+            assert!(seen.stopped >= 8, "not everything was stopped");
             assert_eq!(seen.carried_out, BTreeMap::new());
         }
     }
@@ -93,7 +93,7 @@ fn stage() -> Stage {
     let denied = dump["denied"].as_array().unwrap();
     let only = denied
         .iter()
-        .all(|row| row["service"] == "old/web" && row["held"] == false);
+        .all(|row| row["service"] == "old/web" && row["stopped"] == false);
     assert!(
         only && !denied.is_empty(),
         "the only replica is not denied at once"
@@ -104,8 +104,8 @@ fn stage() -> Stage {
 /// The breaker's actions.
 #[derive(Debug, Default)]
 struct Seen {
-    /// Most endpoints pending at once.
-    held: usize,
+    /// Most endpoints stopped at once.
+    stopped: usize,
     /// By Service: most endpoints denied at once.
     carried_out: BTreeMap<String, usize>,
 }
@@ -143,13 +143,13 @@ fn lie(stage: &mut Stage, lie: Lie, lists: u32, restart: bool) -> Seen {
         let Ok(status) = stage.agent.status() else {
             return Ok(Some("no status".to_owned()));
         };
-        let held = status.breaker.iter().map(|service| service.held).sum();
-        seen.held = seen.held.max(held);
+        let stopped = status.breaker.iter().map(|service| service.stopped).sum();
+        seen.stopped = seen.stopped.max(stopped);
         for (service, denied) in carried_out(stage) {
             let most = seen.carried_out.entry(service).or_default();
             *most = denied.max(*most);
         }
-        Ok((held > 0 || seen.held == 0).then(|| format!("not settled: {seen:?}")))
+        Ok((stopped > 0 || seen.stopped == 0).then(|| format!("not settled: {seen:?}")))
     });
     settled.unwrap_or_else(|error| panic!("{error:#}\n{}", stage.agent.log()));
     stage.catch_up().unwrap();
@@ -162,7 +162,7 @@ fn carried_out(stage: &Stage) -> BTreeMap<String, usize> {
     let dead = ip(stage, "A").to_string();
     for row in stage.agent.dump().unwrap()["denied"].as_array().unwrap() {
         let service = row["service"].as_str().unwrap();
-        if row["held"] == false && row["ip"] != *dead {
+        if row["stopped"] == false && row["ip"] != *dead {
             *denied.entry(service.to_owned()).or_default() += 1;
         }
     }

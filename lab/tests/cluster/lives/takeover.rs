@@ -38,14 +38,14 @@ steps:
 fn stage(agent: &str, prepare: impl FnOnce(&Stage)) -> Stage {
     let stage = crate::stage::stage(&STORY.replace("AGENT", agent));
     prepare(&stage);
-    // A list alone denies nothing, so the first denial waits for its confirmation.
+    // A list alone denies nothing, so the first denial awaits a second list.
     until("something is denied", || {
         let dump = stage.agent.dump().unwrap();
         dump["denied"]
             .as_array()
             .unwrap()
             .iter()
-            .any(|denial| denial["held"] == false)
+            .any(|denial| denial["stopped"] == false)
     });
     stage
 }

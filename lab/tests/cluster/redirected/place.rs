@@ -29,8 +29,8 @@ steps:
   - pods: [L starts]
   - slices: {old/web: {A: ready, L: ready}}
   - pods: [A fails, B starts]
-  # A list alone denies nothing, so the first denial waits for its confirmation.
-  - dump: {denied: {has: [{held: false}]}}
+  # A list alone denies nothing, so the first denial awaits a second list.
+  - dump: {denied: {has: [{stopped: false}]}}
 ";
 
 /// The stage, once flows to `old/web` are redirected.

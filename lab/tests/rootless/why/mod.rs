@@ -8,7 +8,7 @@ use epguard::commands::why::{WhyMoment, WhyQuestion, WhySubject, explain};
 use epguard::shared::args::ServiceArgs;
 use epguard_common::Addr;
 use epguard_core::history::{Chronicle, History};
-use epguard_core::state::State;
+use epguard_core::state::{State, report};
 use epguard_lab::replay::agent::Agent;
 use epguard_lab::replay::recording::{Recording, What};
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,8 +37,8 @@ struct Line {
 fn denied(state: &State) -> Vec<Line> {
     let mut lines = Vec::new();
     for (service, endpoint, denial) in state.denials() {
-        let verdict = if state.is_pending(service, endpoint) {
-            "hold"
+        let verdict = if state.is_stopped(service, endpoint) {
+            "stopped"
         } else {
             "deny"
         };
@@ -87,7 +87,9 @@ impl Remembered {
             now_ms,
             wall_ms: i64::try_from(now_ms).unwrap(),
             mode: "enforce".to_owned(),
-            ..self.history.chronicle(ip, self.agent.state.view(ip))
+            ..self
+                .history
+                .chronicle(ip, report::view_ip(&self.agent.state, ip))
         }
     }
 }

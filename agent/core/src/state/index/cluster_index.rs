@@ -9,7 +9,7 @@ use super::quota::RETRIED;
 use super::selectors::Selectors;
 use super::stale_index::StaleIndex;
 use super::vips::{self, Vips};
-use crate::facts::{Change, Namespace, ObjectName, Pod, Selection, Service, Slice, Text};
+use crate::facts::{Namespace, ObjectName, Pod, Service, Text};
 use crate::state::not_proven::{Exemption, NotProven};
 use epguard_common::{Addr, Mode, Uid, UidState};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -45,19 +45,6 @@ pub struct ClusterIndex {
     service_addresses: Addresses,
 }
 
-/// Whose names a whole list would show; of a kind of which nobody asks for a part, a part shows
-/// nobody to be gone.
-pub fn all_but_in_part<'a, N: Clone + 'a>(
-    part: Option<(&Selection, &BTreeSet<ObjectName>)>,
-    known: impl Iterator<Item = &'a N>,
-) -> Vec<N> {
-    if part.is_some() {
-        Vec::new()
-    } else {
-        known.cloned().collect()
-    }
-}
-
 impl ClusterIndex {
     /// An empty index.
     pub fn new(settings: Settings) -> Self {
@@ -83,10 +70,22 @@ impl ClusterIndex {
     }
 
     /// Forgets Nodes and addresses that are gone for a while; returns them.
-    pub(crate) fn forget_gone(&mut self, now: Duration) -> (BTreeSet<Text>, Vec<Addr>) {
+    pub(super) fn forget_gone(&mut self, now: Duration) -> (BTreeSet<Text>, Vec<Addr>) {
         let (nodes, mut addresses) = self.nodes.forget(now);
         addresses.extend(self.service_addresses.forget(now));
         (nodes, addresses)
+    }
+
+    /// Bounds a Service to `observe`, because a denial of it was wrong. False if it is already.
+    pub(crate) fn demote(&mut self, service: &ObjectName) -> bool {
+        self.demoted.insert(service.clone())
+    }
+
+    /// Ends that for a Service, or for all. Returns those for which it ends.
+    pub(crate) fn promote(&mut self, service: Option<&ObjectName>) -> Vec<ObjectName> {
+        self.demoted
+            .extract_if(.., |name| service.is_none_or(|service| service == name))
+            .collect()
     }
 
     /// A Service by name.
@@ -94,30 +93,8 @@ impl ClusterIndex {
         self.services.get(name)
     }
 
-    /// The Services of a change, by name.
-    pub(crate) fn services_by_name(
-        &self,
-        change: Change<Service>,
-    ) -> Vec<(ObjectName, Option<Service>)> {
-        change.by_name(
-            |service| &service.name,
-            |part| all_but_in_part(part, self.services.keys()),
-        )
-    }
-
-    /// The slices of a change, by name.
-    pub(crate) fn slices_by_name(&self, change: Change<Slice>) -> Vec<(ObjectName, Option<Slice>)> {
-        let known = |part: Option<(&Selection, &BTreeSet<ObjectName>)>| {
-            let known = self.endpoint_index.slices.iter().filter(|(name, slice)| {
-                part.is_none_or(|(of, later)| of.has_slice(slice) && !later.contains(name))
-            });
-            known.map(|(name, _)| name.clone()).collect()
-        };
-        change.by_name(|slice| &slice.name, known)
-    }
-
     /// Adds or replaces a Namespace; removes it with `None`. True if it allows something else now.
-    pub(crate) fn set_namespace(&mut self, name: &Text, shown: Option<&Namespace>) -> bool {
+    pub(super) fn set_namespace(&mut self, name: &Text, shown: Option<&Namespace>) -> bool {
         let before = match shown {
             Some(shown) => self.namespaces.insert(name.clone(), shown.bound),
             None => self.namespaces.remove(name),
@@ -126,7 +103,7 @@ impl ClusterIndex {
     }
 
     /// Adds or replaces a Service; removes it with `None`.
-    pub(crate) fn set_service(&mut self, now: Duration, name: &ObjectName, fact: Option<Service>) {
+    pub(super) fn set_service(&mut self, now: Duration, name: &ObjectName, fact: Option<Service>) {
         if let Some(old) = self.services.remove(name) {
             self.redirecting -= usize::from(old.redirects());
             self.vips.remove(&old);
@@ -149,8 +126,9 @@ impl ClusterIndex {
 
     /// Takes in the VIPs of Services that were left out and have room by now, until they are as
     /// many as one Service may have. Returns these Services.
-    pub(crate) fn retry_vips(&mut self) -> Vec<ObjectName> {
-        let (mut found, mut taken) = (Vec::new(), 0);
+    pub(super) fn retry_vips(&mut self) -> Vec<ObjectName> {
+        let mut found = Vec::new();
+        let mut taken = 0;
         for _ in 0..self.vips.left_out.all.len().min(RETRIED) {
             if taken >= vips::OF_ONE {
                 break;
@@ -173,7 +151,7 @@ impl ClusterIndex {
     }
 
     /// Sets the addresses of the node's own interfaces. Returns those that came or went.
-    pub(crate) fn set_local(&mut self, addresses: Vec<Addr>) -> BTreeSet<Addr> {
+    pub(super) fn set_local(&mut self, addresses: Vec<Addr>) -> BTreeSet<Addr> {
         let before: BTreeSet<Addr> = std::mem::take(&mut self.local).into_iter().collect();
         let after: BTreeSet<Addr> = addresses.into_iter().collect();
         self.local = after.iter().copied().collect();
@@ -232,8 +210,10 @@ impl ClusterIndex {
     pub(crate) fn spared(&self, ip: Addr) -> Option<NotProven> {
         if self.is_infrastructure(ip) {
             Some(NotProven::NodeAddress)
+        } else if self.settings.ranges.cover(ip) {
+            None
         } else {
-            (!self.settings.ranges.cover(ip)).then_some(NotProven::OutOfRange)
+            Some(NotProven::OutOfRange)
         }
     }
 
@@ -242,14 +222,17 @@ impl ClusterIndex {
     pub fn exempt(&self, record: &Record) -> Option<Exemption> {
         let pod = &record.pod;
         let may_be_virtual = pod.node.is_some() && record.kubelet != Kubelet::Real;
-        [
-            (self.bound_of_pod(pod) == Mode::Off, Exemption::OptedOut),
-            (pod.static_ip, Exemption::StaticIp),
-            (pod.host_network, Exemption::HostNetwork),
-            (may_be_virtual, Exemption::VirtualKubelet),
-        ]
-        .into_iter()
-        .find_map(|(holds, why)| holds.then_some(why))
+        if self.bound_of_pod(pod) == Mode::Off {
+            Some(Exemption::OptedOut)
+        } else if pod.static_ip {
+            Some(Exemption::StaticIp)
+        } else if pod.host_network {
+            Some(Exemption::HostNetwork)
+        } else if may_be_virtual {
+            Some(Exemption::VirtualKubelet)
+        } else {
+            None
+        }
     }
 
     /// Highest mode for packets that are meant for a pod, or would reach it. Of a pod that only an

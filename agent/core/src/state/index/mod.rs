@@ -1,14 +1,18 @@
 //! What the API and the node have shown: pods, endpoints, Services, Nodes and Namespaces.
 
 mod addresses;
+mod apply;
+pub(crate) mod changed;
 pub(crate) mod cluster_index;
 pub(crate) mod endpoints;
 mod former;
+pub(crate) mod listed_objects;
 pub(crate) mod nodes;
 pub(crate) mod pods;
 pub(crate) mod quota;
 mod range_owners;
 pub(crate) mod ranges;
+pub(crate) mod restore;
 mod selectors;
 mod settings;
 mod stale_index;

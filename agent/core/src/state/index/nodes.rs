@@ -202,7 +202,7 @@ impl NodeIndex {
 
 impl ClusterIndex {
     /// Adds or replaces a Node; removes it with `None`.
-    pub(crate) fn set_node(&mut self, now: Duration, name: &str, node: Option<Node>) {
+    pub(super) fn set_node(&mut self, now: Duration, name: &str, node: Option<Node>) {
         self.nodes.set(now, name, node);
         let pods: Vec<Uid> = self
             .pods

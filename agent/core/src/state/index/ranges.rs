@@ -111,7 +111,7 @@ impl ClusterIndex {
 
     /// Notes that a pod contradicts ranges. Returns the Nodes whose ranges do not count from now
     /// on.
-    pub(crate) fn note_stray(&mut self, now: Duration, uid: Uid) -> BTreeSet<Text> {
+    pub(super) fn note_stray(&mut self, now: Duration, uid: Uid) -> BTreeSet<Text> {
         let contradicted = match self.pods.get(uid) {
             Some(record) if record.is_live() => self.contradicted_by(&record.pod),
             _ => BTreeSet::new(),
@@ -123,7 +123,7 @@ impl ClusterIndex {
     }
 
     /// Lets ranges count again that no pod has contradicted for [`STRAYS`]. Returns their Nodes.
-    pub(crate) fn forget_strays(&mut self, now: Duration) -> BTreeSet<Text> {
+    pub(super) fn forget_strays(&mut self, now: Duration) -> BTreeSet<Text> {
         let mut believed = BTreeSet::new();
         for node in self.nodes.strayed_for(now, STRAYS) {
             if self.has_strays(&node) {

@@ -43,7 +43,7 @@ impl ClusterIndex {
     }
 
     /// Has the Service compared anew with the pods that its slices list, before it is judged.
-    pub(crate) fn doubt_selector(&mut self, name: &ObjectName) {
+    pub(super) fn doubt_selector(&mut self, name: &ObjectName) {
         if self
             .services
             .get(name)
@@ -55,9 +55,17 @@ impl ClusterIndex {
         }
     }
 
+    /// Has all Services compared anew.
+    pub(crate) fn doubt_all_selectors(&mut self) {
+        let names: Vec<ObjectName> = self.services.keys().cloned().collect();
+        for name in &names {
+            self.doubt_selector(name);
+        }
+    }
+
     /// True if a change of what slices of a Service list may change what its selector proves; they
     /// list this pod now, or did.
-    pub(crate) fn listing_may_change_selector(
+    pub(super) fn listing_may_change_selector(
         &self,
         name: &ObjectName,
         pod: Option<&Record>,
@@ -66,7 +74,7 @@ impl ClusterIndex {
     }
 
     /// The same of a change of a pod that slices list.
-    pub(crate) fn pod_may_change_selector(
+    pub(super) fn pod_may_change_selector(
         &self,
         name: &ObjectName,
         before: Option<&Record>,

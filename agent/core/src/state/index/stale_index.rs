@@ -110,7 +110,7 @@ impl ClusterIndex {
     }
 
     /// Updates the index, after a pod ended, or came back.
-    pub(crate) fn index_stale(&mut self, uid: Uid) {
+    pub(super) fn index_stale(&mut self, uid: Uid) {
         let places = self
             .endpoint_index
             .of_pod(uid)
@@ -123,7 +123,7 @@ impl ClusterIndex {
 
     /// The same, after a change of the endpoints of one Service at one IP: many Services may list
     /// the pod there. True if they name it only now that it has ended.
-    pub(crate) fn index_stale_at(&mut self, uid: Uid, service: &ObjectName, ip: Addr) -> bool {
+    pub(super) fn index_stale_at(&mut self, uid: Uid, service: &ObjectName, ip: Addr) -> bool {
         let is_stale = self.has_ended(uid) && self.endpoint_index.names(service, ip, uid);
         self.stale.set(uid, service.clone(), ip, is_stale)
     }

@@ -286,7 +286,7 @@ impl ClusterIndex {
 
     /// Forgets what Services gave up, and forgotten pods had, a while ago. Returns the Services
     /// that have it now.
-    pub(crate) fn forget_former_claims(&mut self, now: Duration) -> BTreeSet<ObjectName> {
+    pub(super) fn forget_former_claims(&mut self, now: Duration) -> BTreeSet<ObjectName> {
         let host_ports = self.vips.former_host_ports.forget(now);
         let mut claims = Claims::default();
         for (claim, _) in self.vips.former.forget(now) {
@@ -385,7 +385,7 @@ impl ClusterIndex {
     }
 
     /// Notes the host ports of a pod of this node. Returns those that came or went.
-    pub(crate) fn note_host_ports(&mut self, before: Option<&Record>, uid: Uid) -> Vec<HostPort> {
+    pub(super) fn note_host_ports(&mut self, before: Option<&Record>, uid: Uid) -> Vec<HostPort> {
         let old = before
             .map_or(&[][..], |record| self.host_ports_of(record))
             .to_vec();

@@ -15,11 +15,15 @@ use crate::state::index::ranges::GivenBy;
 use crate::state::not_proven::{NotProven, NotStale};
 use epguard_common::{Addr, Denial, Mode, Reason, Uid, UidState};
 
+/// Looking at so many pods that may hold an IP without showing it takes about as long as judging an
+/// endpoint.
+const UNSHOWN: usize = 16;
+
 /// How a pod is called in the reason why no denial is proven.
 pub type Naming<'a> = &'a dyn Fn(Uid) -> String;
 
 /// The denial that is proven for each endpoint of a Service at an IP, or why none is.
-pub fn judge(
+pub fn judge_endpoints(
     cluster: &ClusterIndex,
     service: &Service,
     ip: Addr,
@@ -36,6 +40,15 @@ pub fn judge(
             .map(|(endpoint, _)| (*endpoint, Err(why.clone())))
             .collect(),
     }
+}
+
+/// How much work it is to judge a Service at an IP, in endpoints.
+pub fn work_to_judge(cluster: &ClusterIndex, name: &ObjectName, ip: Addr) -> usize {
+    let unshown = match cluster.service(name) {
+        Some(service) => Own::new(cluster, service).count_unshown(ip).unwrap_or(0),
+        None => 0,
+    };
+    1 + cluster.endpoint_index.count_at(name, ip) + unshown / UNSHOWN
 }
 
 /// A proven denial of one endpoint, with the action that its Service asks for; or the first step of
@@ -108,7 +121,12 @@ fn possible_holder(
 
 /// True if no pod that starts ends a denial: two pods hold no IP at one time, and where the
 /// selector proves, none holds it unseen.
-pub fn is_held(cluster: &ClusterIndex, service: &ObjectName, ip: Addr, proven: &Denial) -> bool {
+pub fn stands_while_pods_start(
+    cluster: &ClusterIndex,
+    service: &ObjectName,
+    ip: Addr,
+    proven: &Denial,
+) -> bool {
     let is_selective = cluster
         .service(service)
         .is_some_and(|service| !cluster.proves_nothing(service));
@@ -253,7 +271,7 @@ impl<'a> Case<'a> {
                 .map(|owner| owner.pod.uid)
                 .unwrap_or_default(),
             boot_id: self.cluster.boot_id(meant.pod.node.as_deref()),
-            held: 0,
+            stopped: 0,
             action: self.service.on_denial.action,
         })
     }

@@ -72,71 +72,69 @@ pub struct PodCounts {
     pub ips: BTreeMap<IpState, u64>,
 }
 
-impl State {
-    /// Counts pods and IPs. Reads only those that are stale, or about to be.
-    pub fn counts(&self) -> PodCounts {
-        let mut pods = BTreeMap::from(
-            [PodState::Draining, PodState::Retired, PodState::Dead].map(|state| (state, 0)),
-        );
-        let mut live = self.cluster.pods.records.len();
-        for record in self.cluster.pods.leaving() {
-            let state = match record.uid_state {
-                UidState::Live if record.pod.deleting => PodState::Draining,
-                UidState::Live => PodState::Live,
-                UidState::Retired => PodState::Retired,
-                UidState::Dead => PodState::Dead,
-            };
-            if state != PodState::Live {
-                *pods.entry(state).or_default() += 1;
-                live -= 1;
-            }
-        }
-        pods.insert(PodState::Live, number(live));
-        let flagged = |ips: BTreeSet<Addr>, flag| {
-            let owners = ips.iter().filter_map(|ip| self.owners.get(ip));
-            count(owners.filter(|owner| owner.flags & flag != 0))
-        };
-        let deleted = self
-            .cluster
-            .pods
-            .leaving()
-            .filter(|record| record.is_live() && record.pod.deleting);
-        let leaving = deleted.flat_map(|record| record.pod.addresses());
-        let suspects = self.layout.tables.suspects.values();
-        // Lifted ones stay in the map, but deny nothing.
-        let orphan_ip = self
-            .layout
-            .tables
-            .terminated
-            .values()
-            .filter(|ip| ip.lifted.is_none());
-        let ips = [
-            (IpState::Owned, number(self.owners.len())),
-            (
-                IpState::Draining,
-                flagged(leaving.collect(), Owner::DRAINING),
-            ),
-            (
-                IpState::Conflict,
-                flagged(self.cluster.pods.shared_ips().collect(), Owner::CONFLICT),
-            ),
-            (
-                IpState::Denied,
-                count(suspects.filter(|suspect| suspect.flags & Suspect::DENIED != 0)),
-            ),
-            (IpState::Terminated, count(orphan_ip)),
-        ];
-        PodCounts {
-            pods,
-            ips: ips.into(),
-        }
+/// Counts pods and IPs. Reads only those that are stale, or about to be.
+pub fn pod_counts(state: &State) -> PodCounts {
+    PodCounts {
+        pods: count_pods(state),
+        ips: count_ips(state),
     }
 }
 
-fn count(of: impl Iterator) -> u64 {
-    number(of.count())
+fn count_pods(state: &State) -> BTreeMap<PodState, u64> {
+    let mut pods = BTreeMap::from([
+        (PodState::Draining, 0),
+        (PodState::Retired, 0),
+        (PodState::Dead, 0),
+    ]);
+    let mut live = state.cluster.pods.records.len();
+    for record in state.cluster.pods.leaving() {
+        let pod_state = match record.uid_state {
+            UidState::Live if record.pod.deleting => PodState::Draining,
+            UidState::Live => continue,
+            UidState::Retired => PodState::Retired,
+            UidState::Dead => PodState::Dead,
+        };
+        *pods.entry(pod_state).or_default() += 1;
+        live -= 1;
+    }
+    pods.insert(PodState::Live, number(live));
+    pods
 }
 
-fn number(of: usize) -> u64 {
-    u64::try_from(of).unwrap_or(u64::MAX)
+fn count_ips(state: &State) -> BTreeMap<IpState, u64> {
+    let mut draining = BTreeSet::new();
+    for record in state.cluster.pods.leaving() {
+        if record.is_live() && record.pod.deleting {
+            draining.extend(record.pod.addresses());
+        }
+    }
+    let shared: BTreeSet<Addr> = state.cluster.pods.shared_ips().collect();
+    let suspects = state.layout.tables.suspects.values();
+    let denied = suspects.filter(|suspect| suspect.flags & Suspect::DENIED != 0);
+    // Lifted ones stay in the map, but deny nothing.
+    let orphan_ips = state.layout.tables.terminated.values();
+    let terminated = orphan_ips.filter(|orphan_ip| orphan_ip.lifted.is_none());
+    BTreeMap::from([
+        (IpState::Owned, number(state.owners.entries.len())),
+        (
+            IpState::Draining,
+            count_flagged(state, &draining, Owner::DRAINING),
+        ),
+        (
+            IpState::Conflict,
+            count_flagged(state, &shared, Owner::CONFLICT),
+        ),
+        (IpState::Denied, number(denied.count())),
+        (IpState::Terminated, number(terminated.count())),
+    ])
+}
+
+/// How many of the IPs have an owner with the flag.
+fn count_flagged(state: &State, ips: &BTreeSet<Addr>, flag: u32) -> u64 {
+    let owners = ips.iter().filter_map(|ip| state.owners.entries.get(ip));
+    number(owners.filter(|owner| owner.flags & flag != 0).count())
+}
+
+fn number(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
 }

@@ -2,11 +2,11 @@
 
 use crate::facts::ObjectName;
 use crate::state::State;
-use crate::state::denials::pending::Denied;
-use crate::state::index::endpoints::Endpoint;
+use crate::state::denials::Denied;
+use crate::state::index::endpoints::{Endpoint, Targets};
 use crate::state::index::pods::Record;
 use crate::state::not_proven::{Exemption, NotProven};
-use crate::state::proof::judge;
+use crate::state::proof::{judge_endpoints, work_to_judge};
 use epguard_common::{Addr, Mode, Reason, Uid, UidState};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -112,8 +112,8 @@ pub struct DenialView {
     pub meant: String,
     /// The pod that would be hit.
     pub hit: Option<String>,
-    /// True if it is pending: it waits for a second list, and is only reported.
-    pub held: bool,
+    /// True if the breaker stops it: it awaits a second list, and is only reported.
+    pub stopped: bool,
     /// Highest mode that annotations allow for it.
     pub bound: Mode,
 }
@@ -131,167 +131,201 @@ impl View {
     }
 }
 
-impl State {
-    /// True if nothing is denied, draining or finished at an IP.
-    pub fn is_quiet(&self, ip: Addr) -> bool {
-        let tables = &self.layout.tables;
-        let suspect = tables.suspects.contains_key(&ip) || tables.terminated.contains_key(&ip);
-        !suspect && self.cluster.pods.claimants(ip).all(Record::is_live)
-    }
+/// True if nothing is denied, draining or finished at an IP.
+pub fn is_quiet(state: &State, ip: Addr) -> bool {
+    let tables = &state.layout.tables;
+    let is_denied = tables.suspects.contains_key(&ip) || tables.terminated.contains_key(&ip);
+    !is_denied && state.cluster.pods.claimants(ip).all(Record::is_live)
+}
 
-    /// All facts about an IP.
-    pub fn view(&self, ip: Addr) -> View {
-        let services: Vec<&ObjectName> = self.cluster.endpoint_index.services_at(ip).collect();
-        self.view_of(ip, &services, usize::MAX)
-    }
+/// All facts about an IP.
+pub fn view_ip(state: &State, ip: Addr) -> View {
+    let services: Vec<&ObjectName> = state.cluster.endpoint_index.services_at(ip).collect();
+    view_of_services(state, ip, &services, usize::MAX)
+}
 
-    /// The facts about an IP that its history keeps, and how much work they were.
-    pub fn kept_view(&self, ip: Addr) -> (View, usize) {
-        let (services, work) = self.kept_services(ip);
-        let is_partial = self
-            .cluster
-            .endpoint_index
-            .services_at(ip)
-            .nth(services.len())
-            .is_some()
-            || self.cluster.pods.claimants(ip).nth(CLAIMANTS).is_some();
-        (
-            View {
-                partial: is_partial,
-                ..self.view_of(ip, &services, CLAIMANTS)
-            },
-            work,
-        )
-    }
+/// The facts about an IP that its history keeps, and how much work they were.
+pub fn view_for_history(state: &State, ip: Addr) -> (View, usize) {
+    let (services, work) = services_for_history(state, ip);
+    let mut all_services = state.cluster.endpoint_index.services_at(ip);
+    let mut claimants = state.cluster.pods.claimants(ip);
+    let is_partial =
+        all_services.nth(services.len()).is_some() || claimants.nth(CLAIMANTS).is_some();
+    let view = View {
+        partial: is_partial,
+        ..view_of_services(state, ip, &services, CLAIMANTS)
+    };
+    (view, work)
+}
 
-    /// The Services that list the IP, as many of each namespace as the history keeps, and how much
-    /// work they are.
-    fn kept_services(&self, ip: Addr) -> (Vec<&ObjectName>, usize) {
-        let index = &self.cluster.endpoint_index;
-        let (mut kept, mut all, mut first) = (Vec::new(), 1, ObjectName::default());
-        while all < OF_ALL
-            && let Some(next) = index.services_from(ip, first).next()
-        {
-            let namespace = &next.namespace;
-            let mut of_namespace = 0;
-            let services = index.services_from(ip, ObjectName::first_of(namespace.clone()));
-            for service in services.take_while(|service| service.namespace == *namespace) {
-                let work = self.work_at(service, ip);
-                if of_namespace + work > OF_NAMESPACE {
-                    break;
-                }
-                of_namespace += work;
-                kept.push(service);
+/// The Services that list the IP, as many of each namespace as the history keeps, and how much work
+/// they are.
+fn services_for_history(state: &State, ip: Addr) -> (Vec<&ObjectName>, usize) {
+    let index = &state.cluster.endpoint_index;
+    let mut kept = Vec::new();
+    let mut all = 1;
+    let mut first = ObjectName::default();
+    while all < OF_ALL
+        && let Some(next) = index.services_from(ip, first).next()
+    {
+        let namespace = &next.namespace;
+        let mut of_namespace = 0;
+        let services = index.services_from(ip, ObjectName::first_of(namespace.clone()));
+        for service in services.take_while(|service| service.namespace == *namespace) {
+            let work = work_to_judge(&state.cluster, service, ip);
+            if of_namespace + work > OF_NAMESPACE {
+                break;
             }
-            all += 1 + of_namespace;
-            // No name of a namespace lies between.
-            first = ObjectName::first_of(format!("{namespace}\0"));
+            of_namespace += work;
+            kept.push(service);
         }
-        (kept, all)
+        all += 1 + of_namespace;
+        // No name of a namespace lies between.
+        first = ObjectName::first_of(format!("{namespace}\0"));
     }
+    (kept, all)
+}
 
-    fn view_of(&self, ip: Addr, services: &[&ObjectName], claimants: usize) -> View {
-        let cluster = &self.cluster;
-        let mut pods: BTreeMap<Uid, PodView> = BTreeMap::new();
-        let meant = services
+fn view_of_services(
+    state: &State,
+    ip: Addr,
+    services: &[&ObjectName],
+    most_claimants: usize,
+) -> View {
+    let cluster = &state.cluster;
+    let terminated = state.layout.tables.terminated.get(&ip);
+    View {
+        synced: state.is_synced(),
+        spared: cluster.spared(ip),
+        pods: pods_at(state, ip, services, most_claimants),
+        services: services
             .iter()
-            .flat_map(|name| cluster.endpoint_index.at(name, ip));
-        let meant = meant.flat_map(|(_, targets)| targets.keys().flatten());
-        let meant = meant.filter_map(|uid| cluster.pods.get(uid));
-        for record in cluster.pods.claimants(ip).take(claimants).chain(meant) {
-            pods.insert(record.pod.uid, self.pod_view(record, ip));
-        }
-        let mut pods: Vec<PodView> = pods.into_values().collect();
-        pods.sort_by(|a, b| (&a.name, &a.uid).cmp(&(&b.name, &b.uid)));
-        let terminated = self.layout.tables.terminated.get(&ip);
-        View {
-            synced: self.is_synced(),
-            spared: cluster.spared(ip),
-            pods,
-            services: services
-                .iter()
-                .map(|name| self.service_view(name, ip))
-                .collect(),
-            terminated: terminated.map(|orphan_ip| self.pod_or_uid(orphan_ip.dead)),
-            partial: false,
-        }
+            .map(|name| service_view(state, name, ip))
+            .collect(),
+        terminated: terminated.map(|orphan_ip| pod_or_uid(state, orphan_ip.dead)),
+        partial: false,
     }
+}
 
-    fn pod_view(&self, record: &Record, ip: Addr) -> PodView {
-        let claim = record.claims.get(&ip).filter(|claim| claim.published);
-        PodView {
-            name: self.pod_or_uid(record.pod.uid),
-            uid: record.pod.uid.to_string(),
-            node: record.pod.node.as_ref().map(ToString::to_string),
-            uid_state: record.uid_state,
-            exempt: self.cluster.exempt(record),
-            deleting: record.pod.deleting,
-            present: record.present,
-            shows: record.claims_now(ip),
-            order: claim.map(|claim| self.cluster.pods.order_of(claim)),
-        }
+/// The pods that show the IP, and those that the Services list there.
+fn pods_at(
+    state: &State,
+    ip: Addr,
+    services: &[&ObjectName],
+    most_claimants: usize,
+) -> Vec<PodView> {
+    let cluster = &state.cluster;
+    let mut pods: BTreeMap<Uid, PodView> = BTreeMap::new();
+    for record in cluster.pods.claimants(ip).take(most_claimants) {
+        pods.insert(record.pod.uid, pod_view(state, record, ip));
     }
-
-    fn service_view(&self, name: &ObjectName, ip: Addr) -> ServiceView {
-        let cluster = &self.cluster;
-        let service = cluster
-            .service(name)
-            .filter(|_| self.is_synced())
-            .into_iter();
-        let judged =
-            service.flat_map(|known| judge(cluster, known, ip, &|uid| self.pod_or_uid(uid)));
-        let why_not = judged.filter_map(|(endpoint, verdict)| Some((endpoint, verdict.err()?)));
-        let why_not: BTreeMap<Endpoint, NotProven> = why_not.collect();
-        let otherwise = if self.is_synced() {
-            NotProven::NoVip
-        } else {
-            NotProven::NotSynced
-        };
-        let not_proven = |endpoint: &Endpoint| why_not.get(endpoint).unwrap_or(&otherwise).clone();
-        let endpoints = cluster
-            .endpoint_index
-            .at(name, ip)
-            .map(|(endpoint, targets)| {
-                let mut targets: Vec<TargetView> = targets
-                    .iter()
-                    .map(|(target, listing)| TargetView {
-                        uid: target.map(|uid| uid.to_string()),
-                        pod: target.map(|uid| self.pod_or_uid(uid)),
-                        listed: listing.is_current(),
-                        ready: listing.ready > 0,
-                    })
-                    .collect();
-                targets.sort_by(|a, b| (&a.pod, &a.uid).cmp(&(&b.pod, &b.uid)));
-                let denied = self.denials.get(name, endpoint);
-                EndpointView {
-                    port: endpoint.port,
-                    protocol: endpoint.protocol.as_str().to_owned(),
-                    targets,
-                    denial: denied.map(
-                        |Denied {
-                             proven, pending, ..
-                         }| DenialView {
-                            reason: proven.reason,
-                            openers_only: proven.uid_state != UidState::Dead,
-                            meant: self.pod_or_uid(proven.dead_uid),
-                            hit: Some(proven.owner_uid)
-                                .filter(|uid| *uid != Uid::NONE)
-                                .map(|uid| self.pod_or_uid(uid)),
-                            held: pending.is_some(),
-                            bound: proven.mode,
-                        },
-                    ),
-                    not_proven: denied.is_none().then(|| not_proven(endpoint)),
+    for name in services {
+        for (_, targets) in cluster.endpoint_index.at(name, ip) {
+            for uid in targets.keys().flatten() {
+                if let Some(record) = cluster.pods.get(uid) {
+                    pods.insert(uid, pod_view(state, record, ip));
                 }
-            });
-        ServiceView {
-            name: name.to_string(),
-            endpoints: endpoints.collect(),
+            }
         }
     }
+    let mut pods: Vec<PodView> = pods.into_values().collect();
+    pods.sort_by(|a, b| (&a.name, &a.uid).cmp(&(&b.name, &b.uid)));
+    pods
+}
 
-    fn pod_or_uid(&self, uid: Uid) -> String {
-        self.pod_name(uid)
-            .map_or_else(|| uid.to_string(), ToString::to_string)
+fn pod_view(state: &State, record: &Record, ip: Addr) -> PodView {
+    let claim = record.claims.get(&ip).filter(|claim| claim.published);
+    PodView {
+        name: pod_or_uid(state, record.pod.uid),
+        uid: record.pod.uid.to_string(),
+        node: record.pod.node.as_ref().map(ToString::to_string),
+        uid_state: record.uid_state,
+        exempt: state.cluster.exempt(record),
+        deleting: record.pod.deleting,
+        present: record.present,
+        shows: record.claims_now(ip),
+        order: claim.map(|claim| state.cluster.pods.order_of(claim)),
+    }
+}
+
+fn service_view(state: &State, name: &ObjectName, ip: Addr) -> ServiceView {
+    let why_not = not_proven_at(state, name, ip);
+    let otherwise = if state.is_synced() {
+        NotProven::NoVip
+    } else {
+        NotProven::NotSynced
+    };
+    let endpoints = state.cluster.endpoint_index.at(name, ip);
+    let endpoints = endpoints.map(|(endpoint, targets)| {
+        let denied = state.denials.get(name, endpoint);
+        let not_proven = match denied {
+            Some(_) => None,
+            None => Some(why_not.get(endpoint).unwrap_or(&otherwise).clone()),
+        };
+        EndpointView {
+            port: endpoint.port,
+            protocol: endpoint.protocol.as_str().to_owned(),
+            targets: target_views(state, targets),
+            denial: denied.map(|denied| denial_view(state, denied)),
+            not_proven,
+        }
+    });
+    ServiceView {
+        name: name.to_string(),
+        endpoints: endpoints.collect(),
+    }
+}
+
+/// Why no denial is proven of the endpoints of a Service at an IP.
+fn not_proven_at(state: &State, name: &ObjectName, ip: Addr) -> BTreeMap<Endpoint, NotProven> {
+    let mut why_not = BTreeMap::new();
+    let Some(service) = state.cluster.service(name) else {
+        return why_not;
+    };
+    if !state.is_synced() {
+        return why_not;
+    }
+    let naming = |uid| pod_or_uid(state, uid);
+    for (endpoint, verdict) in judge_endpoints(&state.cluster, service, ip, &naming) {
+        if let Err(not_proven) = verdict {
+            why_not.insert(endpoint, not_proven);
+        }
+    }
+    why_not
+}
+
+fn target_views(state: &State, targets: Targets<'_>) -> Vec<TargetView> {
+    let views = targets.iter().map(|(target, listing)| TargetView {
+        uid: target.map(|uid| uid.to_string()),
+        pod: target.map(|uid| pod_or_uid(state, uid)),
+        listed: listing.is_current(),
+        ready: listing.ready > 0,
+    });
+    let mut views: Vec<TargetView> = views.collect();
+    views.sort_by(|a, b| (&a.pod, &a.uid).cmp(&(&b.pod, &b.uid)));
+    views
+}
+
+fn denial_view(state: &State, denied: &Denied) -> DenialView {
+    let proven = &denied.proven;
+    let hit = if proven.owner_uid == Uid::NONE {
+        None
+    } else {
+        Some(pod_or_uid(state, proven.owner_uid))
+    };
+    DenialView {
+        reason: proven.reason,
+        openers_only: proven.uid_state != UidState::Dead,
+        meant: pod_or_uid(state, proven.dead_uid),
+        hit,
+        stopped: denied.stopped.is_some(),
+        bound: proven.mode,
+    }
+}
+
+fn pod_or_uid(state: &State, uid: Uid) -> String {
+    match state.pod_name(uid) {
+        Some(name) => name.to_string(),
+        None => uid.to_string(),
     }
 }

@@ -4,7 +4,7 @@
 use super::{Changes, Tables};
 use crate::counts::Groups;
 use crate::facts::ObjectName;
-use crate::state::dirty::Dirty;
+use crate::state::affected::Affected;
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Target;
 use crate::state::proof::Own;
@@ -55,10 +55,9 @@ impl Inherited {
 
     /// Takes out the entries that something speaks against, of the IPs and Services that a change
     /// is about.
-    pub fn contradict(&mut self, cluster: &ClusterIndex, dirty: &Dirty) {
-        let listed = dirty.services.values().flat_map(|scope| &scope.ips);
-        let mut ips: BTreeSet<Addr> = dirty.ips.iter().chain(listed).copied().collect();
-        for service in dirty.services.keys() {
+    pub fn contradict(&mut self, cluster: &ClusterIndex, affected: &Affected) {
+        let mut ips: BTreeSet<Addr> = affected.all_ips().collect();
+        for service in affected.services.keys() {
             ips.extend(self.ips_behind(cluster, service));
         }
         for ip in ips {

@@ -8,9 +8,10 @@ use crate::state::denials::Denials;
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::index::quota::{LeftOut, Quota, RETRIED};
+use crate::state::orphan_ip::OrphanIp;
 use crate::state::queue::Queue;
 use epguard_common::{
-    Action, Addr, Backends, Denial, DenialKey, ServiceNumber, Suspect, Vip, capacity,
+    Action, Addr, Backends, Denial, DenialKey, ServiceNumber, Suspect, Uid, Vip, capacity,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -47,15 +48,15 @@ impl Layout {
         self.vips.contains_key(name)
     }
 
-    /// Lays out the denials of a Service at an IP, but for their backends. [`Layout::suspect`] has
+    /// Lays out the denials of a Service at an IP, but for their backends. [`Layout::lay_out_suspect`] has
     /// to follow.
-    pub fn endpoints(&mut self, denials: &Denials, name: &ObjectName, ip: Addr) {
+    pub fn lay_out_endpoints(&mut self, denials: &Denials, name: &ObjectName, ip: Addr) {
         let (first, last) = Endpoint::range_at(ip);
         let range = (name.clone(), first)..=(name.clone(), last);
         let refused = self.refused.extract_if(range, |_| true).count();
         uncount(&mut self.tables.refused, name.namespace.as_str(), refused);
         let mut gone = self.laid_out(name, &first, &last);
-        for (endpoint, denied) in denials.at(name, ip) {
+        for (endpoint, denied) in denials.of_service_at(name, ip) {
             let Some(number) = self.numbers.take(name) else {
                 continue;
             };
@@ -74,11 +75,10 @@ impl Layout {
                 self.put_backends(&name.namespace, key, &Backends::default());
             }
             let action = action(asked, self.tables.backends.contains_key(&key));
-            let held = denied.pending.is_some().into();
             self.tables.denied.insert(
                 key,
                 Denial {
-                    held,
+                    stopped: denied.stopped.is_some().into(),
                     action,
                     ..denied.proven
                 },
@@ -117,15 +117,15 @@ impl Layout {
 
     /// Takes room for a new denial at an IP, if there is some.
     fn takes(&mut self, namespace: &Text, ip: Addr) -> bool {
-        let fits = self.has_room(namespace, ip);
-        if fits {
-            self.denied.take(namespace.clone(), 1);
+        if !self.has_room(namespace, ip) {
+            return false;
         }
-        if fits && !self.suspects.contains_key(&ip) {
+        self.denied.take(namespace.clone(), 1);
+        if !self.suspects.contains_key(&ip) {
             self.ips.take(namespace.clone(), 1);
             self.suspects.insert(ip, namespace.clone());
         }
-        fits
+        true
     }
 
     fn has_room(&self, namespace: &Text, ip: Addr) -> bool {
@@ -136,55 +136,59 @@ impl Layout {
     /// Lays out the VIPs of a Service, if it has denials and is not suspended, and where its flows
     /// are redirected, unless more of it is to come: where they were redirected before it was
     /// suspended may be gone.
-    pub fn service(
+    pub fn lay_out_vips(
         &mut self,
-        (cluster, denials): (&ClusterIndex, &Denials),
+        cluster: &ClusterIndex,
+        denials: &Denials,
         name: &ObjectName,
         queue: &Queue,
     ) {
-        let is_denied = denials.of_service(name).next().is_some();
-        let number = self
-            .numbers
-            .get(name)
-            .filter(|_| is_denied && !queue.suspends(name));
+        let is_denied = denials.has_proven(name);
         let known = self.vips.remove(name).unwrap_or_default();
-        let service = cluster.service(name).filter(|_| is_denied);
         self.services.give_back(&name.namespace, known.len());
         self.without_vips.all.remove(name);
+        let number = self.numbers.get(name);
         let mut wanted = BTreeSet::new();
-        if let Some(service) = service
+        if is_denied
             && number.is_some()
+            && !queue.suspends(name)
+            && let Some(service) = cluster.service(name)
         {
             match self.vips_with_room(cluster, service, &known) {
                 Some(vips) => wanted = vips,
-                None => drop(self.without_vips.all.insert(name.clone())),
+                None => {
+                    self.without_vips.all.insert(name.clone());
+                }
             }
         }
         let is_resumed = known.is_empty() && !wanted.is_empty();
         self.services.take(name.namespace.clone(), wanted.len());
         for vip in known.difference(&wanted) {
             // Another Service may have it by now.
-            if self.tables.services.get(vip) == self.numbers.get(name).as_ref() {
+            if self.tables.services.get(vip) == number.as_ref() {
                 self.tables.services.remove(vip);
                 self.changes.services.insert(*vip);
             }
         }
-        for (vip, number) in wanted.iter().zip(number.iter().cycle()) {
-            if self.tables.services.insert(*vip, *number) != Some(*number) {
-                self.changes.services.insert(*vip);
+        if let Some(number) = number {
+            for vip in &wanted {
+                if self.tables.services.insert(*vip, number) != Some(number) {
+                    self.changes.services.insert(*vip);
+                }
             }
         }
         if !wanted.is_empty() {
             self.vips.insert(name.clone(), wanted);
         }
-        if let Some(service) = service
+        if !is_denied {
+            self.numbers.release(name);
+            return;
+        }
+        if let Some(service) = cluster.service(name)
             && service.redirects()
             && (is_resumed || !queue.waits(name))
         {
-            self.redirect((cluster, denials), service);
-        }
-        if !is_denied {
-            self.numbers.release(name);
+            self.redirect(cluster, denials, service);
         }
     }
 
@@ -214,7 +218,7 @@ impl Layout {
     }
 
     /// Lays out where the flows of a Service are redirected.
-    fn redirect(&mut self, (cluster, denials): (&ClusterIndex, &Denials), service: &Service) {
+    fn redirect(&mut self, cluster: &ClusterIndex, denials: &Denials, service: &Service) {
         let name = &service.name;
         let Some(number) = self.numbers.get(name) else {
             return;
@@ -241,33 +245,20 @@ impl Layout {
     fn put_backends(&mut self, namespace: &Text, key: DenialKey, backends: &Backends) -> bool {
         let is_known = self.tables.backends.remove(&key);
         self.backends.give_back(namespace, usize::from(is_known));
-        let fits = backends.count > 0 && (is_known || self.backends.admits(namespace, 1));
-        if fits {
-            self.backends.take(namespace.clone(), 1);
-            self.tables.backends.insert(key, *backends);
+        if backends.count == 0 || !is_known && !self.backends.admits(namespace, 1) {
+            return false;
         }
-        fits
+        self.backends.take(namespace.clone(), 1);
+        self.tables.backends.insert(key, *backends);
+        true
     }
 
     /// Lays out whether an IP has denials, and whether it is a terminating endpoint's.
-    pub fn suspect(&mut self, cluster: &ClusterIndex, denials: &Denials, ip: Addr) {
-        let services = cluster.endpoint_index.services_at(ip);
-        let denials = services.flat_map(|name| {
-            denials
-                .at(name, ip)
-                .map(move |(at, denied)| (name, at, denied))
-        });
-        let is_laid_out = |name: &ObjectName, endpoint: &Endpoint| {
-            let number = self.numbers.get(name);
-            number.is_some_and(|number| self.tables.denied.contains_key(&key(endpoint, number)))
-        };
-        let denials = denials.filter(|(name, endpoint, _)| is_laid_out(name, endpoint));
-        let meant = denials
-            .max_by_key(|(name, endpoint, denied)| (denied.pending.is_none(), *name, *endpoint));
+    pub fn lay_out_suspect(&mut self, cluster: &ClusterIndex, denials: &Denials, ip: Addr) {
         let mut suspect = Suspect::default();
-        if let Some((.., denied)) = meant {
+        if let Some(dead) = self.meant_at(cluster, denials, ip) {
             suspect.flags |= Suspect::DENIED;
-            suspect.dead_uid = denied.proven.dead_uid;
+            suspect.dead_uid = dead;
         } else if let Some(namespace) = self.suspects.remove(&ip) {
             self.ips.give_back(&namespace, 1);
         }
@@ -283,6 +274,50 @@ impl Layout {
         } else {
             suspects.insert(ip, suspect);
         }
+    }
+
+    /// The pod that one of the denials at an IP is meant for that are in the tables; rather of one
+    /// that is carried out.
+    fn meant_at(&self, cluster: &ClusterIndex, denials: &Denials, ip: Addr) -> Option<Uid> {
+        let mut last = None;
+        for name in cluster.endpoint_index.services_at(ip) {
+            let Some(number) = self.numbers.get(name) else {
+                continue;
+            };
+            for (endpoint, denied) in denials.of_service_at(name, ip) {
+                if !self.tables.denied.contains_key(&key(endpoint, number)) {
+                    continue;
+                }
+                let rank = (denied.stopped.is_none(), name, endpoint);
+                if last.is_none_or(|(highest, _)| rank >= highest) {
+                    last = Some((rank, denied.proven.dead_uid));
+                }
+            }
+        }
+        last.map(|(_, dead)| dead)
+    }
+
+    /// True if TERMINATED has the IP for the same dead pod, and packets from it lifted that only if
+    /// they have now.
+    pub fn has_terminated(&self, ip: Addr, orphan_ip: &OrphanIp) -> bool {
+        let Some(before) = self.tables.terminated.get(&ip) else {
+            return false;
+        };
+        let is_lifted_as_before = before.lifted.is_none() || orphan_ip.lifted.is_some();
+        before.dead == orphan_ip.dead && is_lifted_as_before
+    }
+
+    /// Sets what TERMINATED should hold. Returns the IPs that changed.
+    pub fn set_terminated(&mut self, terminated: BTreeMap<Addr, OrphanIp>) -> BTreeSet<Addr> {
+        let before = std::mem::replace(&mut self.tables.terminated, terminated);
+        let after = &self.tables.terminated;
+        let mut changed = BTreeSet::new();
+        for ip in before.keys().chain(after.keys()) {
+            if before.get(ip) != after.get(ip) {
+                changed.insert(*ip);
+            }
+        }
+        changed
     }
 
     /// What had no room and may have some now: denials, and Services without VIPs.

@@ -1,4 +1,4 @@
-//! Restore of the proofs that an earlier process left in the pinned maps.
+//! The proofs that an earlier process left in the pinned maps.
 //!
 //! A death is permanent, so it is restored even if the API no longer shows the pod, or what proved
 //! it (a kubelet that restarts can write over the status of a pod that has ended). All else is
@@ -6,137 +6,121 @@
 //! that were only retired are not restored.
 
 use super::Tables;
-use crate::facts::{ObjectName, Presence, Protocol, Text, shared};
-use crate::state::State;
+use crate::facts::{ObjectName, Protocol, Text, shared};
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Endpoint;
 use crate::state::index::pods::RestoredPod;
-use epguard_common::{Denial, Mode, ServiceNumber, Uid, UidState};
+use crate::state::index::restore::RestoredDenial;
+use crate::state::orphan_ip::OrphanIp;
+use epguard_common::{Addr, Denial, Mode, ServiceNumber, Uid, UidState};
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-impl State {
-    /// Puts what the tables prove into the index, once everything has been listed. Returns the pods
-    /// that the tables name.
-    pub(crate) fn apply_restored(&mut self, tables: &Tables, now: Duration) -> Vec<Uid> {
-        let cluster = &mut self.cluster;
-        let services = services(tables, cluster);
+/// The proofs in the tables of an earlier process.
+#[derive(Debug)]
+pub struct RestoredProofs {
+    /// The numbers of Services.
+    pub numbers: Vec<(ServiceNumber, ObjectName)>,
+    /// The IP and the dead pod of each denial that was carried out.
+    pub carried_out: Vec<(Addr, Uid)>,
+    /// Those of them whose Service is known.
+    pub denials: Vec<RestoredDenial>,
+    /// Orphan IPs, with their last pods.
+    pub orphan_ips: Vec<(Addr, OrphanIp, RestoredPod)>,
+    /// All pods that the tables name.
+    pub pods: Vec<Uid>,
+}
+
+impl RestoredProofs {
+    /// Reads the tables, once everything has been listed. `names` are those that the earlier
+    /// process knew.
+    pub fn read(
+        tables: &Tables,
+        cluster: &ClusterIndex,
+        names: &BTreeMap<Uid, ObjectName>,
+    ) -> Self {
+        let services = services_of(tables, cluster);
+        let bounds = bounds_of(tables, &services, cluster);
+        let mut proofs = Self {
+            numbers: Vec::new(),
+            carried_out: Vec::new(),
+            denials: Vec::new(),
+            orphan_ips: Vec::new(),
+            pods: Vec::new(),
+        };
         for (number, service) in &services {
             if let Some(service) = service {
-                self.layout.numbers.keep(*number, service);
+                proofs.numbers.push((*number, service.clone()));
             }
         }
-        let bounds = bounds(tables, &services, cluster);
-        for (target, denial) in tables
-            .denied
-            .iter()
-            .filter(|(_, denial)| is_carried_out(denial))
-        {
-            let (ip, uid) = (target.addr, denial.dead_uid);
-            self.denials.restored.insert((ip, uid));
-            let (Some(Some(service)), Some(protocol)) = (
-                services.get(&target.service),
-                Protocol::from_repr(target.protocol),
-            ) else {
+        for (key, denial) in tables.denied.iter() {
+            proofs.pods.push(denial.dead_uid);
+            if !is_carried_out(denial) {
+                continue;
+            }
+            let uid = denial.dead_uid;
+            proofs.carried_out.push((key.addr, uid));
+            let Some(Some(service)) = services.get(&key.service) else {
                 continue;
             };
-            let node = if denial.boot_id == Uid::NONE {
-                None
-            } else {
-                node_booted(cluster, denial.boot_id)
+            let Some(protocol) = Protocol::from_repr(key.protocol) else {
+                continue;
             };
             let name = match cluster.pods.get(uid) {
                 Some(record) => record.pod.name.clone(),
-                None => self.known_names.get(&uid).cloned().unwrap_or_default(),
+                None => names.get(&uid).cloned().unwrap_or_default(),
             };
-            let namespace = if name.namespace.is_empty() {
-                service.namespace.clone()
-            } else {
-                name.namespace.clone()
-            };
-            let bound = bounds.get(&uid).copied().unwrap_or(denial.mode);
-            cluster.pods.restore_dead(
-                RestoredPod {
+            proofs.denials.push(RestoredDenial {
+                service: service.clone(),
+                endpoint: Endpoint {
+                    ip: key.addr,
+                    port: key.port,
+                    protocol,
+                },
+                pod: RestoredPod {
                     uid,
                     name,
-                    node,
-                    bound,
+                    node: node_booted(cluster, denial.boot_id),
+                    bound: bounds.get(&uid).copied().unwrap_or(denial.mode),
                 },
-                ip,
-                now,
-            );
-            cluster.note_node(uid);
-            if cluster
-                .pods
-                .get(uid)
-                .is_some_and(|record| record.uid_state == UidState::Dead)
-            {
-                let endpoint = Endpoint {
-                    ip,
-                    port: target.port,
-                    protocol,
-                };
-                // Who wrote a slice that is gone is not known.
-                let foreign = !cluster.endpoint_index.lists(service, ip, uid);
-                cluster
-                    .endpoint_index
-                    .record(now, service, endpoint, uid, foreign);
-                cluster.endpoint_index.name_namespace(service, &namespace);
-            }
+            });
         }
         let own = shared(&cluster.settings.node);
         for (ip, orphan_ip) in &tables.terminated {
-            if let Some(at) = orphan_ip.lifted {
-                self.orphan_ips.note(Presence::Spoke(*ip, at));
-            }
-            let name = self
-                .known_names
-                .get(&orphan_ip.dead)
-                .cloned()
-                .unwrap_or_default();
-            let node = Some(own.clone());
+            proofs.pods.push(orphan_ip.dead);
             let pod = RestoredPod {
                 uid: orphan_ip.dead,
-                name,
-                node,
+                name: names.get(&orphan_ip.dead).cloned().unwrap_or_default(),
+                node: Some(own.clone()),
                 bound: orphan_ip.mode,
             };
-            let is_restored = cluster.pods.restore_dead(pod, *ip, now);
-            cluster.note_node(orphan_ip.dead);
-            if is_restored {
-                self.orphan_ips.restore(*ip, *orphan_ip, now);
-            }
+            proofs.orphan_ips.push((*ip, *orphan_ip, pod));
         }
-        let denied = tables.denied.values().map(|denial| denial.dead_uid);
-        denied
-            .chain(tables.terminated.values().map(|orphan_ip| orphan_ip.dead))
-            .collect()
+        proofs
     }
 }
 
 /// Whether packets were denied, or would have been in `enforce`, on a death.
 fn is_carried_out(denial: &Denial) -> bool {
-    denial.uid_state == UidState::Dead && denial.held == 0
+    denial.uid_state == UidState::Dead && denial.stopped == 0
 }
 
 /// The most that dead pods are taken to allow, from what was in force: the lowest mode that the
 /// bound of the denial's own Service does not explain; else the highest, since no denial's mode is
 /// above what its pod allows.
-fn bounds(
+fn bounds_of(
     tables: &Tables,
     services: &BTreeMap<ServiceNumber, Option<ObjectName>>,
     cluster: &ClusterIndex,
 ) -> BTreeMap<Uid, Mode> {
     let mut bounds: BTreeMap<Uid, Mode> = BTreeMap::new();
     let mut unexplained: BTreeMap<Uid, Mode> = BTreeMap::new();
-    for (target, denial) in tables
-        .denied
-        .iter()
-        .filter(|(_, denial)| is_carried_out(denial))
-    {
+    for (key, denial) in tables.denied.iter() {
+        if !is_carried_out(denial) {
+            continue;
+        }
         // A Service without an address is being judged again: what it had in force may be out of
         // date.
-        let Some(Some(name)) = services.get(&target.service) else {
+        let Some(Some(name)) = services.get(&key.service) else {
             continue;
         };
         let highest = bounds.entry(denial.dead_uid).or_default();
@@ -153,18 +137,18 @@ fn bounds(
     bounds
 }
 
-/// The node with a boot id.
+/// The node with a boot id, if that is known.
 fn node_booted(cluster: &ClusterIndex, boot_id: Uid) -> Option<Text> {
-    cluster
-        .nodes
-        .iter()
-        .find(|node| node.boot_id == boot_id)
-        .map(|node| node.name.clone())
+    if boot_id == Uid::NONE {
+        return None;
+    }
+    let node = cluster.nodes.iter().find(|node| node.boot_id == boot_id)?;
+    Some(node.name.clone())
 }
 
 /// The Service behind each number: the one that has all of its VIPs. The VIPs may belong to another
 /// one by now.
-fn services(
+fn services_of(
     tables: &Tables,
     cluster: &ClusterIndex,
 ) -> BTreeMap<ServiceNumber, Option<ObjectName>> {

@@ -56,7 +56,7 @@ fn all_problems_are_listed_the_worst_first() {
         "3 denials did not fit into a map, those packets pass (namespace flood: 2, shop: 1)",
         "map DENIED is nearly full: 81 of 100",
         "reused is only observed, because a denial was wrong (1 since the start)",
-        "4 denials of shop/web waited 2 s for confirmation (more-than-half; 6 endpoints ready recently)",
+        "4 denials of shop/web stopped by the breaker for 2 s (more-than-half; 6 endpoints ready recently)",
         "10.0.0.7 is claimed by live pods a/b and c/d, so its traffic passes",
         "2 objects, or annotations of some, could not be read and are ignored",
         "3 EndpointSlices or Services are too large for the index, so those Services have no denials (namespace flood: 2, \

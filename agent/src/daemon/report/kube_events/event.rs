@@ -4,7 +4,7 @@ use super::Subject;
 use crate::shared::drops::{Kind, NOBODY};
 use epguard_common::Outcome;
 use epguard_core::facts::{ObjectName, cut};
-use epguard_core::state::Trip;
+use epguard_core::state::StoppedService;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -55,12 +55,12 @@ pub fn of_denial(about: &Subject, kind: &Kind, node: &str) -> Event {
 }
 
 /// For the breaker's alarm.
-pub fn of_alarm(about: &Subject, trip: &Trip, node: &str) -> Event {
+pub fn of_alarm(about: &Subject, service: &StoppedService, node: &str) -> Event {
     let text = format!(
         "{} of {} recently ready endpoints would be denied ({}); observed until a second list agrees",
-        trip.held, trip.ready_recently, trip.why
+        service.stopped, service.ready_recently, service.reason
     );
-    event(about, node, ("BreakerTripped", "HoldDenials", &text))
+    event(about, node, ("DenialsStopped", "StopDenials", &text))
 }
 
 /// An Event under a name of its own, without its times: the number is random, so that no two agents
@@ -99,7 +99,7 @@ mod tests {
     use super::super::Series;
     use super::*;
     use epguard_common::{Reason, Uid};
-    use epguard_core::state::Why;
+    use epguard_core::state::StopReason;
     use k8s_openapi::jiff::{SignedDuration, Timestamp};
     use serde_json::{Value, json};
     use std::time::Duration;
@@ -121,15 +121,14 @@ mod tests {
     }
 
     fn alarm(about: &Subject, node: &str) -> Event {
-        let (since, why) = (Duration::ZERO, Why::Half);
         of_alarm(
             about,
-            &Trip {
-                held: 3,
+            &StoppedService {
+                stopped: 3,
                 denied: 3,
                 ready_recently: 4,
-                since,
-                why,
+                since: Duration::ZERO,
+                reason: StopReason::MoreThanHalf,
             },
             node,
         )
@@ -195,8 +194,8 @@ mod tests {
         let once = json!({
             "apiVersion": "events.k8s.io/v1", "kind": "Event",
             "metadata": {"name": event.metadata.name, "namespace": "shop"},
-            "action": "HoldDenials", "eventTime": "2026-03-01T11:59:00.000000Z", "note": note,
-            "reason": "BreakerTripped", "type": "Warning",
+            "action": "StopDenials", "eventTime": "2026-03-01T11:59:00.000000Z", "note": note,
+            "reason": "DenialsStopped", "type": "Warning",
             "regarding": {"apiVersion": "v1", "kind": "Service", "namespace": "shop", "name": "web",
                 "uid": "145c3e45-83c2-43e7-82af-16a616c6f5e0"},
             "reportingController": "epguard", "reportingInstance": "node-1",

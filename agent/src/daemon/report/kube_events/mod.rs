@@ -14,7 +14,7 @@ use clap::ValueEnum;
 use epguard_common::{Count, Uid};
 use epguard_core::bucket::Bucket;
 use epguard_core::facts::ObjectName;
-use epguard_core::state::{State, Trip};
+use epguard_core::state::{State, StoppedService};
 use k8s_openapi::api::events::v1::{Event, EventSeries};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
@@ -34,7 +34,7 @@ const INTERVAL: Duration = Duration::from_secs(10);
 pub enum Announce {
     /// Nothing
     None,
-    /// Services with pending denials
+    /// Services with denials that the breaker stops
     Breaker,
     /// Also denied flows, and in observe flows that would be denied: on the Service, and on the pod
     /// that has the IP now
@@ -92,10 +92,10 @@ impl Announcer {
         }
     }
 
-    /// Counts an alarm: the breaker holds denials of this Service.
-    pub fn tripped(&mut self, now: Duration, about: Subject, trip: &Trip) {
+    /// Counts an alarm: the breaker stops denials of this Service.
+    pub fn count_stopped(&mut self, now: Duration, about: Subject, stopped: &StoppedService) {
         if !self.queue.is_closed() {
-            let event = event::of_alarm(&about, trip, &self.node);
+            let event = event::of_alarm(&about, stopped, &self.node);
             self.series.count(now, about, "alarm", event, 1);
         }
     }

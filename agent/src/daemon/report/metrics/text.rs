@@ -159,10 +159,10 @@ impl MetricsCollector {
                 => [([], figures.possibly_held_services)];
             Gauge possibly_held_seconds() "For how long the first of these IPs has been one"
                 => [([], figures.possibly_held_ms.map_or(0.0, seconds))];
-            Gauge breaker_held_services() "Services with denials that wait for a second list"
+            Gauge breaker_stopped_services() "Services with denials that the breaker stops until a second list agrees"
                 => [([], breaker.len())];
-            Gauge breaker_held_endpoints() "Endpoints whose denial waits for a second list"
-                => [([], breaker.iter().map(|service| service.held).sum::<usize>())];
+            Gauge breaker_stopped_endpoints() "Endpoints whose denial the breaker stops until a second list agrees"
+                => [([], breaker.iter().map(|service| service.stopped).sum::<usize>())];
             Gauge intent_gaps(cause) "1 while packets show no Service for this cause, so that they pass"
                 => Cause::VARIANTS.iter().map(|cause| ([(*cause).into()], u64::from(self.has_gap(*cause))));
             Gauge refused_denials() "Denials that no map has room for; these packets pass"

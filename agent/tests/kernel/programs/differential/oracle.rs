@@ -166,7 +166,7 @@ impl<'a> Oracle<'a> {
             UidState::Retired if !opens => Outcome::Established,
             _ if mode == Mode::Off => Outcome::Off,
             _ if !tables.is_fresh() => Outcome::LeaseExpired,
-            _ if mode == Mode::Observe || denial.held != 0 => Outcome::Observed,
+            _ if mode == Mode::Observe || denial.stopped != 0 => Outcome::Observed,
             _ => return self.stop(denial.reason, &ip, wire, denial.action),
         };
         self.count(denial.reason, outcome, &ip)

@@ -282,7 +282,7 @@ fn proof(random: &mut Rng) -> Denial {
     let actions = [Action::Unset, Action::Unset, Action::Drop, Action::Reject];
     Denial {
         mode: mode(random, 80),
-        held: u32::from(random.u8(..10) == 0),
+        stopped: u32::from(random.u8(..10) == 0),
         action: random.choice(actions).expect("actions"),
         ..denial(
             random.choice(reasons).expect("reasons"),

@@ -10,9 +10,10 @@ use crate::counts::{Counts, Groups, uncount, ungroup};
 use crate::facts::{ObjectName, Slice, Text};
 use crate::sorted_map::SortedMap;
 use crate::state::index::Moment;
+use crate::state::index::changed::Changed;
 use crate::state::index::quota::{LeftOut, Quota};
 use epguard_common::{Addr, Uid};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// How often a packet to an endpoint is noted.
@@ -42,37 +43,12 @@ pub struct EndpointIndex {
     pub(super) kept: Counts<Text>,
 }
 
-/// What a change of slices touched, by Service.
-#[derive(Debug, Default)]
-pub struct Touched {
-    pub services: BTreeMap<ObjectName, TouchedService>,
-}
-
-/// What it touched of one Service.
-#[derive(Debug, Default)]
-pub struct TouchedService {
-    /// Its endpoints, with the pods that are named there, or were until now; in no order, some more
-    /// than once.
-    pub places: Vec<(Addr, Target)>,
-    /// A slice was left out, or no longer is: that concerns all denials.
-    pub all: bool,
-    /// The selector may prove more or less: a slice shows another writer or namespace, or no
-    /// endpoint of another writer is left.
-    pub doubts_selector: bool,
-}
-
-impl Touched {
-    pub(super) fn of(&mut self, service: &ObjectName) -> &mut TouchedService {
-        self.services.entry(service.clone()).or_default()
-    }
-}
-
 impl EndpointIndex {
     /// Adds or replaces a slice; removes it with `None`.
-    pub fn set(&mut self, now: Duration, name: &ObjectName, slice: Option<Slice>) -> Touched {
-        let mut touched = Touched::default();
-        self.replace(now, name, slice, &mut touched);
-        touched
+    pub fn set(&mut self, now: Duration, name: &ObjectName, slice: Option<Slice>) -> Changed {
+        let mut changed = Changed::default();
+        self.replace(now, name, slice, &mut changed);
+        changed
     }
 
     /// Notes a packet to a denied endpoint: a client still uses the endpoint, so the index keeps
@@ -210,19 +186,20 @@ impl EndpointIndex {
         }
     }
 
-    pub(super) fn replace(
+    /// The same, and adds what that changes.
+    pub(crate) fn replace(
         &mut self,
         now: Duration,
         name: &ObjectName,
         slice: Option<Slice>,
-        touched: &mut Touched,
+        changed: &mut Changed,
     ) {
         let slice = slice.filter(|slice| slice.service.is_some());
         let known = self.slices.get(name).map(Box::as_ref);
         if known == slice.as_ref() && !self.left_out.all.contains(name) {
             return;
         }
-        let listed = self.take_out(name, touched);
+        let listed = self.take_out(name, changed);
         let before = listed.as_deref();
         let slice = slice.map(|slice| self.bounded(slice));
         let new = slice
@@ -234,30 +211,30 @@ impl EndpointIndex {
         // Before it is listed anew: what slices called a port before does not count.
         let gone = before.and_then(|before| SlicePart::missing_in(before, after));
         if let Some(gone) = &gone {
-            self.unlist(now, gone, touched);
+            self.unlist(now, gone, changed);
         }
         if let Some(new) = &new
             && !is_left_out
         {
-            self.list(new, touched);
+            self.list(new, changed);
         }
         if let Some(gone) = &gone {
-            self.drop_surplus(gone.service, touched);
+            self.drop_surplus(gone.service, changed);
         }
         if let Some(slice) = slice {
             if is_left_out {
                 self.left_out.add(&slice.name, slice.service.clone(), []);
                 if let Some(service) = &slice.service {
-                    touched.of(service).all = true;
+                    changed.endpoints_of(service).all = true;
                 }
             }
             self.keep(slice);
         }
     }
 
-    fn list(&mut self, part: &SlicePart<'_>, touched: &mut Touched) {
+    fn list(&mut self, part: &SlicePart<'_>, changed: &mut Changed) {
         let service = part.service;
-        let touched = touched.of(service);
+        let endpoints = changed.endpoints_of(service);
         let foreign = part.slice.foreign;
         let targets = part.named().map(|(endpoint, shown, port)| {
             let add = move |listing: &mut Listing| listing.add(port.name, shown.ready, foreign);
@@ -265,24 +242,24 @@ impl EndpointIndex {
         });
         self.edit_all(service, targets);
         if foreign && part.endpoints.iter().any(|shown| shown.target.is_some()) {
-            touched.doubts_selector = true;
+            endpoints.doubts_selector = true;
         }
         for namespace in &part.slice.namespaces {
-            touched.doubts_selector |= self.name_namespace(service, namespace);
+            endpoints.doubts_selector |= self.name_namespace(service, namespace);
         }
-        touched
+        endpoints
             .places
             .extend(part.endpoints.iter().map(|shown| (shown.ip, shown.target)));
     }
 
-    fn unlist(&mut self, now: Duration, part: &SlicePart<'_>, touched: &mut Touched) {
+    fn unlist(&mut self, now: Duration, part: &SlicePart<'_>, changed: &mut Changed) {
         let targets = part.named().map(|(endpoint, shown, _)| {
             let take_away = move |listing: &mut Listing| listing.take_away(now, shown.ready);
             (endpoint, shown.target, take_away)
         });
         self.edit_all(part.service, targets);
-        touched
-            .of(part.service)
+        changed
+            .endpoints_of(part.service)
             .places
             .extend(part.endpoints.iter().map(|shown| (shown.ip, shown.target)));
     }

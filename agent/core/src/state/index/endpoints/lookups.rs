@@ -4,6 +4,7 @@ use super::endpoint::{Endpoints, after, at, targets_at};
 use super::{Endpoint, EndpointIndex, Listing, Target, Targets};
 use crate::facts::{ObjectName, Text};
 use epguard_common::{Addr, Uid};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 impl EndpointIndex {
@@ -78,6 +79,13 @@ impl EndpointIndex {
             .ips(uid)
             .flat_map(move |ip| self.services_at(ip).map(move |service| (service, ip)));
         places.filter(move |(service, ip)| self.names(service, *ip, uid))
+    }
+
+    /// The Services that list a pod, or did recently.
+    pub fn services_of_pod(&self, uid: Uid) -> BTreeSet<ObjectName> {
+        self.of_pod(uid)
+            .map(|(service, _)| service.clone())
+            .collect()
     }
 
     /// Services that list an IP, or listed it recently.

@@ -1,8 +1,9 @@
 //! The memory of endpoints that no slice lists any more: how long it keeps them, and how many.
 
-use super::{Endpoint, EndpointIndex, Target, Touched};
+use super::{Endpoint, EndpointIndex, Target};
 use crate::facts::ObjectName;
 use crate::state::index::Moment;
+use crate::state::index::changed::Changed;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ pub const AT_ONCE: usize = 2_048;
 impl EndpointIndex {
     /// Removes endpoints that no slice has listed and no packet has hit for [`MEMORY`]; of very
     /// many the first `AT_ONCE`.
-    pub fn expire(&mut self, now: Duration) -> Touched {
+    pub fn expire(&mut self, now: Duration) -> Changed {
         let is_old = |used: Moment| now.saturating_sub(used.into()) > MEMORY;
         let is_due = |all: &BTreeSet<(Moment, Endpoint, Target)>| {
             all.first().is_some_and(|one| is_old(one.0))
@@ -30,27 +31,28 @@ impl EndpointIndex {
             .filter(|(_, all)| is_due(all))
             .take(AT_ONCE);
         let due: Vec<ObjectName> = due.map(|(service, _)| service.clone()).collect();
-        let (mut touched, mut room) = (Touched::default(), AT_ONCE);
+        let mut changed = Changed::default();
+        let mut left = AT_ONCE;
         for service in due {
             let old = self.remembered.get(&service).into_iter().flatten();
             let count = old
                 .take_while(|(used, ..)| is_old(*used))
-                .take(room)
+                .take(left)
                 .count();
-            room -= count;
-            self.forget_oldest(&service, count, &mut touched);
+            left -= count;
+            self.forget_oldest(&service, count, &mut changed);
         }
-        touched
+        changed
     }
 
     /// Removes the oldest endpoints of a Service that no slice lists, beyond [`MAX_REMEMBERED`].
-    pub(crate) fn drop_surplus(&mut self, service: &ObjectName, touched: &mut Touched) {
+    pub(crate) fn drop_surplus(&mut self, service: &ObjectName, changed: &mut Changed) {
         let remembered = self.remembered.get(service).map_or(0, BTreeSet::len);
-        self.forget_oldest(service, remembered.saturating_sub(MAX_REMEMBERED), touched);
+        self.forget_oldest(service, remembered.saturating_sub(MAX_REMEMBERED), changed);
     }
 
     /// Removes so many endpoints of a Service that no slice lists.
-    fn forget_oldest(&mut self, service: &ObjectName, count: usize, touched: &mut Touched) {
+    fn forget_oldest(&mut self, service: &ObjectName, count: usize, changed: &mut Changed) {
         let Some(known) = self.services.get_mut(service) else {
             return;
         };
@@ -74,9 +76,9 @@ impl EndpointIndex {
         }
         self.uncount(service, &places);
         if !places.is_empty() {
-            let touched = touched.of(service);
-            touched.places.append(&mut places);
-            touched.doubts_selector |= lost_other_writer;
+            let endpoints = changed.endpoints_of(service);
+            endpoints.places.append(&mut places);
+            endpoints.doubts_selector |= lost_other_writer;
         }
     }
 }
@@ -104,9 +106,9 @@ mod tests {
             index.set(Duration::ZERO, &name(service), None);
         }
         let mut removed = || {
-            let touched = index.expire(MEMORY * 2);
-            touched
-                .services
+            let changed = index.expire(MEMORY * 2);
+            changed
+                .endpoints
                 .values()
                 .map(|service| service.places.len())
                 .sum::<usize>()

@@ -9,5 +9,5 @@ mod room;
 mod slice_part;
 
 pub use endpoint::{Endpoint, Listing, Port, Target, Targets};
-pub use endpoint_index::{EndpointIndex, Touched};
+pub use endpoint_index::EndpointIndex;
 pub use memory::MEMORY;

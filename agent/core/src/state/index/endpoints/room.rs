@@ -1,9 +1,10 @@
 //! How many endpoints there is room for, and the slices that are left out.
 
+use super::EndpointIndex;
 use super::slice_part::SlicePart;
-use super::{EndpointIndex, Touched};
 use crate::counts::uncount;
 use crate::facts::{ObjectName, Slice};
+use crate::state::index::changed::Changed;
 use crate::state::index::quota::RETRIED;
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,8 +31,7 @@ const OF_POD: usize = 64;
 impl EndpointIndex {
     /// Takes in slices that were left out and have room by now, until they have as many endpoints
     /// as one slice may have. Looks at some of them each time.
-    pub fn retry(&mut self, now: Duration) -> Touched {
-        let mut touched = Touched::default();
+    pub fn retry(&mut self, now: Duration, changed: &mut Changed) {
         let mut pairs = 0;
         for _ in 0..self.left_out.all.len().min(RETRIED) {
             if pairs >= Slice::MOST_PAIRS {
@@ -46,10 +46,9 @@ impl EndpointIndex {
             if self.room.admits(&name.namespace, slice.pairs()) {
                 let slice = Slice::clone(slice);
                 pairs += slice.pairs();
-                self.replace(now, &name, Some(slice), &mut touched);
+                self.replace(now, &name, Some(slice), changed);
             }
         }
-        touched
     }
 
     /// What is kept of a slice: nothing but its name and Service if all slices of its namespace
@@ -79,7 +78,7 @@ impl EndpointIndex {
     pub(super) fn take_out(
         &mut self,
         name: &ObjectName,
-        touched: &mut Touched,
+        changed: &mut Changed,
     ) -> Option<Box<Slice>> {
         let slice = self.slices.remove(name)?;
         uncount(&mut self.kept, &name.namespace, slice.pairs());
@@ -87,7 +86,7 @@ impl EndpointIndex {
             return Some(slice);
         }
         if let Some(service) = &slice.service {
-            touched.of(service).all = true;
+            changed.endpoints_of(service).all = true;
         }
         None
     }
@@ -200,11 +199,11 @@ mod tests {
         endpoint_index.set(NOW, &named("flood", "a"), None);
         endpoint_index.set(NOW, &named("shop", "web"), None);
         assert!(is_left_out(&endpoint_index, "b"));
-        endpoint_index.retry(NOW);
+        endpoint_index.retry(NOW, &mut Changed::default());
         assert!(is_left_out(&endpoint_index, "b"));
         let later = NOW + MEMORY * 2;
         endpoint_index.expire(later);
-        endpoint_index.retry(later);
+        endpoint_index.retry(later, &mut Changed::default());
         assert!(!is_left_out(&endpoint_index, "b"));
     }
 
@@ -223,7 +222,7 @@ mod tests {
         assert_eq!(index.left_out.all.len(), most);
         let last = slice(&(2 * most - 1).to_string(), 1_024);
         index.set(NOW, &named("flood", "0"), None);
-        index.retry(NOW);
+        index.retry(NOW, &mut Changed::default());
         assert!(is_left_out(&index, &last.name.name));
         index.set(NOW, &last.name.clone(), Some(last.clone()));
         assert!(!is_left_out(&index, &last.name.name));
@@ -310,13 +309,13 @@ mod tests {
         );
         index.set(NOW, &named("flood", "a"), None);
         index.set(NOW, &named("flood", "b"), None);
-        index.retry(NOW);
+        index.retry(NOW, &mut Changed::default());
         assert!(
             is_left_out(&index, "c"),
             "what was listed until now is kept for a while"
         );
         index.expire(NOW + MEMORY * 2);
-        index.retry(NOW + MEMORY * 2);
+        index.retry(NOW + MEMORY * 2, &mut Changed::default());
         assert!(!is_left_out(&index, "c"));
     }
 
@@ -358,7 +357,7 @@ mod tests {
         index.room.give_back("flood", OF_NAMESPACE);
         let turns: Vec<usize> = (0..4)
             .map(|_| {
-                index.retry(NOW);
+                index.retry(NOW, &mut Changed::default());
                 index.left_out.all.len()
             })
             .collect();
@@ -371,8 +370,8 @@ mod tests {
         index.set(NOW, &named("flood", "a"), Some(slice("a", 1_000)));
         for number in 0..3 {
             let huge = slice(&format!("huge-{}", number % 2), number).emptied();
-            let touched = index.set(NOW, &huge.name.clone(), Some(huge));
-            let web = &touched.services[&named("flood", "web")];
+            let changed = index.set(NOW, &huge.name.clone(), Some(huge));
+            let web = &changed.endpoints[&named("flood", "web")];
             assert!(web.all && web.places.is_empty());
         }
     }

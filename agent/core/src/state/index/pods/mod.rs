@@ -5,5 +5,5 @@ mod pod_places;
 mod possible_holder;
 mod record;
 
-pub use pod_index::{PodIndex, RestoredPod, ShownBy, Touched};
+pub use pod_index::{PodIndex, RestoredPod, ShownBy};
 pub use record::{Kubelet, Record};

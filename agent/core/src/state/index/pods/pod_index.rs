@@ -4,6 +4,7 @@ use super::pod_places::PodPlaces;
 use super::possible_holder::is_settled;
 use super::record::{Claim, Kubelet, Record};
 use crate::facts::{ObjectName, Part, Pod, Text};
+use crate::state::index::changed::ChangedPod;
 use crate::state::index::nodes::Incarnation;
 use epguard_common::{Addr, Mode, Uid, UidState};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -18,9 +19,6 @@ pub struct PodIndex {
     /// The order of the last list: no claim that came before is newer than another.
     pub(crate) listed: u64,
 }
-
-/// The UID that a change touched, with its record before it; none of a new pod.
-pub type Touched = (Uid, Option<Record>);
 
 /// A pod that an earlier process saw.
 #[derive(Debug)]
@@ -155,7 +153,7 @@ impl PodIndex {
     }
 
     /// Applies ADDED or MODIFIED of the watch; none if no rule reads what changed.
-    pub fn show(&mut self, now: Duration, pod: Pod) -> Option<Touched> {
+    pub fn show(&mut self, now: Duration, pod: Pod) -> Option<ChangedPod> {
         self.order += 1;
         self.upsert(now, pod, ShownBy::Watch)
     }
@@ -163,7 +161,7 @@ impl PodIndex {
     /// Applies DELETED of the watch. With a deletionTimestamp it was a deletion: Kubernetes has
     /// given the pod up, though its containers may run on (force delete, kubelet down). Without
     /// one, or for a static pod's mirror, it proves nothing.
-    pub fn delete(&mut self, now: Duration, pod: Pod) -> Touched {
+    pub fn delete(&mut self, now: Duration, pod: Pod) -> ChangedPod {
         self.order += 1;
         let (uid, deleting) = (pod.uid, pod.deleting);
         let before = self.get(uid).cloned();
@@ -177,7 +175,7 @@ impl PodIndex {
                 proven_for_good(record.uid_state)
             };
         });
-        (uid, before)
+        ChangedPod { uid, before }
     }
 
     /// How many pods of a namespace the API shows.
@@ -214,9 +212,9 @@ impl PodIndex {
 
     /// Applies a pod of such a list; none if no rule reads what changed. It shows no order of
     /// claims either, but only a claim that the watch lacked makes the known order doubtful.
-    pub fn list_in_part(&mut self, now: Duration, pod: Pod) -> Option<Touched> {
+    pub fn list_in_part(&mut self, now: Duration, pod: Pod) -> Option<ChangedPod> {
         let uid = pod.uid;
-        let touched = self.upsert(now, pod, ShownBy::NarrowList)?;
+        let changed = self.upsert(now, pod, ShownBy::NarrowList)?;
         let claims = self
             .get(uid)
             .into_iter()
@@ -227,11 +225,11 @@ impl PodIndex {
         {
             self.level_claims();
         }
-        Some(touched)
+        Some(changed)
     }
 
     /// Applies the absence of a pod from a list: it vanished unseen, which proves nothing.
-    pub fn vanish(&mut self, uid: Uid) -> Touched {
+    pub fn vanish(&mut self, uid: Uid) -> ChangedPod {
         let before = self.get(uid).cloned();
         self.change(uid, |record| {
             record.present = false;
@@ -241,7 +239,7 @@ impl PodIndex {
                 proven_for_good(record.uid_state)
             };
         });
-        (uid, before)
+        ChangedPod { uid, before }
     }
 
     /// Makes no claim newer than another: a list does not show which came first.
@@ -274,7 +272,7 @@ impl PodIndex {
     }
 
     /// Applies a pod; none if no rule reads what changed.
-    pub fn upsert(&mut self, now: Duration, mut pod: Pod, by: ShownBy) -> Option<Touched> {
+    pub fn upsert(&mut self, now: Duration, mut pod: Pod, by: ShownBy) -> Option<ChangedPod> {
         let (uid, order) = (pod.uid, self.order);
         let from_list = by != ShownBy::Watch;
         let settled = is_settled(self.get(uid), &pod, from_list);
@@ -320,7 +318,7 @@ impl PodIndex {
                 .is_possible_holder()
                 .then(|| record.possible_holder_since.unwrap_or(now.into()));
         });
-        Some((uid, before))
+        Some(ChangedPod { uid, before })
     }
 
     /// Notes what reports a pod's status, and the Node object that it runs on.

@@ -1,19 +1,20 @@
-//! Second opinions: the narrow lists that pending denials wait for. One story each.
+//! Second lists: the narrow lists that stopped denials await. One story each.
 
-mod needs;
+mod evidence;
 
 use super::*;
 use std::collections::BTreeSet;
 
 fn requested(world: &mut World, after: Duration) -> Vec<Selection> {
     world.now += after;
-    let opinions = world.state.take_opinions(world.now).into_iter();
-    opinions
-        .filter_map(|Opinion { selection, .. }| selection)
+    let lists = world.state.take_second_lists(world.now);
+    lists
+        .into_iter()
+        .filter_map(|list| list.selection)
         .collect()
 }
 
-/// The first opinions for what just happened.
+/// The first lists for what just happened.
 fn first(world: &mut World) -> Vec<Selection> {
     assert_eq!(
         requested(world, Duration::ZERO),
@@ -77,7 +78,7 @@ fn three_of_four_ended() -> (World, Vec<Pod>) {
         *pod = dead(pod);
         world.pod(pod);
     }
-    assert_eq!((world.carried_out().len(), world.held().len()), (2, 1));
+    assert_eq!((world.carried_out().len(), world.stopped().len()), (2, 1));
     (world, pods)
 }
 
@@ -89,9 +90,9 @@ fn a_mass_takes_one_list_of_the_services_pods_and_one_of_its_slices() {
         [labelled("shop", "web"), slices_of_web()]
     );
     show(&mut world, labelled("shop", "web"), &pods);
-    assert_eq!(world.held().len(), 1, "the slices are to agree too");
+    assert_eq!(world.stopped().len(), 1, "the slices are to agree too");
     show_slices(&mut world, &endpoints(&pods));
-    assert_eq!((world.carried_out().len(), world.held().len()), (3, 0));
+    assert_eq!((world.carried_out().len(), world.stopped().len()), (3, 0));
     assert_eq!(requested(&mut world, Duration::from_mins(10)), []);
 }
 
@@ -100,7 +101,7 @@ fn a_narrow_list_that_disagrees_drops_pending_denials_and_deaths() {
     for change in [terminal, dead] {
         let (mut world, pods) = World::cluster().with_backends(4);
         let ended: Vec<Pod> = pods.iter().map(change).collect();
-        world.list(&ended).denies_and_holds(0, 4);
+        world.list(&ended).denies_and_stops(0, 4);
         show(&mut world, labelled("shop", "web"), &pods);
         assert_eq!(world.reasons(), []);
         assert_eq!(requested(&mut world, Duration::from_mins(10)), []);
@@ -114,7 +115,7 @@ fn two_lists_agree_only_if_none_between_them_shows_the_pods_alive() {
     for shown_by_events in [false, true, false] {
         world
             .list(&pods.iter().map(dead).collect::<Vec<Pod>>())
-            .denies_and_holds(0, 4);
+            .denies_and_stops(0, 4);
         if shown_by_events {
             for pod in &pods {
                 world.pod(pod);
@@ -140,7 +141,7 @@ fn only_narrow_lists_of_the_needed_objects_that_are_sent_and_shown_in_time_settl
     let agreed = [listed.clone(), listed.clone()];
     let lacking = [shown(dead(&a())), shown(b.clone()), listed.clone()];
     let shows_b = of_pods(of_web(&[dead(&a()), b.clone()]));
-    for (sentence, facts, carried_out, held) in [
+    for (sentence, facts, carried_out, stopped) in [
         ("of another label", other(labelled("shop", "api")), 0, 1),
         (
             "of another namespace",
@@ -181,8 +182,8 @@ fn only_narrow_lists_of_the_needed_objects_that_are_sent_and_shown_in_time_settl
         let (mut world, _) = World::cluster().with_a();
         world.tell_all(facts);
         assert_eq!(
-            (world.carried_out().len(), world.held().len()),
-            (carried_out, held),
+            (world.carried_out().len(), world.stopped().len()),
+            (carried_out, stopped),
             "{sentence}"
         );
     }
@@ -206,7 +207,7 @@ fn a_narrow_list_that_was_sent_before_the_denial_was_pending_is_no_second_list()
         };
         world
             .tell(of_pods(shown))
-            .denies_and_holds(carried_out, 1 - carried_out);
+            .denies_and_stops(carried_out, 1 - carried_out);
     }
 }
 
@@ -265,7 +266,7 @@ fn with_all(ended: &[(Service, Slice, Pod)]) -> World {
     }
     let pods: Vec<Pod> = ended.iter().map(|(.., pod)| pod.clone()).collect();
     world.list(&pods);
-    assert_eq!(world.held().len(), ended.len());
+    assert_eq!(world.stopped().len(), ended.len());
     world
 }
 
@@ -323,7 +324,7 @@ fn the_slices_of_many_services_of_a_namespace_are_one_list() {
 #[test]
 fn agents_of_a_large_cluster_spread_their_lists_over_more_time_and_those_of_a_start_over_alike() {
     assert_eq!(
-        [1, 400, 1_000, 5_000].map(|nodes| spread(nodes).as_secs()),
+        [1, 400, 1_000, 5_000].map(|nodes| request_spread(nodes).as_secs()),
         [2, 2, 5, 25]
     );
     let mut world = World::cluster();
@@ -334,7 +335,7 @@ fn agents_of_a_large_cluster_spread_their_lists_over_more_time_and_those_of_a_st
     });
     world.tell(Fact::Node(Change::Reset(nodes.collect())));
     // The two nodes that are gone count, too.
-    let spread = spread(5_002);
+    let spread = request_spread(5_002);
     assert_eq!(world.state.spread(), spread);
     world.state.start_over(world.now);
     assert_eq!(world.state.spread(), spread);

@@ -1,4 +1,4 @@
-//! Which lists a pending denial waits for.
+//! Which lists a stopped denial awaits.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn the_pods_of_a_namespace_are_asked_for_if_slices_list_one_that_the_selector_do
         [all_of_shop(), on_node_a(), slices_of_web()]
     );
     show_slices(&mut world, &[(Y, Some(c.uid))]);
-    assert_eq!(world.held(), [Y], "no second list has shown its end");
+    assert_eq!(world.stopped(), [Y], "no second list has shown its end");
     show(&mut world, all_of_shop(), &[dead(&c)]);
     assert_eq!(world.carried_out(), [Y]);
 }
@@ -38,7 +38,7 @@ fn where_a_selector_proves_nothing_all_pods_of_the_namespace_are_asked_for() {
         world.slice(&listed);
         let mut pods = vec![dead(&a), b];
         world.list(&pods);
-        assert_eq!(world.held(), [X]);
+        assert_eq!(world.stopped(), [X]);
         assert_eq!(
             first(&mut world),
             [all_of_shop(), on_node_a(), slices_of_web()]
@@ -46,7 +46,7 @@ fn where_a_selector_proves_nothing_all_pods_of_the_namespace_are_asked_for() {
         show_slices(&mut world, &listed);
         show(&mut world, labelled("shop", "pg"), &pods);
         assert_eq!(
-            world.held(),
+            world.stopped(),
             [X],
             "the next replica may be starting, with any labels"
         );
@@ -59,7 +59,7 @@ fn where_a_selector_proves_nothing_all_pods_of_the_namespace_are_asked_for() {
         show(&mut world, all_of_shop(), &pods);
         let expected: &[Addr] = if starts { &[] } else { &[X] };
         assert_eq!(world.carried_out(), expected);
-        assert_eq!(world.held(), []);
+        assert_eq!(world.stopped(), []);
     }
 }
 
@@ -92,7 +92,7 @@ fn the_pods_of_all_namespaces_that_slices_name_are_asked_for() {
     show(&mut world, of_both[0].clone(), &pods[1..]);
     let slices = vec![slice("web", &[(X, Some(a.uid))]), copy];
     world.tell(Fact::Slice(Change::Part(part(slices_of_web(), slices))));
-    assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
+    assert_eq!((world.carried_out(), world.stopped()), (vec![], vec![X]));
     show(&mut world, of_both[1].clone(), &pods[..1]);
     assert_eq!(world.carried_out(), [X]);
 }
@@ -118,14 +118,14 @@ fn a_denial_that_a_list_of_services_began_waits_for_another_one_which_is_request
     world.pod(&dead(&a)).denies(&[]);
     let list = || Fact::Service(Change::Reset(vec![web()]));
     world.tell(list());
-    assert_eq!(world.held(), [X]);
+    assert_eq!(world.stopped(), [X]);
     show(&mut world, labelled("shop", "web"), &[dead(&a)]);
     show_slices(&mut world, &[(X, Some(a.uid))]);
-    assert_eq!(world.held(), [X]);
+    assert_eq!(world.stopped(), [X]);
     let kinds = |world: &mut World, after: Duration| -> Vec<Watched> {
         world.now += after;
-        let opinions = world.state.take_opinions(world.now).into_iter();
-        opinions.map(|Opinion { kind, .. }| kind).collect()
+        let lists = world.state.take_second_lists(world.now).into_iter();
+        lists.map(|SecondList { kind, .. }| kind).collect()
     };
     assert_eq!(kinds(&mut world, Duration::ZERO), []);
     assert_eq!(
@@ -146,7 +146,7 @@ fn a_denial_that_needs_fewer_lists_than_before_is_released_once_these_agree() {
     show(&mut world, all_of("other"), &[dead(&copied)]);
     world.tell(Fact::Slice(Change::Part(part(slices_of_web(), vec![copy]))));
     assert_eq!(
-        world.held(),
+        world.stopped(),
         [Y],
         "the pods that the Service selects are to agree too"
     );
@@ -169,16 +169,16 @@ fn a_death_that_only_narrow_lists_confirm_proves_no_denial_of_another_service_al
     world.list(&[dead(&a)]);
     show(&mut world, labelled("shop", "web"), &[dead(&a)]);
     show_slices(&mut world, &[(X, Some(a.uid))]);
-    assert_eq!((world.carried_out(), world.held()), (vec![X], vec![]));
+    assert_eq!((world.carried_out(), world.stopped()), (vec![X], vec![]));
     let mut of_api = slice("api", &[(X, Some(a.uid))]);
     of_api.service = Some(ObjectName::new("shop", "api"));
     world.tell(shown_slice(of_api));
     assert_eq!(
-        world.held(),
+        world.stopped(),
         [X],
         "pods of that Service may be missing in the first list"
     );
-    world.list(&[dead(&a)]).denies_and_holds(1, 1);
+    world.list(&[dead(&a)]).denies_and_stops(1, 1);
 }
 
 #[test]
@@ -248,9 +248,9 @@ fn a_list_that_shows_the_pod_dead_ends_no_pending_denial_that_a_possible_holder_
     world.pod(&dead(&a));
     let listed = slice("web", &[(X, Some(a.uid))]);
     world.tell(Fact::Slice(Change::Reset(vec![listed])));
-    assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
+    assert_eq!((world.carried_out(), world.stopped()), (vec![], vec![X]));
     world.pod(&holder).denies(&[]);
     show(&mut world, on_node_a(), &[dead(&a), holder]);
     world.pod(&pod("shop", "c", "web", &[Y]));
-    assert_eq!((world.carried_out(), world.held()), (vec![], vec![X]));
+    assert_eq!((world.carried_out(), world.stopped()), (vec![], vec![X]));
 }
