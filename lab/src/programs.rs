@@ -11,7 +11,7 @@ use epguard::kernel::cilium::Cilium;
 use epguard::kernel::conntrack::{entry_at, nfct_at};
 use epguard::kernel::datapath::{Datapath, Hooks};
 use epguard::kernel::maps::{Writer, default_modes};
-use epguard::node::netlink::request::{Message, Request};
+use epguard::node::netlink::request::{AnswerMessage, NetlinkRequest};
 use epguard::node::netlink::{Interface, Roles};
 use epguard_common::{
     Action, Denial, DenialKey, Mode, Outcome, RawRole, Reason, ServiceNumber, Suspect, Uid,
@@ -180,13 +180,13 @@ pub fn number(tables: &mut Tables, service: ServiceNumber, vip: SocketAddr) {
 /// The links of a node, as the agent sees them.
 fn links(node: &NetNs) -> Result<Vec<Interface>> {
     // An all-zero `struct ifinfomsg`.
-    let request = Request::new(
+    let request = NetlinkRequest::new(
         libc::NETLINK_ROUTE as _,
         libc::RTM_GETLINK,
         NLM_F_DUMP,
         &[0; 16],
     );
-    let take = |links: &mut Vec<Interface>, message: &Message<'_>| {
+    let take = |links: &mut Vec<Interface>, message: &AnswerMessage<'_>| {
         let parsed =
             RouteNetlinkMessage::parse_with_param(message.payload(), message.message_type());
         if let Ok(RouteNetlinkMessage::NewLink(link)) = parsed {

@@ -65,9 +65,10 @@ impl Demotions {
         names: &Names,
     ) -> Result<()> {
         for finding in state.take_findings() {
-            let cost = finding
-                .cost()
-                .filter(|_| self.on_wrong_deny == OnWrongDeny::Observe);
+            let cost = match self.on_wrong_deny {
+                OnWrongDeny::Observe => finding.cost(),
+                OnWrongDeny::Ignore => None,
+            };
             log(state, names, &finding, cost);
             match cost {
                 Some(Cost::Service(service)) => state.demote(now, service),
