@@ -94,10 +94,10 @@ impl Writer {
             };
             to_write.insert(ip);
         }
-        to_write.extend(changed);
+        to_write.retain(|ip| !changed.contains(ip));
         let mut left_out = 0;
-        for ip in to_write {
-            let written = self.write(&Op::Owner(ip, owners.get(&ip).copied()));
+        for ip in changed.iter().chain(&to_write) {
+            let written = self.write(&Op::Owner(*ip, owners.get(ip).copied()));
             left_out += usize::from(written.is_err());
         }
         left_out
