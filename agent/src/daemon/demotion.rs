@@ -91,9 +91,14 @@ fn log(state: &State, names: &Names, finding: &Finding, cost: Option<Cost<'_>>) 
         evidence,
     } = finding;
     let evidence = match evidence {
-        Evidence::HeldUnpublished(uid) => format!("{} held the IP without showing it", names.text(state, *uid)),
+        Evidence::HeldUnpublished(uid) => {
+            format!("{} held the IP without showing it", names.text(state, *uid))
+        }
         Evidence::MeantIsAlive => "the pod that was meant is alive".to_owned(),
-        Evidence::Listed(uid) => format!("a slice of the Service lists {} at the IP", names.text(state, *uid)),
+        Evidence::Listed(uid) => format!(
+            "a slice of the Service lists {} at the IP",
+            names.text(state, *uid)
+        ),
     };
     tracing::error!(
         reason = case.reason.as_str(),
