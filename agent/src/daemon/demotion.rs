@@ -65,9 +65,10 @@ impl Demotions {
         names: &Names,
     ) -> Result<()> {
         for finding in state.take_findings() {
-            let cost = finding
-                .cost()
-                .filter(|_| self.on_wrong_deny == OnWrongDeny::Observe);
+            let cost = match self.on_wrong_deny {
+                OnWrongDeny::Observe => finding.cost(),
+                OnWrongDeny::Ignore => None,
+            };
             log(state, names, &finding, cost);
             match cost {
                 Some(Cost::Service(service)) => state.demote(now, service),
@@ -84,24 +85,28 @@ impl Demotions {
 }
 
 fn log(state: &State, names: &Names, finding: &Finding, cost: Option<Cost<'_>>) {
-    let pod = |uid| names.text(state, uid);
     let Finding {
         case,
         packets,
         evidence,
     } = finding;
     let evidence = match evidence {
-        Evidence::HeldUnpublished(uid) => format!("{} held the IP without showing it", pod(*uid)),
+        Evidence::HeldUnpublished(uid) => {
+            format!("{} held the IP without showing it", names.text(state, *uid))
+        }
         Evidence::MeantIsAlive => "the pod that was meant is alive".to_owned(),
-        Evidence::Listed(uid) => format!("a slice of the Service lists {} at the IP", pod(*uid)),
+        Evidence::Listed(uid) => format!(
+            "a slice of the Service lists {} at the IP",
+            names.text(state, *uid)
+        ),
     };
     tracing::error!(
         reason = case.reason.as_str(),
         service = case.service.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string),
         endpoint = %std::net::SocketAddr::new(case.ip.ip(), case.port),
         protocol = case.protocol,
-        meant = pod(case.meant),
-        hit = pod(packets.owner),
+        meant = names.text(state, case.meant),
+        hit = names.text(state, packets.owner),
         reported = packets.reported,
         first_ms = packets.first.as_millis(),
         last_ms = packets.last.as_millis(),

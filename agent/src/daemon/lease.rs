@@ -102,7 +102,11 @@ impl Lease {
             self.view.void(None, clocks.boot);
         }
         let now = clocks.boot;
-        let own = self.view.deadline(now).filter(|_| synced);
+        let own = if synced {
+            self.view.deadline(now)
+        } else {
+            None
+        };
         self.is_inherited &= own.is_none() && jump.is_none() && !is_unread;
         let granted = match own {
             Some(deadline) if !is_unread => deadline.min(now + self.length),

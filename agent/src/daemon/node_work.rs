@@ -1,5 +1,5 @@
-//! The work of the node's thread: hooks of interfaces and of a socket load balancer, and the translators'
-//! records.
+//! The work of the node's thread: hooks of interfaces and of a socket load balancer, and the
+//! translators' records.
 
 use crate::daemon::attachments::Attachments;
 use crate::daemon::node_thread::{NodeEvent, NodeOrder, Snapshot, Work};

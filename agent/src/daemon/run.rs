@@ -203,13 +203,12 @@ fn start_thread(name: &str) -> Result<(Handle, oneshot::Receiver<()>)> {
         .with_context(|| format!("cannot start a runtime for {name}"))?;
     let handle = runtime.handle().clone();
     let (runs, ended) = oneshot::channel();
-    let run = move || {
-        let _runs: oneshot::Sender<()> = runs;
-        runtime.block_on(future::pending::<()>());
-    };
     thread::Builder::new()
         .name(name.to_owned())
-        .spawn(run)
+        .spawn(move || {
+            let _runs: oneshot::Sender<()> = runs;
+            runtime.block_on(future::pending::<()>());
+        })
         .with_context(|| format!("cannot start a thread for {name}"))?;
     Ok((handle, ended))
 }

@@ -1,12 +1,12 @@
-//! Spans of the log: which fact, or which tick, a line of the debug log belongs to. While that level
-//! is off, a span costs one look at a flag, and no name is written.
+//! Spans of the log: which fact, or which tick, a line of the debug log belongs to. While that
+//! level is off, a span costs one look at a flag, and no name is written.
 
 use epguard_core::facts::{Change, Fact};
 use std::fmt::{self, Display, Formatter};
 use tracing::{Span, debug_span};
 
-/// The span of a fact: `fact{kind="Pod" name=shop/web-1}`. That of a second list, or of another list
-/// of some objects, is `second_list`.
+/// The span of a fact: `fact{kind="Pod" name=shop/web-1}`. That of a second list, or of another
+/// list of some objects, is `second_list`.
 pub fn of_fact(fact: &Fact) -> Span {
     let kind = kind(fact);
     let name = FactName(fact);

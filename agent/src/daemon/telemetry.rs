@@ -68,7 +68,7 @@ fn subscriber(
 
 /// What a test logs.
 #[cfg(test)]
-pub mod testing {
+pub(super) mod testing {
     use super::{LogFormat, filter, subscriber};
     use std::fs::{File, read_to_string};
     use tempfile::tempdir;

@@ -126,21 +126,18 @@ impl TranslatorFollower {
     fn status(&self, has_other: bool) -> Translators {
         let conntrack = self.kernel.is_none() && self.entry_at.is_some();
         let mut gaps = Vec::new();
-        let mut add = |cause, detail: &str| {
-            let detail = detail.to_owned();
-            gaps.push(Gap { cause, detail });
-        };
         if let Some(why) = &self.kernel {
-            add(Cause::Kernel, why);
+            gaps.push(gap(Cause::Kernel, why));
         } else if !conntrack && !has_other {
-            add(Cause::NotLoaded, "the module nf_conntrack is not loaded");
+            let why = "the module nf_conntrack is not loaded";
+            gaps.push(gap(Cause::NotLoaded, why));
         }
-        self.cilium
-            .problems()
-            .for_each(|problem| add(Cause::Cilium, problem));
+        for problem in self.cilium.problems() {
+            gaps.push(gap(Cause::Cilium, problem));
+        }
         if self.shows_unreadable(Instant::now()) {
             let count = self.unreadable.unwrap_or_default();
-            add(Cause::Unreadable, &format!("{count} packets"));
+            gaps.push(gap(Cause::Unreadable, format!("{count} packets")));
         }
         gaps.extend(self.settings.iter().cloned());
         Translators {
@@ -151,17 +148,22 @@ impl TranslatorFollower {
     }
 }
 
+fn gap(cause: Cause, detail: impl Into<String>) -> Gap {
+    let detail = detail.into();
+    Gap { cause, detail }
+}
+
 /// Translators that keep no entry, by the node's settings.
 fn settings() -> Vec<Gap> {
-    let ipvs = ipvs_without_conntrack().then(|| Gap {
-        cause: Cause::Ipvs,
-        detail: "IPVS has Services, and net.ipv4.vs.conntrack is 0".to_owned(),
-    });
-    let flowtables = flowtables().into_iter().map(|name| Gap {
-        cause: Cause::Flowtable,
-        detail: name,
-    });
-    ipvs.into_iter().chain(flowtables).collect()
+    let mut gaps = Vec::new();
+    if ipvs_without_conntrack() {
+        let detail = "IPVS has Services, and net.ipv4.vs.conntrack is 0";
+        gaps.push(gap(Cause::Ipvs, detail));
+    }
+    for flowtable in flowtables() {
+        gaps.push(gap(Cause::Flowtable, flowtable));
+    }
+    gaps
 }
 
 /// Whether IPVS translates Services and makes no conntrack entries. kube-proxy sets
@@ -181,13 +183,14 @@ fn has_services(listed: impl BufRead) -> bool {
 /// The flowtables of nftables in this network namespace: packets of an established connection that
 /// they forward have no entry. Empty where the kernel has none.
 fn flowtables() -> Vec<String> {
-    let take = |names: &mut Vec<String>, flowtable: &[u8]| {
-        if let (Some(table), Some(name)) = (string(flowtable, &[TABLE]), string(flowtable, &[NAME]))
+    let names = dump(GET_FLOWTABLE, |names: &mut Vec<String>, flowtable| {
+        if let Some(table) = string(flowtable, &[TABLE])
+            && let Some(name) = string(flowtable, &[NAME])
         {
             names.push(format!("{table}/{name}"));
         }
-    };
-    dump(GET_FLOWTABLE, take).unwrap_or_default()
+    });
+    names.unwrap_or_default()
 }
 
 #[cfg(test)]

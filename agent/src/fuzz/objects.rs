@@ -80,7 +80,7 @@ fn objects_and_their_annotations() {
 }
 
 #[test]
-fn the_config_map_of_the_modes() {
+fn the_mode_policy() {
     let flags = (Mode::Observe, ReasonModes::default());
     run(
         "mode-policy",

@@ -43,13 +43,13 @@ impl Btf {
             magic == Some(MAGIC),
             "its first octets are not those of BTF"
         );
-        let number = |at: usize| word(file, at).map(|number| number as usize);
-        let header = number(4)
+        let header = number(file, 4)
             .filter(|header| *header >= HEADER)
             .context("it has no header")?;
-        let section = |at: usize| file.get(header + number(at)?..)?.get(..number(at + 4)?);
-        let (types, strings) = section(8).zip(section(16)).context("it is cut off")?;
-        let (mut at, end) = (self.octets.len(), self.octets.len() + types.len());
+        let types = section(file, header, 8).context("it is cut off")?;
+        let strings = section(file, header, 16).context("it is cut off")?;
+        let mut at = self.octets.len();
+        let end = at + types.len();
         self.before = self.types.len();
         self.octets.extend(types);
         self.strings.extend(strings);
@@ -66,15 +66,20 @@ impl Btf {
 
     /// The struct with this name: one of the last file, else one before it.
     pub fn find_struct(&self, name: &str) -> Option<u32> {
-        let is_it = |at: &usize| {
-            self.kind_at(*at)
-                .is_some_and(|(kind, _)| kind == BtfKind::Struct)
-                && word(&self.octets, *at)
-                    .is_some_and(|text| self.text(text) == Some(name.as_bytes()))
-        };
         let (before, last) = self.types.split_at(self.before);
-        let own = last.iter().position(is_it).map(|place| self.before + place);
-        u32::try_from(own.or_else(|| before.iter().position(is_it))? + 1).ok()
+        let place = match last.iter().position(|at| self.is_struct(*at, name)) {
+            Some(place) => self.before + place,
+            None => before.iter().position(|at| self.is_struct(*at, name))?,
+        };
+        u32::try_from(place + 1).ok()
+    }
+
+    /// Whether the type at this place is a struct with this name.
+    fn is_struct(&self, at: usize, name: &str) -> bool {
+        let kind = self.kind_at(at);
+        let text = word(&self.octets, at);
+        kind.is_some_and(|(kind, _)| kind == BtfKind::Struct)
+            && text.is_some_and(|text| self.text(text) == Some(name.as_bytes()))
     }
 
     /// A member of a struct or union, also inside of its members without names.
@@ -88,18 +93,19 @@ impl Btf {
             let [text, type_id, bits] = [0, 4, 8].map(|offset| word(&self.octets, at + offset));
             // With bit fields in the struct, the upper octet is the size of this one.
             let offset = (bits? & 0x00ff_ffff) / 8;
-            let (text, type_id) = (self.text(text?)?, type_id?);
-            match text {
-                _ if text == name.as_bytes() => Some(Member { offset, type_id }),
-                [] => {
-                    let inner = self.member(type_id, name)?;
-                    Some(Member {
-                        offset: offset + inner.offset,
-                        ..inner
-                    })
-                }
-                _ => None,
+            let text = self.text(text?)?;
+            let type_id = type_id?;
+            if text == name.as_bytes() {
+                return Some(Member { offset, type_id });
             }
+            if !text.is_empty() {
+                return None;
+            }
+            let inner = self.member(type_id, name)?;
+            Some(Member {
+                offset: offset + inner.offset,
+                ..inner
+            })
         })
     }
 
@@ -162,6 +168,18 @@ fn trailing(kind: BtfKind, count: usize) -> usize {
         BtfKind::Enum | BtfKind::FuncProto => 8 * count,
         _ => 0,
     }
+}
+
+/// The number at this place of the file.
+fn number(file: &[u8], at: usize) -> Option<usize> {
+    word(file, at).map(|number| number as usize)
+}
+
+/// A section behind the header, whose offset and length are at this place.
+fn section(file: &[u8], header: usize, at: usize) -> Option<&[u8]> {
+    let offset = number(file, at)?;
+    let length = number(file, at + 4)?;
+    file.get(header + offset..)?.get(..length)
 }
 
 fn word(octets: &[u8], at: usize) -> Option<u32> {

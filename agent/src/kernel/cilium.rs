@@ -293,14 +293,16 @@ fn hand_over(
 /// none empties both.
 fn set_place(pin_dir: &Path, shape: &Shape, place: u32, pinned: Option<&Pinned>) -> Result<()> {
     // First the map, then the empty place: in between the programs find both.
-    let is_own = |outer: &Outer| pinned.is_some_and(|pinned| pinned.outer.name == outer.name);
-    let (own, others): (Vec<Outer>, Vec<Outer>) = shape.outers.into_iter().partition(is_own);
-    for outer in own.into_iter().chain(others) {
+    let own = pinned.map(|pinned| pinned.outer.name);
+    let mut outers = shape.outers;
+    outers.sort_by_key(|outer| own != Some(outer.name));
+    for outer in outers {
         let path = maps::directory(pin_dir).join(outer.name);
         let map = bpf::open(&path)?.with_context(|| format!("{} is not pinned", path.display()))?;
-        let inner = pinned
-            .filter(|_| is_own(&outer))
-            .map(|pinned| pinned.map.fd().as_fd());
+        let inner = match pinned {
+            Some(pinned) if own == Some(outer.name) => Some(pinned.map.fd().as_fd()),
+            _ => None,
+        };
         let written = bpf::set_inner_map(map.as_fd(), place, inner);
         written.with_context(|| format!("cannot write {}", outer.name))?;
     }

@@ -1,6 +1,6 @@
 //! Where the programs find a packet's conntrack entry in this kernel's memory.
 
-use super::btf::Btf;
+use super::btf::{Btf, Member};
 use anyhow::{Context as _, Result, bail, ensure};
 use aya::programs::ProgramType;
 use aya::sys::{BpfHelper, is_helper_supported};
@@ -42,7 +42,8 @@ pub fn is_loaded() -> bool {
 ///
 /// Errors: the kernel's BTF does not describe the struct, or not as the programs expect it.
 pub fn entry_at() -> Result<Option<u32>> {
-    let (mut btf, module) = (Btf::default(), Path::new(MODULE));
+    let mut btf = Btf::default();
+    let module = Path::new(MODULE);
     btf.add_file(Path::new(VMLINUX))?;
     if module.exists() {
         btf.add_file(module)?;
@@ -58,23 +59,28 @@ pub fn entry_at() -> Result<Option<u32>> {
     Ok(None)
 }
 
+fn find_struct(btf: &Btf, name: &str) -> Result<u32> {
+    btf.find_struct(name)
+        .with_context(|| format!("the kernel's BTF has no {name}"))
+}
+
+/// The member at the end of a path of nested ones, with its offset in the outermost struct.
+fn member_at(btf: &Btf, type_id: u32, path: &[&str]) -> Option<Member> {
+    let mut found = Member { offset: 0, type_id };
+    for name in path {
+        let member = btf.member(found.type_id, name)?;
+        found = Member {
+            offset: found.offset + member.offset,
+            type_id: member.type_id,
+        };
+    }
+    Some(found)
+}
+
 fn read_layout(btf: &Btf) -> Result<u32> {
-    let named = |name| {
-        btf.find_struct(name)
-            .with_context(|| format!("the kernel's BTF has no {name}"))
-    };
-    let [conn, hash, tuple] = [
-        named("nf_conn")?,
-        named("nf_conntrack_tuple_hash")?,
-        named("nf_conntrack_tuple")?,
-    ];
-    let at = |type_id, path: &[&str]| {
-        path.iter()
-            .try_fold((0, type_id), |(offset, type_id), name| {
-                let member = btf.member(type_id, name)?;
-                Some((offset + member.offset, member.type_id))
-            })
-    };
+    let conn = find_struct(btf, "nf_conn")?;
+    let hash = find_struct(btf, "nf_conntrack_tuple_hash")?;
+    let tuple = find_struct(btf, "nf_conntrack_tuple")?;
     let expected = [
         (&["src", "u3"][..], offset_of!(Tuple, src)),
         (&["src", "u"], offset_of!(Tuple, src_port)),
@@ -85,7 +91,7 @@ fn read_layout(btf: &Btf) -> Result<u32> {
         (&["dst", "dir"], offset_of!(Tuple, direction)),
     ];
     for (path, offset) in expected {
-        let found = at(tuple, path).map(|(offset, _)| offset as usize);
+        let found = member_at(btf, tuple, path).map(|member| member.offset as usize);
         if found != Some(offset) {
             bail!(
                 "nf_conntrack_tuple.{} lies elsewhere than epguard expects: update epguard",
@@ -93,7 +99,11 @@ fn read_layout(btf: &Btf) -> Result<u32> {
             );
         }
     }
-    let (start, hashes) = at(conn, &["tuplehash"]).context("nf_conn has no tuplehash")?;
+    let hashes = btf.member(conn, "tuplehash");
+    let Member {
+        offset: start,
+        type_id: hashes,
+    } = hashes.context("nf_conn has no tuplehash")?;
     let step = btf.element(hashes).and_then(|element| btf.size(element));
     ensure!(
         step == btf.size(hash)
@@ -105,8 +115,10 @@ fn read_layout(btf: &Btf) -> Result<u32> {
             .is_some_and(|size| size as usize == size_of::<Tuple>()),
         "nf_conntrack_tuple has another size than epguard expects: update epguard"
     );
-    let (inside, _) = at(hash, &["tuple"]).context("nf_conntrack_tuple_hash has no tuple")?;
-    Ok(start + inside)
+    let inside = btf
+        .member(hash, "tuple")
+        .context("nf_conntrack_tuple_hash has no tuple")?;
+    Ok(start + inside.offset)
 }
 
 /// Whether TC programs may read the kernel's memory.

@@ -81,13 +81,11 @@ pub fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
 
 /// Reads `NAMESPACE/NAME`; none without both.
 pub fn name(text: &str) -> Option<ObjectName> {
-    let fits = |part: &str| !part.is_empty() && !part.contains('/');
     let (namespace, name) = text.split_once('/')?;
-    if fits(namespace) && fits(name) {
-        Some(ObjectName::new(namespace, name))
-    } else {
-        None
+    if namespace.is_empty() || name.is_empty() || name.contains('/') {
+        return None;
     }
+    Some(ObjectName::new(namespace, name))
 }
 
 /// A Service, `namespace/name`.

@@ -83,10 +83,15 @@ fn merged(paths: &Path) -> anyhow::Result<Kubeconfig> {
 /// The token of the pod's own service account.
 const OWN_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
+/// The device and the number of a file, which are the same under each of its names.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let file = path.metadata().ok()?;
+    Some((file.dev(), file.ino()))
+}
+
 /// Whether a user of the kubeconfig has the `own` token, under any name: its server would get the
 /// agent's rights.
 fn uses(file: &Kubeconfig, own: &Path) -> bool {
-    let identity = |path: &Path| path.metadata().map(|file| (file.dev(), file.ino())).ok();
     let users = file
         .auth_infos
         .iter()

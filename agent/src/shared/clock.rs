@@ -49,11 +49,10 @@ impl Clocks {
     /// A jump means that the machine slept or was paused, or that its clock was set: then the age
     /// of every fact is unknown.
     pub fn jumped_since(&self, before: &Self) -> Option<Duration> {
-        let jump = |now: Duration, was: Duration| {
-            // now - was - (boot now - boot then), arranged so that no difference is negative.
-            (now + before.boot).abs_diff(was + self.boot)
-        };
-        let jump = jump(self.monotonic, before.monotonic).max(jump(self.real, before.real));
+        // now - was - (boot now - boot then), arranged so that no difference is negative.
+        let monotonic = (self.monotonic + before.boot).abs_diff(before.monotonic + self.boot);
+        let real = (self.real + before.boot).abs_diff(before.real + self.boot);
+        let jump = monotonic.max(real);
         (jump > TOLERANCE).then_some(jump)
     }
 }

@@ -185,8 +185,9 @@ pub fn show(text: &str) -> anyhow::Result<()> {
 /// Whether standard output is a terminal that shows colours, and the user wants them
 /// ([`NO_COLOR`](https://no-color.org)).
 pub fn is_coloured() -> bool {
-    let is_set = |name, not: &str| std::env::var_os(name).is_some_and(|value| value != not);
-    io::stdout().is_terminal() && is_set("TERM", "dumb") && !is_set("NO_COLOR", "")
+    let knows_colours = std::env::var_os("TERM").is_some_and(|terminal| terminal != "dumb");
+    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    io::stdout().is_terminal() && knows_colours && !no_colour
 }
 
 /// Prints one line on standard error, with any text made plain. Without a reader it is lost.

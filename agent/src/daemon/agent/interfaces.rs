@@ -8,7 +8,7 @@
 use crate::daemon::node_thread::{NodeEvent, Snapshot};
 use crate::kernel::maps::Writer;
 use crate::node::netlink::{NetworkChange, RawRole, Roles, Selection};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The node's interfaces, as netlink reports them.
 #[derive(Debug)]
@@ -52,7 +52,9 @@ impl Interfaces {
                 self.events.remove(ifindex);
                 self.roles.remove(*ifindex);
             }
-            NetworkChange::Defaults(defaults) => drop(self.roles.set_defaults(defaults.clone())),
+            NetworkChange::Defaults(defaults) => {
+                self.roles.set_defaults(defaults.clone());
+            }
             NetworkChange::Lost => self.doubtful_until = u64::MAX,
             // One may have been made anew, and have lost its hooks.
             NetworkChange::Recovered => self.doubtful_until = number,
@@ -95,31 +97,33 @@ impl Interfaces {
         }
     }
 
+    /// The interfaces that were hooked after the event that announced them.
+    fn hooked(&self, snapshot: &Snapshot) -> BTreeSet<u32> {
+        let mut hooked = BTreeSet::new();
+        for interface in &snapshot.interfaces {
+            let ifindex = interface.shown.ifindex;
+            if interface.shown.attached && self.events.get(&ifindex) == Some(&interface.event) {
+                hooked.insert(ifindex);
+            }
+        }
+        hooked
+    }
+
     /// What is certain. An interface that is hooked and has no role may be an entrance, too.
     fn wanted(&self, snapshot: &Snapshot) -> BTreeMap<u32, RawRole> {
         if self.doubtful_until > snapshot.event {
             return BTreeMap::new();
         }
-        let hooked = snapshot
-            .interfaces
+        let hooked = self.hooked(snapshot);
+        let mut wanted: BTreeMap<u32, RawRole> = hooked
             .iter()
-            .filter(|interface| interface.shown.attached);
-        let hooked: BTreeMap<u32, u64> = hooked
-            .map(|interface| (interface.shown.ifindex, interface.event))
+            .map(|ifindex| (*ifindex, RawRole::default()))
             .collect();
-        let is_hooked = |ifindex: u32| {
-            let event = self.events.get(&ifindex);
-            event.is_some() && hooked.get(&ifindex) == event
-        };
-        let numbers = self.roles.numbers(is_hooked);
-        let certain = numbers
-            .filter(|(ifindex, _)| self.roles.role(*ifindex).is_none() || is_hooked(*ifindex))
-            .map(|(ifindex, role)| (ifindex, RawRole::from(role)));
-        let without_role = hooked.keys().map(|ifindex| (*ifindex, RawRole::default()));
-        let mut wanted: BTreeMap<u32, RawRole> = without_role
-            .filter(|(ifindex, _)| is_hooked(*ifindex))
-            .chain(certain)
-            .collect();
+        for (ifindex, role) in self.roles.numbers(|ifindex| hooked.contains(&ifindex)) {
+            if hooked.contains(&ifindex) || self.roles.role(ifindex).is_none() {
+                wanted.insert(ifindex, RawRole::from(role));
+            }
+        }
         for (ifindex, role) in &mut wanted {
             let event = self.events.get(ifindex);
             if event.is_some() && snapshot.entrances.get(ifindex) == event {

@@ -177,16 +177,15 @@ impl Agent {
                 capacity::INTERFACES,
             ),
         ];
-        let fill = |(name, entries, capacity): (&str, usize, usize)| {
-            (name.to_owned(), Fill { entries, capacity })
-        };
         let (possibly_held_services, oldest) = report::possibly_held(&self.state, now());
         Figures {
             possibly_held_services,
             possibly_held_ms: oldest.map(|oldest| milliseconds(oldest).unsigned_abs()),
             pods: counts.pods,
             ips: counts.ips,
-            maps: maps.map(fill).into(),
+            maps: maps
+                .map(|(name, entries, capacity)| (name.to_owned(), Fill { entries, capacity }))
+                .into(),
             api: self.pace.figures(),
             evicted: Evicted {
                 drops: self.report.tally.evicted(),
@@ -219,10 +218,13 @@ impl Agent {
     fn with_age(&self, id: Watched, watch: Watch, now: Duration) -> Watch {
         let (age, by) = self.lease.view.age_of(id, now).unzip();
         let silent = self.denies() && self.lease.view.is_stale(id, now);
-        let not_proven = || "connected, but not proven fresh in time".to_owned();
+        let mut error = watch.error;
+        if silent && error.is_none() {
+            error = Some("connected, but not proven fresh in time".to_owned());
+        }
         Watch {
             up: watch.up && !silent,
-            error: watch.error.or_else(|| silent.then(not_proven)),
+            error,
             age_ms: age.map(|age| milliseconds(age).unsigned_abs()),
             proven_by: by,
             ..watch

@@ -91,9 +91,10 @@ pub struct ActionArgs {
 }
 
 fn action_help() -> String {
-    let (help, default) = (choice::help(), Action::Drop);
     format!(
-        "What is done with a denied packet: {help}; REASON=ACTION for one reason [default: {default}]"
+        "What is done with a denied packet: {}; REASON=ACTION for one reason [default: {}]",
+        choice::help(),
+        Action::Drop
     )
 }
 

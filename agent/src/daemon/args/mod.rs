@@ -37,8 +37,8 @@ pub struct AgentArgs {
     /// Which reasons are carried out.
     #[command(flatten)]
     pub reasons: ReasonArgs,
-    /// `ConfigMap` with the mode policy: it sets mode and reasons for all nodes, and may set another
-    /// mode for canary nodes; it overrides the flags [default: none]
+    /// `ConfigMap` with the mode policy: it sets mode and reasons for all nodes, and may set
+    /// another mode for canary nodes; it overrides the flags [default: none]
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = namespaced)]
     pub mode_policy: Option<ObjectName>,
     /// How denied packets are stopped.
@@ -133,13 +133,16 @@ fn namespaced(text: &str) -> Result<ObjectName, &'static str> {
 
 /// Checks the alphabet of Node names: it refuses a `$(NODE_NAME)` that was left unexpanded.
 fn node_name(text: &str) -> Result<String, &'static str> {
-    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
-    if text.is_empty() || !text.chars().all(fits) {
+    if text.is_empty() || !text.chars().all(is_of_node_names) {
         return Err(
             "not the name of a Node: pass --node-name, or set NODE_NAME from the pod's spec.nodeName (fieldRef)",
         );
     }
     Ok(text.into())
+}
+
+const fn is_of_node_names(c: char) -> bool {
+    c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.')
 }
 
 /// How much of the API server the agent uses.

@@ -18,8 +18,8 @@ pub struct HookDelay {
 }
 
 impl HookDelay {
-    /// Without waiting interfaces. None waits before [`HookDelay::settled`], and none ever waits with
-    /// a delay of 0.
+    /// Without waiting interfaces. None waits before [`HookDelay::settled`], and none ever waits
+    /// with a delay of 0.
     pub fn new(delay: Duration) -> Self {
         Self {
             delay,

@@ -11,8 +11,8 @@ use anyhow::{Result, bail};
 const NETKIT: &str = "netkit";
 
 impl Attachments {
-    /// Hooks XDP at an uplink, and removes it from an interface that is none any more. Where XDP fails or is not allowed, TC judges alone, unless the
-    /// operator demands XDP at the start.
+    /// Hooks XDP at an uplink, and removes it from an interface that is none any more. Where XDP
+    /// fails or is not allowed, TC judges alone, unless the operator demands XDP at the start.
     pub(super) fn follow_xdp(&mut self, attachment: &mut Attachment) {
         if !attachment.attached {
             return;

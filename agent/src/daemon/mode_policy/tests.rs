@@ -45,7 +45,7 @@ fn change(mode_policy: &mut NodeModePolicy, canary: bool) -> Option<(Mode, &'sta
 }
 
 #[test]
-fn an_agent_keeps_what_an_earlier_one_took_from_the_config_map_until_it_has_read_it() {
+fn an_agent_keeps_what_an_earlier_one_took_from_the_mode_policy_until_it_has_read_it() {
     let earlier = "mode policy, read by an earlier agent";
     for (flags, pinned, expected, source) in [
         (Mode::Observe, Some(Mode::Enforce), Mode::Enforce, earlier),
@@ -70,7 +70,7 @@ fn an_agent_keeps_what_an_earlier_one_took_from_the_config_map_until_it_has_read
 }
 
 #[test]
-fn a_config_map_that_is_refused_or_has_errors_at_the_start_leaves_the_lower_mode() {
+fn a_mode_policy_that_is_refused_or_has_errors_at_the_start_leaves_the_lower_mode() {
     let lower = "the lower of flags and maps";
     let refused: fn(&mut NodeModePolicy) = |modes| {
         modes.refuse();
@@ -104,7 +104,7 @@ fn a_config_map_that_is_refused_or_has_errors_at_the_start_leaves_the_lower_mode
 
 /// An earlier agent took `enforce` as a canary. The label went while none ran.
 #[test]
-fn a_node_that_is_no_canary_any_more_has_the_lower_mode_if_the_config_map_cannot_be_read() {
+fn a_node_that_is_no_canary_any_more_has_the_lower_mode_if_the_mode_policy_cannot_be_read() {
     for (is_refused, flags) in [
         (true, Mode::Observe),
         (false, Mode::Observe),
@@ -149,7 +149,7 @@ fn modes_that_were_set_by_hand_or_by_flags_count_only_as_far_as_the_new_flags_go
 }
 
 #[test]
-fn a_mode_that_is_set_by_hand_is_named_until_it_is_the_config_maps_again() {
+fn a_mode_that_is_set_by_hand_is_named_until_it_is_the_mode_policys_again() {
     let mut mode_policy = mode_policy(Mode::Observe, None);
     mode_policy.apply(Change::Reset(vec![map(Some(Mode::Enforce), None, [])]));
     assert!(mode_policy.take_change(false).is_some());
@@ -172,7 +172,7 @@ fn a_mode_that_is_set_by_hand_is_named_until_it_is_the_config_maps_again() {
 }
 
 #[test]
-fn a_config_map_with_an_error_can_only_lower_modes() {
+fn a_mode_policy_with_an_error_can_only_lower_modes() {
     let mut mode_policy = mode_policy(Mode::Observe, None);
     mode_policy.apply(Change::Applied(map(Some(Mode::Enforce), None, [])));
     assert_eq!(

@@ -60,8 +60,10 @@ impl Report {
     pub fn reported(&mut self, now: Duration, state: &State, event: &Event) {
         let target = target(event);
         self.active.insert(target);
-        let numbers = Reason::from_number(event.reason).zip(Outcome::from_number(event.outcome));
-        if let Some((reason, outcome)) = numbers.filter(|_| state.is_listed()) {
+        if state.is_listed()
+            && let Some(reason) = Reason::from_number(event.reason)
+            && let Some(outcome) = Outcome::from_number(event.outcome)
+        {
             let denied = Denied {
                 target,
                 reason,
@@ -88,7 +90,8 @@ impl Report {
 
     /// Counts the packets of all denials.
     pub fn count_all(&mut self, now: Duration, state: &State, writer: &mut Writer) -> Result<()> {
-        (self.all_read, self.active) = (now, BTreeSet::new());
+        self.all_read = now;
+        self.active.clear();
         self.count(state, writer, |_| true)
     }
 

@@ -88,9 +88,14 @@ impl Names {
             .map(|(key, denial)| (*key, [denial.dead_uid, denial.owner_uid]))
             .collect();
         let is_end = next.len() < AT_ONCE;
-        self.last = next.last().map(|(key, _)| *key).filter(|_| !is_end);
-        let orphaned: Vec<Uid> = orphaned(state).filter(|_| is_end).collect();
-        for uid in next.into_iter().flat_map(|(_, pods)| pods).chain(orphaned) {
+        let mut pods: Vec<Uid> = next.iter().flat_map(|(_, pods)| *pods).collect();
+        if is_end {
+            self.last = None;
+            pods.extend(orphaned(state));
+        } else {
+            self.last = next.last().map(|(key, _)| *key);
+        }
+        for uid in pods {
             if let Some(name) = self.name(state, uid).cloned() {
                 self.found.insert(uid, name);
             }

@@ -78,10 +78,13 @@ impl Tally {
     }
 
     fn seen(&mut self, now: Duration, kind: Kind) -> &mut Course<Vec<IpAddr>> {
-        let ip = |kind: &Kind| kind.endpoint.ip();
-        let evicts = make_room(&mut self.kinds, &mut self.shares, &kind, ip, |seen| {
-            seen.last
-        });
+        let evicts = make_room(
+            &mut self.kinds,
+            &mut self.shares,
+            &kind,
+            |kind| kind.endpoint.ip(),
+            |seen| seen.last,
+        );
         self.evicted += u64::from(evicts);
         self.kinds
             .entry(kind)

@@ -46,7 +46,8 @@ pub fn attach(pins: &Pins, ifindex: u32, hook: Hook, program: BorrowedFd<'_>) ->
 
 /// Removes our filters, and the qdisc if it is ours and empty; false if neither was there.
 pub fn detach(pins: &Pins, ifindex: u32) -> Result<bool> {
-    let (mut removed, mut others) = (false, false);
+    let mut removed = false;
+    let mut others = false;
     for hook in Hook::ALL {
         let there = filters(ifindex, hook).context("cannot list filters")?;
         removed |= remove_ours(&there, ifindex, hook)?;

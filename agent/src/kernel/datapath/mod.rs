@@ -139,12 +139,16 @@ impl Datapath {
         if shown.programs.is_empty() {
             return shown;
         }
-        let count = |outcome| maps::packets(self.pins.root(), Reason::Nothing, outcome);
         SocketLb {
-            translated: count(Outcome::Translated),
-            unknown_sockets: count(Outcome::UnknownSocket),
+            translated: self.packets(Outcome::Translated),
+            unknown_sockets: self.packets(Outcome::UnknownSocket),
             ..shown
         }
+    }
+
+    /// How many packets without a reason had this outcome.
+    fn packets(&self, outcome: Outcome) -> u64 {
+        maps::packets(self.pins.root(), Reason::Nothing, outcome)
     }
 
     /// Whether interfaces get the ingress hook, too, when they are hooked next.

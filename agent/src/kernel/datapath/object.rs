@@ -137,9 +137,10 @@ fn has_layout(pinned: &MapInfo, wanted: &aya_obj::Map) -> bool {
     // A ring buffer is as large as the pages that hold it, and its reader queries the size.
     let ring = wanted.map_type() == bpf_map_type::BPF_MAP_TYPE_RINGBUF as u32;
     let entries = ring || pinned.max_entries() == wanted.max_entries();
-    let (key, value, flags) = (wanted.key_size(), wanted.value_size(), wanted.map_flags());
     kind && entries
-        && (pinned.key_size(), pinned.value_size(), pinned.map_flags()) == (key, value, flags)
+        && pinned.key_size() == wanted.key_size()
+        && pinned.value_size() == wanted.value_size()
+        && pinned.map_flags() == wanted.map_flags()
 }
 
 /// Shortens an error to one line with the kernel's last message; the verifier's whole log goes to

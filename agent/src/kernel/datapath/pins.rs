@@ -121,7 +121,8 @@ impl Pins {
 
     /// The pins of links and those of maps, of all ABI versions.
     pub fn all(&self) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
-        let (mut links, mut maps) = (Vec::new(), Vec::new());
+        let mut links = Vec::new();
+        let mut maps = Vec::new();
         for version in self.versions(false)? {
             let of_links = version.join("links");
             links.extend(list(&of_links)?);

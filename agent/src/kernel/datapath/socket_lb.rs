@@ -154,10 +154,11 @@ impl SocketLbHooks {
             .any(|place| !judged.contains(&(place.hook as u32)))
         {
             let partly = looked.partly.take();
-            let nowhere = || format!("no cgroup in {} can be hooked before it", cgroup.display());
-            looked
-                .down
-                .get_or_insert_with(|| partly.unwrap_or_else(nowhere));
+            looked.down.get_or_insert_with(|| {
+                partly.unwrap_or_else(|| {
+                    format!("no cgroup in {} can be hooked before it", cgroup.display())
+                })
+            });
         }
         // Where a hook ends, calls are missed from now on.
         looked.new |= self
@@ -178,24 +179,26 @@ impl SocketLbHooks {
             children(cgroup)?
         };
         (if first { "root" } else { "children" }).clone_into(&mut self.shown.before);
-        let place = |(hook, name): (_, &str), role: &str, cgroup: &Path, is_first| Place {
-            hook,
-            program: format!("epguard_{role}_{name}"),
-            cgroup: cgroup.to_owned(),
-            is_first,
-        };
         let mut places = Vec::new();
-        for hook in HOOKS {
-            if foreign_at(cgroup, hook.0, pins)?.is_empty() {
+        for (hook, name) in HOOKS {
+            if foreign_at(cgroup, hook, pins)?.is_empty() {
                 continue;
             }
             // The one after comes first: without it the one before does nothing.
-            places.push(place(hook, "after", cgroup, false));
-            places.extend(
-                before
-                    .iter()
-                    .map(|cgroup| place(hook, "before", cgroup, first)),
-            );
+            places.push(Place {
+                hook,
+                program: format!("epguard_after_{name}"),
+                cgroup: cgroup.to_owned(),
+                is_first: false,
+            });
+            for cgroup in &before {
+                places.push(Place {
+                    hook,
+                    program: format!("epguard_before_{name}"),
+                    cgroup: cgroup.clone(),
+                    is_first: first,
+                });
+            }
         }
         Ok(places)
     }

@@ -58,20 +58,18 @@ pub struct Denied {
 impl Denied {
     /// The installed denial of a key.
     fn installed(tables: &Tables, target: &DenialKey) -> Option<Self> {
-        let denied = tables
-            .denied
-            .get(target)
-            .map(|denial| Self::new(target, denial));
-        denied.or_else(|| {
-            let orphan_ip = tables.terminated.get(&target.addr)?;
-            let (target, reason) = (*target, Reason::Terminated);
-            let terminated = Self {
-                target,
-                reason,
-                dead: orphan_ip.dead,
-                owner: Uid::NONE,
-            };
-            (target == DenialKey::of_ip(target.addr)).then_some(terminated)
+        if let Some(denial) = tables.denied.get(target) {
+            return Some(Self::new(target, denial));
+        }
+        if *target != DenialKey::of_ip(target.addr) {
+            return None;
+        }
+        let orphan_ip = tables.terminated.get(&target.addr)?;
+        Some(Self {
+            target: *target,
+            reason: Reason::Terminated,
+            dead: orphan_ip.dead,
+            owner: Uid::NONE,
         })
     }
 

@@ -72,7 +72,8 @@ impl Flows {
         let [proven, opening] = &mut self.tables;
         // In this order: a flow whose handshake is proven meanwhile is in FLOWS before it leaves
         // OPENING.
-        let (opening, proven) = (opening.sweep(now_ns)?, proven.sweep(now_ns)?);
+        let opening = opening.sweep(now_ns)?;
+        let proven = proven.sweep(now_ns)?;
         let go_on = !proven.is_empty() || !opening.is_empty();
         // One that closes meanwhile goes the other way, and may be in neither: the next sweep
         // decides.
@@ -101,7 +102,7 @@ impl Flows {
             tracing::warn!(client = %client.ip(), count, "a client has used up its share of redirected connections: a flood may reset its next ones");
         }
         let all = u32::try_from(proven.len()).unwrap_or(u32::MAX);
-        let _ = counts.insert(ALL_CLIENTS, all);
+        counts.insert(ALL_CLIENTS, all);
         let known: Vec<Addr> = self.clients.keys().flatten().collect();
         for client in known.iter().filter(|client| !counts.contains_key(client)) {
             accept_absent(self.clients.remove(client)).context("cannot write CLIENTS")?;
@@ -127,14 +128,15 @@ impl FlowTable {
 
     /// Removes flows that are over; returns those that go on.
     fn sweep(&mut self, now_ns: u64) -> Result<BTreeSet<Flow>> {
-        let (mut on, mut over) = (BTreeSet::new(), Vec::new());
+        let mut on = BTreeSet::new();
+        let mut over = Vec::new();
         // If the key that was read last is removed, the kernel begins the list anew.
         for entry in self.redirected.iter().take(2 * capacity::OPENING) {
             let (flow, redirected) = entry.with_context(|| format!("cannot read {}", self.name))?;
             if redirected.is_over(flow.protocol, now_ns) {
                 over.push((flow, redirected));
             } else {
-                let _ = on.insert(flow);
+                on.insert(flow);
             }
         }
         for (flow, redirected) in over {

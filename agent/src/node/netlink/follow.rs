@@ -26,8 +26,8 @@ const SERVICE_DEVICES: [&str; 2] = ["kube-ipvs0", "nodelocaldns"];
 /// Sends all interfaces and addresses of the calling thread's network namespace,
 /// [`NetworkChange::Settled`], then every change.
 ///
-/// Returns when the receiver is dropped. While the kernel cannot be followed, sends [`NetworkChange::Lost`]
-/// and retries.
+/// Returns when the receiver is dropped. While the kernel cannot be followed, sends
+/// [`NetworkChange::Lost`] and retries.
 pub async fn follow(tx: mpsc::Sender<NetworkChange>) {
     let groups = [
         MulticastGroup::Link,
@@ -110,22 +110,24 @@ impl Sent {
         now: BTreeMap<u32, Interface>,
         deleted: &BTreeSet<u32>,
     ) -> Vec<NetworkChange> {
-        let stays = |old: &Interface| {
-            !deleted.contains(&old.ifindex)
-                && now.get(&old.ifindex).is_some_and(|new| new.same_role(old))
-        };
-        let gone = self.interfaces.values().filter(|old| !stays(old));
-        let mut events: Vec<_> = gone
-            .map(|old| NetworkChange::Gone {
-                ifindex: old.ifindex,
-            })
-            .collect();
-        let new = now
-            .values()
-            .filter(|new| !self.interfaces.get(&new.ifindex).is_some_and(stays));
-        events.extend(new.cloned().map(NetworkChange::Appeared));
+        let mut changes = Vec::new();
+        let mut stay = BTreeSet::new();
+        for old in self.interfaces.values() {
+            let ifindex = old.ifindex;
+            let new = now.get(&ifindex);
+            if !deleted.contains(&ifindex) && new.is_some_and(|new| new.same_role(old)) {
+                stay.insert(ifindex);
+            } else {
+                changes.push(NetworkChange::Gone { ifindex });
+            }
+        }
+        for new in now.values() {
+            if !stay.contains(&new.ifindex) {
+                changes.push(NetworkChange::Appeared(new.clone()));
+            }
+        }
         self.interfaces = now;
-        events
+        changes
     }
 
     /// The whole list if it changed; [`NetworkChange::Settled`] follows the first one.
@@ -134,9 +136,12 @@ impl Sent {
             return vec![];
         }
         let list = NetworkChange::Addresses(now.iter().copied().collect());
-        match self.addresses.replace(now) {
-            None => vec![list, NetworkChange::Settled],
-            Some(_) => vec![list],
+        let is_first = self.addresses.is_none();
+        self.addresses = Some(now);
+        if is_first {
+            vec![list, NetworkChange::Settled]
+        } else {
+            vec![list]
         }
     }
 }
@@ -160,14 +165,14 @@ fn own_addresses(
     interfaces: &BTreeMap<u32, Interface>,
     addresses: Vec<(u32, Addr)>,
 ) -> BTreeSet<Addr> {
-    let of_services = |ifindex: &u32| {
-        let interface = interfaces.get(ifindex);
-        interface.is_some_and(|interface| SERVICE_DEVICES.contains(&interface.name.as_str()))
-    };
-    let own = addresses
-        .into_iter()
-        .filter(|(ifindex, _)| !of_services(ifindex));
-    own.map(|(_, address)| address).collect()
+    let mut own = BTreeSet::new();
+    for (ifindex, address) in addresses {
+        let name = interfaces.get(&ifindex).map(|it| it.name.as_str());
+        if name.is_none_or(|name| !SERVICE_DEVICES.contains(&name)) {
+            own.insert(address);
+        }
+    }
+    own
 }
 
 /// All addresses, each with the number of its interface.

@@ -39,21 +39,26 @@ pub fn stacked(interfaces: impl IntoIterator<Item = Interface>) -> BTreeMap<u32,
         .into_iter()
         .map(|interface| (interface.ifindex, interface))
         .collect();
-    let base = |start: &Interface| {
-        let mut at = start;
-        for _ in 0..MAX_STACK {
-            if at.kind != "vlan" {
-                return Some(at.kind.clone());
-            }
-            at = all.get(&at.lower?)?;
-        }
-        None
-    };
-    let bases: Vec<_> = all.values().map(base).collect();
+    let bases: Vec<_> = all
+        .values()
+        .map(|interface| base_kind(interface, &all))
+        .collect();
     for (interface, base) in all.values_mut().zip(bases) {
         interface.base_kind = base;
     }
     all
+}
+
+/// The kind of the interface that carries a VLAN, and VLANs of it; its own kind for others.
+fn base_kind(interface: &Interface, all: &BTreeMap<u32, Interface>) -> Option<String> {
+    let mut carrier = interface;
+    for _ in 0..MAX_STACK {
+        if carrier.kind != "vlan" {
+            return Some(carrier.kind.clone());
+        }
+        carrier = all.get(&carrier.lower?)?;
+    }
+    None
 }
 
 impl Interface {
@@ -62,16 +67,12 @@ impl Interface {
     /// A veth that joins a bridge keeps its hooks; only a master of another kind may change the
     /// role.
     pub fn same_role(&self, other: &Self) -> bool {
-        let role = |of: &Self| {
-            (
-                of.kind.clone(),
-                of.base_kind.clone(),
-                of.is_aggregated(),
-                of.loopback,
-                of.representor,
-            )
-        };
-        self.name == other.name && role(self) == role(other)
+        self.name == other.name
+            && self.kind == other.kind
+            && self.base_kind == other.base_kind
+            && self.is_aggregated() == other.is_aggregated()
+            && self.loopback == other.loopback
+            && self.representor == other.representor
     }
 
     /// True if this is a port of a bond or team.
@@ -103,7 +104,9 @@ impl From<LinkMessage> for Interface {
                 _ => {}
             }
         }
-        interface.lower = interface.lower.filter(|_| !elsewhere);
+        if elsewhere {
+            interface.lower = None;
+        }
         interface
     }
 }

@@ -37,7 +37,8 @@ pub fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
 fn attributes(octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     NlasIterator::new(octets).map_while(|attribute| {
         let attribute = attribute.ok()?;
-        let (kind, length) = (attribute.kind(), usize::from(attribute.length()));
+        let kind = attribute.kind();
+        let length = usize::from(attribute.length());
         Some((kind, attribute.into_inner().get(4..length)?))
     })
 }
@@ -52,10 +53,14 @@ pub fn at<'a>(octets: &'a [u8], path: &[u16]) -> Option<&'a [u8]> {
 /// The number at the end of a path, whose octets are in network order.
 pub fn number(octets: &[u8], path: &[u16]) -> Option<u64> {
     let value = at(octets, path)?;
-    let number = |number: u64, octet: &u8| number << 8 | u64::from(*octet);
-    (1..=8)
-        .contains(&value.len())
-        .then(|| value.iter().fold(0, number))
+    if !(1..=8).contains(&value.len()) {
+        return None;
+    }
+    let mut number = 0;
+    for octet in value {
+        number = number << 8 | u64::from(*octet);
+    }
+    Some(number)
 }
 
 /// The text at the end of a path, which ends with a zero.

@@ -136,10 +136,8 @@ impl Seen {
     /// Sends the events that lead to `now`. False if the receiver was dropped.
     async fn send_changes(&mut self, now: Self, tx: &mpsc::Sender<NetworkChange>) -> bool {
         let mut events = Vec::new();
-        if let Some(defaults) = now
-            .defaults
-            .clone()
-            .filter(|_| self.defaults != now.defaults)
+        if self.defaults != now.defaults
+            && let Some(defaults) = now.defaults.clone()
         {
             events.push(NetworkChange::Defaults(defaults));
         }
@@ -165,8 +163,11 @@ impl Seen {
 /// The routes to parts of the ranges; none if there are no ranges, or an entry cannot be read, for
 /// it may lead anywhere.
 fn to_parts(ranges: &[Cidr], routes: &KernelTable<RouteMessage>) -> Option<Routes> {
-    let is_known = routes.is_whole && !ranges.is_empty();
-    is_known.then(|| Routes::new(ranges, routes.entries.iter().filter_map(destination)))
+    if ranges.is_empty() || !routes.is_whole {
+        return None;
+    }
+    let destinations = routes.entries.iter().filter_map(destination);
+    Some(Routes::new(ranges, destinations))
 }
 
 async fn routes(family: AddressFamily) -> anyhow::Result<KernelTable<RouteMessage>> {

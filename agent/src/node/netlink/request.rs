@@ -70,8 +70,11 @@ impl NetlinkRequest {
             let socket = self.send()?;
             // With this flag the length is that of the whole datagram, even if the buffer is
             // shorter.
-            let receive = |buffer: &mut Vec<u8>| socket.recv(buffer, libc::MSG_TRUNC);
-            attempt(self.is_dump, receive, &mut take)
+            attempt(
+                self.is_dump,
+                |buffer| socket.recv(buffer, libc::MSG_TRUNC),
+                &mut take,
+            )
         })
     }
 
@@ -102,7 +105,8 @@ fn attempt<T: Default>(
     mut receive: impl FnMut(&mut Vec<u8>) -> io::Result<usize>,
     take: &mut impl FnMut(&mut T, &AnswerMessage<'_>),
 ) -> io::Result<Option<T>> {
-    let (mut taken, mut spoilt) = (T::default(), false);
+    let mut taken = T::default();
+    let mut spoilt = false;
     loop {
         let mut buffer = Vec::with_capacity(BUFFER);
         let length = match receive(&mut buffer) {

@@ -135,10 +135,9 @@ pub async fn list<T>(
     // On a thread of its own, so that announcements are received meanwhile. A runtime would panic
     // where there is none.
     let (answer, answers) = oneshot::channel();
-    let ask = move || answer.send(request.ask(take));
     let answers = thread::Builder::new()
         .name("netlink-dump".into())
-        .spawn(ask)
+        .spawn(move || answer.send(request.ask(take)))
         .map(|_| answers);
     let answers = async { answers?.await.map_err(io::Error::other)? }.await;
     Ok(readable(
@@ -155,15 +154,21 @@ pub fn readable<T>(
     answers: Vec<Parsed>,
     pick: impl Fn(RouteNetlinkMessage) -> Option<T>,
 ) -> KernelTable<T> {
-    let unreadable = |error: &_| tracing::error!(%error, "cannot read one of the {what} that the kernel lists (rtnetlink)");
-    let is_whole = answers.iter().all(Result::is_ok);
-    let readable = answers
-        .into_iter()
-        .filter_map(|answer| answer.inspect_err(unreadable).ok());
-    KernelTable {
-        entries: readable.filter_map(pick).collect(),
-        is_whole,
+    let mut entries = Vec::new();
+    let mut is_whole = true;
+    for answer in answers {
+        match answer {
+            Ok(answer) => entries.extend(pick(answer)),
+            Err(error) => {
+                is_whole = false;
+                tracing::error!(
+                    %error,
+                    "cannot read one of the {what} that the kernel lists (rtnetlink)"
+                );
+            }
+        }
     }
+    KernelTable { entries, is_whole }
 }
 
 /// Links, addresses, routes, routing rules and neighbours of this network namespace in full, for

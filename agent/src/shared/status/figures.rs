@@ -160,20 +160,18 @@ impl Latency {
             last_us,
             max_us,
         } = self;
-        let percentile = |percent| {
-            durations
-                .percentile(percent)
-                .unwrap_or(MINUTE_US)
-                .min(*max_us)
-        };
-        let (p50_us, p99_us) = (percentile(50), percentile(99));
         LatencyFigures {
             count: durations.count,
             last_us: *last_us,
-            p50_us,
-            p99_us,
+            p50_us: self.percentile(50),
+            p99_us: self.percentile(99),
             max_us: *max_us,
         }
+    }
+
+    fn percentile(&self, percent: u64) -> u64 {
+        let bound = self.durations.percentile(percent);
+        bound.unwrap_or(MINUTE_US).min(self.max_us)
     }
 }
 

@@ -15,7 +15,7 @@ const NOT_OF_AGENT: [(&str, &str); 12] = [
     ("action", "values `action` and `reasons`"),
     ("metrics-listen", "value `metrics.listen`"),
     ("health-listen", "value `healthPort`"),
-    ("mode-policy", "the ConfigMap of value `modePolicy`"),
+    ("mode-policy", "the ConfigMap that value `modePolicy` fills"),
     ("node-name", "the pod's own"),
     ("kubeconfig", "the pod's service account"),
     ("cgroup", "where the pod mounts it"),

@@ -178,32 +178,34 @@ impl Series {
     ) -> Option<Entry> {
         self.0
             .retain(|_, course| now.saturating_sub(course.last) < MEMORY);
-        let due = self
+        let course = self
             .0
             .values_mut()
-            .filter(|course| course.is_due(now, REST));
-        let waits_since =
-            |course: &&mut Course<Event>| (course.reported.map(|(at, _)| at), course.first);
-        let course = due.min_by_key(waits_since).filter(|_| may_write())?;
-        let at = |then| MicroTime(wall.checked_sub(now.saturating_sub(then)).unwrap_or(wall));
-        let (repeated, count) = (
-            course.reported.replace((now, course.count)).is_some(),
-            course.count.packets,
-        );
+            .filter(|course| course.is_due(now, REST))
+            .min_by_key(|course| (course.reported.map(|(at, _)| at), course.first))?;
+        if !may_write() {
+            return None;
+        }
+        let is_repeated = course.reported.is_some();
+        course.reported = Some((now, course.count));
+        let mut event = course.about.clone();
+        event.event_time = Some(wall_time(course.first, now, wall));
+        let count = course.count.packets;
         // A series begins with the second occurrence.
-        let series = (count > 1).then(|| EventSeries {
-            count: i32::try_from(count).unwrap_or(i32::MAX),
-            last_observed_time: at(course.last),
-        });
-        Some((
-            Event {
-                event_time: Some(at(course.first)),
-                series,
-                ..course.about.clone()
-            },
-            repeated,
-        ))
+        if count > 1 {
+            event.series = Some(EventSeries {
+                count: i32::try_from(count).unwrap_or(i32::MAX),
+                last_observed_time: wall_time(course.last, now, wall),
+            });
+        }
+        Some((event, is_repeated))
     }
+}
+
+/// The wall time of a moment of `CLOCK_BOOTTIME`; `now` and `wall` are the same moment.
+fn wall_time(then: Duration, now: Duration, wall: Timestamp) -> MicroTime {
+    let ago = now.saturating_sub(then);
+    MicroTime(wall.checked_sub(ago).unwrap_or(wall))
 }
 
 #[cfg(test)]

@@ -98,7 +98,8 @@ pub async fn serve(listener: TcpListener, pages: Pages, ask: mpsc::Sender<Questi
         {
             oldest.abort();
         }
-        let (pages, ask) = (pages.clone(), ask.clone());
+        let pages = pages.clone();
+        let ask = ask.clone();
         let service = service_fn(move |request| answer(request, pages.clone(), ask.clone()));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -152,10 +153,13 @@ async fn asked(
     show: impl FnOnce(&Status) -> (StatusCode, String),
 ) -> (StatusCode, String) {
     let status = timeout(PATIENCE, request.ask(&ask)).await.ok().flatten();
-    let stuck = || format!("the agent's loop did not answer in {PATIENCE:?}\n");
-    status
-        .as_ref()
-        .map_or_else(|| (StatusCode::SERVICE_UNAVAILABLE, stuck()), show)
+    match &status {
+        Some(status) => show(status),
+        None => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("the agent's loop did not answer in {PATIENCE:?}\n"),
+        ),
+    }
 }
 
 fn metrics(status: &Status, pin_dir: &Path) -> (StatusCode, String) {

@@ -74,6 +74,10 @@ fn seconds(ms: u64) -> f64 {
     Duration::from_millis(ms).as_secs_f64()
 }
 
+fn seconds_of_us(us: u64) -> f64 {
+    Duration::from_micros(us).as_secs_f64()
+}
+
 /// Durations since the agent's start.
 struct Histogram<'a>(&'a Distribution);
 
@@ -90,14 +94,13 @@ impl EncodeMetric for Histogram<'_> {
             count,
             buckets,
         } = self.0;
-        let seconds = |us| Duration::from_micros(us).as_secs_f64();
         let within: u64 = buckets.iter().map(|(_, count)| count).sum();
         let mut buckets: Vec<_> = buckets
             .iter()
-            .map(|(bound, count)| (seconds(*bound), *count))
+            .map(|(bound, count)| (seconds_of_us(*bound), *count))
             .collect();
         buckets.push((f64::INFINITY, count.saturating_sub(within)));
-        to.encode_histogram::<NoLabelSet>(seconds(*sum_us), *count, &buckets, None)
+        to.encode_histogram::<NoLabelSet>(seconds_of_us(*sum_us), *count, &buckets, None)
     }
 
     fn metric_type(&self) -> MetricType {
@@ -213,7 +216,7 @@ impl MetricsCollector {
             Counter api_requests() "Requests to the API server; a watch is one"
                 => [([], figures.api.requests)];
             Counter api_throttled_seconds() "Time that requests waited for their turn"
-                => [([], Duration::from_micros(figures.api.throttled_us).as_secs_f64())];
+                => [([], seconds_of_us(figures.api.throttled_us))];
 
             Gauge pods(state) "Pods in the agent's index, by state"
                 => figures.pods.iter().map(|(state, n)| ([state.into()], *n));
@@ -290,21 +293,19 @@ impl MetricsCollector {
     }
 
     /// Every reason with every denial, even if there was none.
-    fn denied_packets(&self, of: fn(Count) -> u64) -> impl Iterator<Item = ([&str; 3], u64)> {
-        let denials = |reason| Outcome::of_denials().map(move |outcome| (reason, outcome));
-        Reason::TO_DENY
-            .into_iter()
-            .flat_map(denials)
-            .map(move |(reason, outcome)| {
+    fn denied_packets(&self, of: fn(Count) -> u64) -> Vec<([&'static str; 3], u64)> {
+        let mut samples = Vec::new();
+        for reason in Reason::TO_DENY {
+            for outcome in Outcome::of_denials() {
                 let (action, mode) = match outcome.effect() {
                     Effect::Stopped(action) => (action.as_str(), "enforce"),
                     Effect::Observed | Effect::Passed | Effect::Beside(_) => ("pass", "observe"),
                 };
-                (
-                    [reason.as_str(), action, mode],
-                    of(self.count(reason, outcome)),
-                )
-            })
+                let labels = [reason.as_str(), action, mode];
+                samples.push((labels, of(self.count(reason, outcome))));
+            }
+        }
+        samples
     }
 
     /// Only what occurred.

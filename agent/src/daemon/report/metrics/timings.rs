@@ -72,7 +72,8 @@ impl Timings {
 
     /// Records that everything that arrived is in the maps.
     pub fn written(&mut self) {
-        let (now, wall) = (Instant::now(), SystemTime::now());
+        let now = Instant::now();
+        let wall = SystemTime::now();
         for (received, triggered) in self.waiting.drain(..) {
             let took = now.saturating_duration_since(received);
             self.latency.record(took);
@@ -89,8 +90,10 @@ impl Timings {
 
     /// Records that every watch has shown a whole list.
     pub fn synced(&mut self) {
-        let ms = || u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.figures.synced_after_ms.get_or_insert_with(ms);
+        if self.figures.synced_after_ms.is_none() {
+            let ms = self.began.elapsed().as_millis();
+            self.figures.synced_after_ms = Some(u64::try_from(ms).unwrap_or(u64::MAX));
+        }
     }
 }
 

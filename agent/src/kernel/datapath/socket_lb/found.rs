@@ -28,11 +28,16 @@ pub fn find_cgroup2(given: Option<&Path>) -> Option<PathBuf> {
 
 /// Fields of /proc/mounts: device, path, type, options.
 fn cgroup2_in(mounts: &str, below: &Path) -> Option<PathBuf> {
-    mounts.lines().find_map(|line| {
+    for line in mounts.lines() {
         let mut fields = line.split(' ').skip(1);
-        let (path, kind) = (Path::new(fields.next()?), fields.next()?);
-        (kind == "cgroup2" && path.starts_with(below)).then(|| path.to_owned())
-    })
+        if let Some(path) = fields.next()
+            && fields.next() == Some("cgroup2")
+            && Path::new(path).starts_with(below)
+        {
+            return Some(PathBuf::from(path));
+        }
+    }
+    None
 }
 
 /// The children of a cgroup that are there now.
@@ -122,8 +127,13 @@ pub fn foreign_at(
     pins: &Pins,
 ) -> Result<BTreeMap<u32, String>> {
     let (ids, _) = attached_to(cgroup, hook)?;
-    let named = |id| foreign(id, pins).map(|name| (id, name));
-    Ok(ids.into_iter().filter_map(named).collect())
+    let mut programs = BTreeMap::new();
+    for id in ids {
+        if let Some(name) = foreign(id, pins) {
+            programs.insert(id, name);
+        }
+    }
+    Ok(programs)
 }
 
 /// The program of another project with this id; none for one of ours, and for one that has gone.
@@ -147,15 +157,12 @@ pub fn surrounds(
     after: Option<u32>,
     is_foreign: impl Fn(&u32) -> bool,
 ) -> bool {
-    let place = |id: u32| running.iter().position(|running| *running == id);
-    let (Some(first), Some(last)) = (
-        running.iter().position(&is_foreign),
-        running.iter().rposition(&is_foreign),
-    ) else {
+    let Some(first) = running.iter().position(&is_foreign) else {
         return true;
     };
-    before.is_none_or(|id| place(id).is_some_and(|place| place < first))
-        && after.is_none_or(|id| place(id).is_some_and(|place| place > last))
+    let last = running.iter().rposition(&is_foreign).unwrap_or(first);
+    before.is_none_or(|id| running[..first].contains(&id))
+        && after.is_none_or(|id| running[last + 1..].contains(&id))
 }
 
 #[cfg(test)]

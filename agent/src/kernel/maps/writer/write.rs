@@ -7,6 +7,7 @@ use aya::maps::MapError;
 use epguard_common::{Addr, DenialKey, Owner, RawRole, Role};
 use epguard_core::plan::Op;
 use epguard_core::sorted_map::SortedMap;
+use epguard_core::state::Tables;
 use std::collections::BTreeSet;
 
 impl Writer {
@@ -37,19 +38,8 @@ impl Writer {
 
     /// Keeps entries of BACKENDS that have a new endpoint for the next change.
     pub(super) fn keep_new_backends(&mut self, ops: &mut Vec<Op>) {
-        let there = &self.installed.backends;
-        let is_new = |op: &mut Op| {
-            let Op::Backends(key, Some(backends)) = op else {
-                return false;
-            };
-            there.get(key).is_none_or(|known| {
-                backends
-                    .all()
-                    .iter()
-                    .any(|backend| !known.contains(backend))
-            })
-        };
-        for op in ops.extract_if(.., is_new) {
+        let installed = &self.installed;
+        for op in ops.extract_if(.., |op| adds_backend(op, installed)) {
             op.add_key_to(&mut self.to_retry);
         }
     }
@@ -104,10 +94,10 @@ impl Writer {
             };
             to_write.insert(ip);
         }
-        to_write.extend(changed);
+        to_write.retain(|ip| !changed.contains(ip));
         let mut left_out = 0;
-        for ip in to_write {
-            let written = self.write(&Op::Owner(ip, owners.get(&ip).copied()));
+        for ip in changed.iter().chain(&to_write) {
+            let written = self.write(&Op::Owner(*ip, owners.get(ip).copied()));
             left_out += usize::from(written.is_err());
         }
         left_out
@@ -142,4 +132,18 @@ impl Writer {
             }
         }
     }
+}
+
+/// Whether the operation redirects flows to an endpoint to which none were redirected before.
+fn adds_backend(op: &Op, installed: &Tables) -> bool {
+    let Op::Backends(key, Some(backends)) = op else {
+        return false;
+    };
+    let Some(before) = installed.backends.get(key) else {
+        return true;
+    };
+    backends
+        .all()
+        .iter()
+        .any(|backend| !before.contains(backend))
 }
