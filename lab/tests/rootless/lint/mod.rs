@@ -221,6 +221,6 @@ fn every_recording_is_described_as_it_was_at_each_chosen_time() {
             findings,
             unchecked: vec![],
         }
-        .text()
+        .to_text()
     });
 }

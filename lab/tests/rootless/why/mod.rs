@@ -165,6 +165,6 @@ fn why_answers_agree_with_every_recording() {
         let remembered = remembered
             .entry(name.to_owned())
             .or_insert_with(|| Remembered::of(name));
-        explain(&remembered.chronicle(question.subject), &question).text()
+        explain(&remembered.chronicle(question.subject), &question).to_text()
     });
 }
