@@ -67,8 +67,8 @@ use step::Piece;
 use tables::layout::Layout;
 use tables::{Inherited, Owners};
 
-/// The state of an agent: what it knows of the cluster, which packets it denies because of that, and
-/// what it needs to know next.
+/// The state of an agent: what it knows of the cluster, which packets it denies because of that,
+/// and what it needs to know next.
 ///
 /// It does no work of its own: its caller feeds it, runs it and drains it. `now` is any clock that
 /// only goes forward.
@@ -80,10 +80,10 @@ use tables::{Inherited, Owners};
 /// 2. Run it. [`State::run_step`] applies a part of a list, or judges Services that wait; call it
 ///    again as long as it returns true and there is time. [`State::apply`] and [`State::tick`] do
 ///    1 and 2 at once.
-/// 3. Write the maps, after step 1 at the latest, whatever else waits: what the facts may contradict
-///    is no longer in the tables. Until [`State::is_synced`], [`State::take_contradicted`] returns
-///    what is left of an earlier process; from then on [`State::take_changes`] and
-///    [`State::take_owners`] return the keys to write, with the values in [`State::tables`].
+/// 3. Write the maps after that, whatever else waits: what the facts may contradict is no longer in
+///    the tables. Until [`State::is_synced`], [`State::take_contradicted`] returns what is left of
+///    an earlier process; from then on [`State::take_changes`] and [`State::take_owners`] return
+///    the keys to write, with the values in [`State::tables`].
 /// 4. Request what it needs: the lists of [`State::take_second_lists`], the Nodes of
 ///    [`State::take_node_check`], and a list of every watch once [`State::take_revived`] returns a
 ///    pod. What comes is a fact: 1.

@@ -3,8 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The first step of the proof that fails, in the order in which `judge_endpoints` takes them. Pods are
-/// named.
+/// The first step of the proof that fails, in the order of the proof. Pods are named.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotProven {

@@ -76,8 +76,8 @@ impl OrphanIps {
         }
     }
 
-    /// Forgets what slices list at these IPs: they may list other pods there, or these pods may have
-    /// died.
+    /// Forgets what slices list at these IPs: they may list other pods there, or these pods may
+    /// have died.
     pub fn forget_listings(&mut self, ips: impl Iterator<Item = Addr>) {
         for ip in ips {
             if let Some(last_pod) = self.last_pods.get_mut(&ip) {
@@ -321,8 +321,8 @@ impl LastPod {
     }
 }
 
-/// True if a pod of this node is up, or coming up, that may hold an IP of the family without showing
-/// it.
+/// True if a pod of this node is up, or coming up, that may hold an IP of the family without
+/// showing it.
 fn may_come_unshown(cluster: &ClusterIndex, of_family: Addr) -> bool {
     cluster
         .pods

@@ -195,8 +195,8 @@ impl State {
         }
     }
 
-    /// Carries out the stopped denials of a Service, or of all, without a second list, and ends that
-    /// it is only observed because a denial was wrong. Returns how many denials were stopped.
+    /// Carries out the stopped denials of a Service, or of all, without a second list, and ends
+    /// that it is only observed because a denial was wrong. Returns how many denials were stopped.
     pub fn release_breaker(&mut self, now: Duration, service: Option<&ObjectName>) -> usize {
         for promoted in self.cluster.promote(service) {
             self.end_and_queue(now, Affected::only_service(&promoted));

@@ -78,7 +78,7 @@ fn a_second_list_that_disagrees_drops_pending_denials_and_deaths() {
 }
 
 #[test]
-fn a_denial_that_one_list_began_is_pending_and_one_from_before_stays_in_force() {
+fn a_denial_that_one_list_began_is_stopped_and_one_from_before_stays_in_force() {
     let b = pod("shop", "b", "web", &[X]);
     let is_dead = shown(dead(&a()));
     let is_listed = list_of(&[dead(&a())]);

@@ -135,7 +135,7 @@ impl<'a> EvidenceLists<'a> {
     /// The pods that slices name at the IP, on any port.
     fn meant_at(&self, ip: Addr) -> impl Iterator<Item = &'a Record> {
         let cluster = self.cluster;
-        let endpoints = cluster.endpoint_index.at(self.service, ip);
+        let endpoints = cluster.endpoint_index.endpoints_at(self.service, ip);
         let uids = endpoints.flat_map(|(_, targets)| targets.keys()).flatten();
         uids.filter_map(|uid| cluster.pods.get(uid))
     }

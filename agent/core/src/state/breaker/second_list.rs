@@ -9,8 +9,8 @@ use crate::facts::{Change, Fact, Selection, Text, Watched};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// The agent requests a list this long after a denial first awaits it: a mass comes in pieces, and a
-/// slice that follows the pod's end by a moment agrees without a list.
+/// The agent requests a list this long after a denial first awaits it: a mass comes in pieces, and
+/// a slice that follows the pod's end by a moment agrees without a list.
 pub const DELAY: Duration = Duration::from_millis(500);
 
 /// A list that was requested and has not come is requested again after this time, then after twice

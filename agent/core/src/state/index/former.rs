@@ -71,14 +71,15 @@ impl<K: Ord + Clone> Former<K> {
     /// Forgets what is gone for [`MEMORY`], of very much a part; returns what no entry has any
     /// more.
     pub fn forget(&mut self, now: Duration) -> Vec<K> {
-        let (mut old, mut room) = (Vec::new(), AT_ONCE);
+        let mut old = Vec::new();
+        let mut left = AT_ONCE;
         for gone in self.gone.values_mut() {
-            while room > 0
+            while left > 0
                 && let Some((_, at)) = gone.front()
                 && now.saturating_sub(*at) >= MEMORY
                 && let Some((key, _)) = gone.pop_front()
             {
-                room -= 1;
+                left -= 1;
                 if uncount(&mut self.counts, &key, 1) {
                     old.push(key);
                 }

@@ -171,7 +171,7 @@ impl ClusterIndex {
         let ranges: &[Cidr] = self.nodes.get(node).map_or(&[], |node| &node.pod_cidrs);
         ranges
             .iter()
-            .flat_map(|range| self.pods.claimants_between((range.first, range.last)))
+            .flat_map(|range| self.pods.claimants_between(range.first, range.last))
     }
 }
 

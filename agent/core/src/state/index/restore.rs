@@ -81,7 +81,7 @@ impl ClusterIndex {
             }
             let mut places = Vec::new();
             for (service, ip) in self.endpoint_index.of_pod(uid) {
-                for (endpoint, targets) in self.endpoint_index.at(service, ip) {
+                for (endpoint, targets) in self.endpoint_index.endpoints_at(service, ip) {
                     if let Some(listing) = targets.get(uid) {
                         places.push(DeathPlace {
                             service: service.clone(),

@@ -43,7 +43,11 @@ pub struct Ranges {
 impl Ranges {
     /// True if an endpoint may be denied.
     pub fn cover(&self, ip: Addr) -> bool {
-        let inside = |ranges: &[Cidr]| ranges.iter().any(|range| range.contains(ip));
-        (self.protect.is_empty() || inside(&self.protect)) && !inside(&self.exclude)
+        (self.protect.is_empty() || is_in_one_of(&self.protect, ip))
+            && !is_in_one_of(&self.exclude, ip)
     }
+}
+
+fn is_in_one_of(ranges: &[Cidr], ip: Addr) -> bool {
+    ranges.iter().any(|range| range.contains(ip))
 }

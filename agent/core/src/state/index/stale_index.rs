@@ -39,13 +39,14 @@ impl StaleIndex {
         let Some(pairs) = self.0.get(service) else {
             return false;
         };
-        let (first_v4, last_v4) = (Addr::v4([0; 4]), Addr::v4([u8::MAX; 4]));
+        let first_v4 = Addr::v4([0; 4]);
+        let last_v4 = Addr::v4([u8::MAX; 4]);
         if is_v4 {
             let from = pairs.range((first_v4, Uid::NONE)..).next();
             return from.is_some_and(|(ip, _)| *ip <= last_v4);
         }
-        let (first, last) = (pairs.first(), pairs.last());
-        first.is_some_and(|(ip, _)| *ip < first_v4) || last.is_some_and(|(ip, _)| *ip > last_v4)
+        pairs.first().is_some_and(|(ip, _)| *ip < first_v4)
+            || pairs.last().is_some_and(|(ip, _)| *ip > last_v4)
     }
 
     /// The Services that list ended pods, or did recently.

@@ -29,7 +29,7 @@ pub fn judge_endpoints(
     ip: Addr,
     naming: Naming<'_>,
 ) -> Vec<(Endpoint, Verdict)> {
-    let endpoints = cluster.endpoint_index.at(&service.name, ip);
+    let endpoints = cluster.endpoint_index.endpoints_at(&service.name, ip);
     // What is listed on any port is evidence about all ports. No packet has that number.
     let endpoints = endpoints.filter(|(endpoint, _)| endpoint.port != ANY_PORT);
     match Case::new(cluster, service, ip, naming) {
@@ -63,16 +63,17 @@ fn survivor(
     ip: Addr,
     naming: Naming<'_>,
 ) -> Option<NotProven> {
-    let mut targets = cluster
-        .endpoint_index
-        .at(&service.name, ip)
-        .flat_map(|(_, targets)| targets.iter());
-    targets.find_map(|(target, listing)| {
-        let why = stale(cluster, target, naming)
-            .err()
-            .filter(|_| listing.is_current())?;
-        Some(NotProven::Target { why, listed: true })
-    })
+    for (_, targets) in cluster.endpoint_index.endpoints_at(&service.name, ip) {
+        for (target, listing) in targets.iter() {
+            if !listing.is_current() {
+                continue;
+            }
+            if let Err(why) = stale(cluster, target, naming) {
+                return Some(NotProven::Target { why, listed: true });
+            }
+        }
+    }
+    None
 }
 
 /// The pod behind a target, if it is proven retired or dead.
@@ -225,37 +226,36 @@ impl<'a> Case<'a> {
                 .map_err(|why| NotProven::Target { why, listed })?;
             pods.push((pod, listing));
         }
-        let left = |listing: &Listing| (!listing.is_current()).then_some(listing.last);
-        let meant = pods
-            .iter()
-            .max_by_key(|(_, listing)| (listing.is_current(), left(listing)));
+        // Of those that slices list, the last one; else the one that left last.
+        let meant = pods.iter().max_by_key(|(_, listing)| {
+            let left = if listing.is_current() {
+                None
+            } else {
+                Some(listing.last)
+            };
+            (listing.is_current(), left)
+        });
         let (meant, _) = meant.ok_or(NotProven::NotListed)?;
         let current = pods.iter().filter(|(_, listing)| listing.is_current());
         let listed: Vec<&Record> = current.map(|(record, _)| *record).chain([*meant]).collect();
-        let own = || self.own.iter().copied();
-        if let Some(own) = own().find(|record| record.uid_state == UidState::Live) {
+        let mut own = self.own.iter();
+        if let Some(own) = own.find(|record| record.uid_state == UidState::Live) {
             return Err(NotProven::OwnPod((self.naming)(own.pod.uid)));
         }
         if let Some(holder) = &self.possible_holder {
             return Err(holder.clone());
         }
-        let mut gone = pods.iter().map(|(record, _)| *record).chain(own());
+        let mut gone = pods.iter().map(|(record, _)| record).chain(&self.own);
         let is_dead = gone.all(|record| record.uid_state == UidState::Dead);
-        // On a network that its status does not show, others may hold the IP unseen, too.
-        let is_shown = |record: &Record| {
-            record
-                .claims
-                .get(&self.ip)
-                .is_some_and(|claim| claim.published)
-        };
-        let bounds = pods.iter().map(|(record, _)| {
-            let bound = self.cluster.bound_of_pod(&record.pod);
-            if is_shown(record) {
-                bound
-            } else {
-                bound.lower(Mode::Observe)
+        let mut mode = self.bound;
+        for (record, _) in &pods {
+            mode = mode.lower(self.cluster.bound_of_pod(&record.pod));
+            let claim = record.claims.get(&self.ip);
+            if !claim.is_some_and(|claim| claim.published) {
+                // On a network that its status does not show, others may hold the IP unseen, too.
+                mode = mode.lower(Mode::Observe);
             }
-        });
+        }
         Ok(Denial {
             reason: self.reason(is_dead, &listed)?,
             uid_state: if is_dead {
@@ -263,7 +263,7 @@ impl<'a> Case<'a> {
             } else {
                 UidState::Retired
             },
-            mode: bounds.fold(self.bound, Mode::lower),
+            mode,
             dead_uid: meant.pod.uid,
             owner_uid: self
                 .owner
@@ -277,15 +277,19 @@ impl<'a> Case<'a> {
     }
 
     fn reason(&self, is_dead: bool, listed: &[&Record]) -> Result<Reason, NotProven> {
-        let is_later = |owner| listed.iter().all(|meant| self.claimed_after(owner, meant));
-        match (self.owner, is_dead) {
-            (None, true) if self.attached().is_some() => Ok(Reason::Reused),
-            (None, true) => Ok(Reason::DeadBackend),
-            (None, false) => Ok(Reason::RetiredBackend),
-            (Some(owner), false) if !is_later(owner) => {
-                Err(NotProven::NotLater((self.naming)(owner.pod.uid)))
-            }
-            (Some(_), _) => Ok(Reason::Reused),
+        let Some(owner) = self.owner else {
+            return Ok(if !is_dead {
+                Reason::RetiredBackend
+            } else if self.attached().is_some() {
+                Reason::Reused
+            } else {
+                Reason::DeadBackend
+            });
+        };
+        if is_dead || listed.iter().all(|meant| self.claimed_after(owner, meant)) {
+            Ok(Reason::Reused)
+        } else {
+            Err(NotProven::NotLater((self.naming)(owner.pod.uid)))
         }
     }
 
@@ -301,10 +305,14 @@ impl<'a> Case<'a> {
     /// claims are void. Claims on other networks than the pods' show no order: such networks may
     /// overlap.
     fn claimed_after(&self, owner: &Record, meant: &Record) -> bool {
-        let order = |claim| self.cluster.pods.order_of(claim);
-        let claims = owner.claims.get(&self.ip).zip(meant.claims.get(&self.ip));
-        claims.is_some_and(|(later, earlier)| {
-            later.published && earlier.published && order(later) > order(earlier)
-        })
+        let pods = &self.cluster.pods;
+        match (owner.claims.get(&self.ip), meant.claims.get(&self.ip)) {
+            (Some(later), Some(earlier)) => {
+                later.published
+                    && earlier.published
+                    && pods.order_of(later) > pods.order_of(earlier)
+            }
+            _ => false,
+        }
     }
 }

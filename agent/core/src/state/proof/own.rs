@@ -75,7 +75,10 @@ impl<'a> Own<'a> {
 
     /// The pods that slices of the Service name at the IP, or named.
     pub(crate) fn meant_at(self, ip: Addr) -> impl Iterator<Item = &'a Record> {
-        let targets = self.cluster.endpoint_index.at(&self.service.name, ip);
+        let targets = self
+            .cluster
+            .endpoint_index
+            .endpoints_at(&self.service.name, ip);
         let uids = targets.flat_map(|(_, targets)| targets.keys().flatten());
         uids.filter_map(|uid| self.cluster.pods.get(uid))
     }

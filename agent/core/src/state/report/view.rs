@@ -220,7 +220,7 @@ fn pods_at(
         pods.insert(record.pod.uid, pod_view(state, record, ip));
     }
     for name in services {
-        for (_, targets) in cluster.endpoint_index.at(name, ip) {
+        for (_, targets) in cluster.endpoint_index.endpoints_at(name, ip) {
             for uid in targets.keys().flatten() {
                 if let Some(record) = cluster.pods.get(uid) {
                     pods.insert(uid, pod_view(state, record, ip));
@@ -255,7 +255,7 @@ fn service_view(state: &State, name: &ObjectName, ip: Addr) -> ServiceView {
     } else {
         NotProven::NotSynced
     };
-    let endpoints = state.cluster.endpoint_index.at(name, ip);
+    let endpoints = state.cluster.endpoint_index.endpoints_at(name, ip);
     let endpoints = endpoints.map(|(endpoint, targets)| {
         let denied = state.denials.get(name, endpoint);
         let not_proven = match denied {

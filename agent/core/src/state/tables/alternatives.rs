@@ -62,10 +62,9 @@ impl Alternatives {
                 && let distance = distance(cluster, record)
                 && (distance == Distance::SameNode || !service.on_denial.local_only)
             {
-                let (addr, uid) = (endpoint.ip, record.pod.uid);
                 let backend = Backend {
-                    addr,
-                    uid,
+                    addr: endpoint.ip,
+                    uid: record.pod.uid,
                     port: endpoint.port,
                     reserved: 0,
                 };

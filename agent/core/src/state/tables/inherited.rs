@@ -26,7 +26,8 @@ pub struct Inherited {
 
 impl Inherited {
     pub fn new(tables: Tables) -> Self {
-        let (mut vips, mut ips) = (Groups::new(), Groups::new());
+        let mut vips = Groups::new();
+        let mut ips = Groups::new();
         for (vip, number) in tables.services.iter() {
             vips.entry(*number)
                 .or_insert_with(BTreeSet::new)

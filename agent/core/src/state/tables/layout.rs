@@ -48,8 +48,8 @@ impl Layout {
         self.vips.contains_key(name)
     }
 
-    /// Lays out the denials of a Service at an IP, but for their backends. [`Layout::lay_out_suspect`] has
-    /// to follow.
+    /// Lays out the denials of a Service at an IP, but for their backends.
+    /// [`Layout::lay_out_suspect`] has to follow.
     pub fn lay_out_endpoints(&mut self, denials: &Denials, name: &ObjectName, ip: Addr) {
         let (first, last) = Endpoint::range_at(ip);
         let range = (name.clone(), first)..=(name.clone(), last);

@@ -184,7 +184,10 @@ pub(super) fn targets_at(of: &Endpoints, ip: Addr) -> impl Iterator<Item = (Targ
 }
 
 /// The endpoints at an IP.
-pub(super) fn at(of: &Endpoints, ip: Addr) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
+pub(super) fn entries_at(
+    of: &Endpoints,
+    ip: Addr,
+) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
     grouped(of, (Endpoint::range_at(ip).0, None)).take_while(move |(endpoint, _)| endpoint.ip == ip)
 }
 
@@ -275,7 +278,7 @@ mod tests {
                 found,
                 all.filter(|(_, count)| *count > 0).collect::<Vec<_>>()
             );
-            assert_eq!(at(&endpoints, endpoint(0).ip).count(), found.len());
+            assert_eq!(entries_at(&endpoints, endpoint(0).ip).count(), found.len());
             assert_eq!(after(&endpoints, Some(endpoint(0).ip)).count(), 0);
         }
     }

@@ -1,6 +1,6 @@
-//! What the index of endpoints tells: of a Service, of an IP, of a pod.
+//! The look-ups of the index of endpoints: by Service, by IP, by pod.
 
-use super::endpoint::{Endpoints, after, at, targets_at};
+use super::endpoint::{Endpoints, after, entries_at, targets_at};
 use super::{Endpoint, EndpointIndex, Listing, Target, Targets};
 use crate::facts::{ObjectName, Text};
 use epguard_common::{Addr, Uid};
@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 impl EndpointIndex {
-    /// The sockets of a Service at an IP, with all targets named behind them.
-    pub(crate) fn at(
+    /// The endpoints of a Service at an IP, with all targets named behind them.
+    pub(crate) fn endpoints_at(
         &self,
         service: &ObjectName,
         ip: Addr,
     ) -> impl Iterator<Item = (&Endpoint, Targets<'_>)> {
         self.endpoints(service)
-            .flat_map(move |endpoints| at(endpoints, ip))
+            .flat_map(move |endpoints| entries_at(endpoints, ip))
     }
 
     /// Every target that a Service names at an IP, on any port.

@@ -136,7 +136,8 @@ impl PodIndex {
     /// Pods that show an IP from `first` to `last`, as [`PodIndex::claimants`].
     pub fn claimants_between(
         &self,
-        (first, last): (Addr, Addr),
+        first: Addr,
+        last: Addr,
     ) -> impl Iterator<Item = (Addr, &Record)> {
         let claims = self
             .places
@@ -163,7 +164,8 @@ impl PodIndex {
     /// one, or for a static pod's mirror, it proves nothing.
     pub fn delete(&mut self, now: Duration, pod: Pod) -> ChangedPod {
         self.order += 1;
-        let (uid, deleting) = (pod.uid, pod.deleting);
+        let uid = pod.uid;
+        let deleting = pod.deleting;
         let before = self.get(uid).cloned();
         self.upsert(now, pod, ShownBy::Watch);
         self.change(uid, |record| {
@@ -273,7 +275,8 @@ impl PodIndex {
 
     /// Applies a pod; none if no rule reads what changed.
     pub fn upsert(&mut self, now: Duration, mut pod: Pod, by: ShownBy) -> Option<ChangedPod> {
-        let (uid, order) = (pod.uid, self.order);
+        let uid = pod.uid;
+        let order = self.order;
         let from_list = by != ShownBy::Watch;
         let settled = is_settled(self.get(uid), &pod, from_list);
         if self.shows_nothing_new(&mut pod, settled, by) {
@@ -297,7 +300,10 @@ impl PodIndex {
             record.present = true;
             record.restored = false;
             record.claims.drop_old(&pod);
-            for ip in pod.addresses().filter(|_| !pod.host_network) {
+            for ip in pod.addresses() {
+                if pod.host_network {
+                    break;
+                }
                 let published = pod.ips.contains(&ip);
                 let is_annotated = !published && record.pod.network_ips.contains(&ip);
                 let was_shown = record.present && (record.pod.ips.contains(&ip) || is_annotated);

@@ -105,7 +105,8 @@ impl PodPlaces {
     }
 
     pub fn add(&mut self, record: &Record) {
-        let (uid, pod) = (record.pod.uid, &record.pod);
+        let pod = &record.pod;
+        let uid = pod.uid;
         if record.present {
             self.in_namespaces
                 .entry(pod.name.namespace.clone())
@@ -146,7 +147,8 @@ impl PodPlaces {
     }
 
     pub fn remove(&mut self, record: &Record) {
-        let (uid, pod) = (record.pod.uid, &record.pod);
+        let pod = &record.pod;
+        let uid = pod.uid;
         ungroup(&mut self.in_namespaces, &pod.name.namespace, &uid);
         if let Some(node) = &pod.node {
             ungroup(&mut self.on_nodes, node, &uid);
