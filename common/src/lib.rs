@@ -13,7 +13,7 @@ mod abi;
 mod action;
 mod addr;
 pub mod capacity;
-pub mod cilium;
+pub mod cilium_layout;
 mod config;
 mod conntrack;
 mod count;

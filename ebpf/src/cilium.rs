@@ -9,7 +9,7 @@ use aya_ebpf::btf_maps::{ArrayOfMaps, HashMap, LruHashMap};
 use aya_ebpf::helpers::generated::bpf_get_socket_cookie;
 use aya_ebpf::macros::btf_map;
 use aya_ebpf::programs::TcContext;
-use epguard_common::cilium::{
+use epguard_common::cilium_layout::{
     Connection4, Connection6, ConnectionEntry, Service4, Service6, Socket4, Socket6,
     SocketService4, SocketService6,
 };

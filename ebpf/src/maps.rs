@@ -1,6 +1,7 @@
 //! The maps, and typed lookups. Layouts: `epguard_common::abi`. The agent writes the maps, except
 //! where a comment names another writer.
 
+mod backends;
 mod connections;
 mod counts;
 mod denied;
@@ -8,9 +9,10 @@ mod gate;
 mod passed;
 mod settings;
 
+pub use backends::choose_backend;
 pub use connections::{call, connect, connected, connection, disconnect, hide, read_connection};
 pub use counts::{count, count_call, count_denied, count_packet};
-pub use denied::{Denied, choose_backend, denial};
+pub use denied::{Denied, denial};
 pub use gate::{Buckets, both_buckets, buckets};
 pub use passed::{has_passed, record_passed};
 pub use settings::{action_of, active, config, is_logged, limits, mode_of, view};

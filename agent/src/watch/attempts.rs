@@ -1,5 +1,6 @@
 //! The loop of a watch: sends the requests that the protocol decides on, one after the other.
 
+use super::backoff::{Recovery, Server};
 use super::collection::Collection;
 use super::failure::Failure;
 use super::list::{UNPAGED, WHOLE, list};
@@ -7,7 +8,6 @@ use super::message::{Clock, Message, WatchEvent};
 use super::open::Open;
 use super::orders::{Orders, forget_ordered_lists};
 use super::protocol::Protocol;
-use super::recovery::{Recovery, Server};
 use super::request_error::RequestError;
 use super::session::{Narrowing, Session};
 use super::step::{End, Step};

@@ -9,6 +9,7 @@
 //! show up to where a stream is complete; and one object that doesn't parse must not end a stream.
 
 mod attempts;
+mod backoff;
 mod beside;
 mod changes;
 mod collection;
@@ -22,7 +23,6 @@ mod node_lookup;
 mod open;
 mod orders;
 mod protocol;
-mod recovery;
 mod request_error;
 mod session;
 mod step;

@@ -1,7 +1,7 @@
 //! Decides what to ask the API server next. Pure: no client, no clock, no randomness.
 
+use super::backoff::{Backoff, RELIST};
 use super::freshness_check::Shown;
-use super::recovery::{Backoff, RELIST};
 use super::step::{End, Step};
 use std::time::Duration;
 

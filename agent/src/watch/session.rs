@@ -3,6 +3,7 @@
 //! [`attempts`](super::attempts) has its loop, [`stream`](super::stream) reads its stream, and
 //! [`beside`](super::beside) has the requests beside that.
 
+use super::backoff::Recovery;
 use super::collection::Collection;
 use super::line::Entry;
 use super::list::Listed;
@@ -10,7 +11,6 @@ use super::message::{Clock, Message, WatchEvent};
 use super::open::Open;
 use super::orders::Orders;
 use super::protocol::Protocol;
-use super::recovery::Recovery;
 use super::request_error::WentBack;
 use epguard_core::facts::{Change, Fact, Ignored, Object, Watched, cut};
 use epguard_core::freshness::Proof;

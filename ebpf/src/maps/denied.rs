@@ -1,26 +1,15 @@
-//! DENIED and BACKENDS: denied endpoints of Services, and the live endpoints that their flows may
-//! go to.
+//! DENIED: denied endpoints of Services.
 
 use super::{KeyedMap, of_key};
-use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
 use aya_ebpf::btf_maps::HashMap;
 use aya_ebpf::macros::btf_map;
 use core::ptr::{addr_of, copy_nonoverlapping};
 use epguard_common::{
-    Action, Backend, Backends, DenialKey, Keyed, Mode, Packet, Proof, RawDenial, Reason, Uid,
-    UidState, capacity,
+    Action, DenialKey, Keyed, Mode, Proof, RawDenial, Reason, Uid, UidState, capacity,
 };
 
 #[btf_map]
 static DENIED: KeyedMap<DenialKey, RawDenial, { capacity::DENIED }> = HashMap::new();
-#[btf_map]
-static BACKENDS: KeyedMap<
-    DenialKey,
-    Backends,
-    { capacity::BACKENDS },
-    { BPF_F_NO_PREALLOC as usize },
-> = HashMap::new();
-
 /// A denial as it was found. Numbers only: the kernel refuses the BTF of an `Option` that hides in
 /// an enum further inside.
 #[derive(Clone, Copy)]
@@ -87,27 +76,4 @@ pub fn denial(target: &DenialKey) -> Option<Denied> {
     })?;
     Reason::from_number(denied.reason)?;
     Some(denied)
-}
-
-/// Finds the live endpoint for a flow that opens towards a denied one; false if there is none. Not
-/// inlined: the stack is short.
-#[inline(never)]
-pub fn choose_backend(packet: &Packet, target: &DenialKey, chosen: &mut Backend) -> bool {
-    let Some(entry) = BACKENDS.get_ptr(target) else {
-        return false;
-    };
-    // SAFETY: as in `of_key`; `choice` is below the length of `live`.
-    let found = of_key(entry, target, |backends| unsafe {
-        let count = addr_of!((*backends).count).read_volatile();
-        let sticky = addr_of!((*backends).sticky).read_volatile();
-        let Some(number) = Backends::choice(count, sticky, packet) else {
-            return false;
-        };
-        *chosen = addr_of!((*backends).live)
-            .cast::<Backend>()
-            .add(number)
-            .read();
-        true
-    });
-    found == Some(true)
 }

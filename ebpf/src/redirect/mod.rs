@@ -9,8 +9,9 @@
 //!
 //! The way of a client's packet, at the egress hook:
 //!
-//! 1. [`destination`] finds the live endpoint: of the flow that the packet belongs to, or of one
-//!    that it opens. It refuses what the node cannot send there ([`NextHop`]).
+//! 1. [`destination`] finds the live endpoint of the flow that the packet belongs to. For a flow
+//!    that opens, the look-up of the verdict has chosen one in BACKENDS (`maps/backends.rs`).
+//!    [`destination`] refuses what the node cannot send there ([`NextHop`]).
 //! 2. [`forward`] enters the flow, moves it on with the state of its connection, and sends the
 //!    packet.
 //!

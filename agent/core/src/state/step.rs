@@ -211,7 +211,7 @@ impl State {
     }
 
     /// The same facts with every verdict judged again, at the cost of the whole cluster. It differs
-    /// from the result of the single facts only if one of them affected more than [`affected`]
+    /// from the result of the single facts only if one of them affected more than `affected`
     /// finds.
     pub fn judged_afresh(&self, now: Duration) -> Self {
         let mut fresh = self.clone();

@@ -1,5 +1,5 @@
 use super::*;
-use crate::watch::recovery::{
+use crate::watch::backoff::{
     FIRST_WAIT, LONGEST_WAIT, LONGEST_WAIT_UNANSWERED, RELIST_AFTER_OUTAGE,
 };
 
