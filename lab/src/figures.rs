@@ -69,16 +69,17 @@ impl Table {
     fn cells(&self, row: &Row) -> [String; 6] {
         let value = |percent| percentile(&row.samples, percent);
         let ratios = self.ratios(row);
-        let ratio = |percent| percentile(&ratios, percent);
         [
             format!("{}, {}", row.name, row.unit),
             value(0).map(figure).unwrap_or_default(),
             value(50).map_or_else(|| "not measured".to_owned(), figure),
-            ratio(50)
+            percentile(&ratios, 50)
                 .zip(row.peer)
                 .map(|(median, peer)| format!("{median:.3} to {peer}"))
                 .unwrap_or_default(),
-            ratio(25).zip(ratio(75)).map(|(low, high)| format!("{low:.3} to {high:.3}")).unwrap_or_default(),
+            interval_of_median(&ratios)
+                .map(|[low, high]| format!("{low:.3} to {high:.3}"))
+                .unwrap_or_default(),
             row.limit.map(|limit| limit.shown(self.limited(row))).unwrap_or_default(),
         ]
     }
@@ -125,7 +126,7 @@ impl fmt::Display for Table {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = comfy_table::Table::new();
         shown.load_preset(ASCII_MARKDOWN);
-        shown.set_header([self.title.as_str(), "minimum", "median", "ratio", "quartiles", "limit"]);
+        shown.set_header([self.title.as_str(), "minimum", "median", "ratio", "95 % interval", "limit"]);
         for row in &self.rows {
             shown.add_row(self.cells(row));
         }
@@ -189,6 +190,18 @@ pub fn percentile(samples: &[f64], percent: usize) -> Option<f64> {
     Some(below + (above - below) * f64::from(share) / 100.0)
 }
 
+/// Where the median of all possible samples is, 95 times of 100: between these two of the sorted ones. Whatever their
+/// distribution, the number of samples below it is binomial. None without samples.
+fn interval_of_median(samples: &[f64]) -> Option<[f64; 2]> {
+    let mut sorted = samples.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let last = sorted.len().checked_sub(1)?;
+    // 1.96 standard deviations, each of them half a root of the number, on either side of the middle.
+    let spread = (sorted.len().isqrt() + 1) * 98 / 100;
+    let middle = sorted.len() / 2;
+    Some([sorted[middle.saturating_sub(spread)], sorted[(middle + spread).min(last)]])
+}
+
 /// Three digits that count.
 fn figure(value: f64) -> String {
     match value.abs() {
@@ -213,11 +226,11 @@ mod tests {
             Row::new("resident", "MB", [130.25]).at_most(100.0),
         ];
         let expected = "\
-| Packets      | minimum | median       | ratio          | quartiles      | limit                |
+| Packets      | minimum | median       | ratio          | 95 % interval  | limit                |
 |--------------|---------|--------------|----------------|----------------|----------------------|
 | empty, ns    | 2.00    | 2.00         |                |                |                      |
-| miss, ns     | 4.00    | 6.00         | 2.000 to empty | 1.500 to 2.500 | at most 1.45, missed |
-| hit, ns      | 4.00    | 6.00         | 2.000 to empty | 1.500 to 2.500 | at least 1.45        |
+| miss, ns     | 4.00    | 6.00         | 2.000 to empty | 1.000 to 3.000 | at most 1.45, missed |
+| hit, ns      | 4.00    | 6.00         | 2.000 to empty | 1.000 to 3.000 | at least 1.45        |
 | filter, ns   |         | not measured |                |                | at most 1.45         |
 | resident, MB | 130     | 130          |                |                | at most 100, missed  |";
         assert_eq!(table.to_string(), expected);
@@ -242,6 +255,13 @@ mod tests {
             [&[9.0, 1.0, 3.0][..], &[9.0, 1.0, 3.0, 5.0], &[]].map(median),
             [Some(3.0), Some(4.0), None]
         );
+    }
+
+    #[test]
+    fn the_interval_of_a_median_of_a_hundred_samples_has_twenty_of_them() {
+        let samples: Vec<f64> = (0..100).map(f64::from).collect();
+        assert_eq!(interval_of_median(&samples), Some([40.0, 60.0]));
+        assert_eq!(interval_of_median(&[]), None);
     }
 
     #[test]

@@ -50,7 +50,7 @@ const SETUPS: [(&str, Setup); 7] = [
 pub(crate) fn tables(quick: bool) -> Vec<Table> {
     epguard_lab::process::pin_to_processor().unwrap();
     let mut stage = Stage::new();
-    let samples = in_turns(if quick { 3 } else { 80 }, SETUPS.len(), |row| {
+    let samples = in_turns(if quick { 3 } else { 150 }, SETUPS.len(), |row| {
         stage.set(SETUPS[row].1);
         LOADS.map(|load| load.rate(&stage.bed, Duration::from_millis(30)))
     });
