@@ -115,7 +115,12 @@ impl Programs {
             .change(|view| view.cilium = looks_up.into())
     }
 
-    /// The uplink's number and name.
+    /// Numbers and names of the node's interfaces.
+    pub fn interfaces(&self) -> &[(u32, String)] {
+        &self.interfaces
+    }
+
+    /// The last of them, which leads out of the node.
     pub fn uplink(&self) -> (u32, String) {
         self.interfaces.last().cloned().unwrap_or_default()
     }

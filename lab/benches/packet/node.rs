@@ -8,9 +8,11 @@ use crate::programs::world::{DEAD_UID, ENFORCE, FRESH, PORT, SHOP, denial, suspe
 use aya::maps::{Map, MapData, PerCpuHashMap};
 use aya::programs::ProgramInfo;
 use epguard_common::{
-    Addr, Config, Gates, Hash, Mac, Mode, Reason, Suspect, Terminated, UidState, View,
+    Addr, Config, Gates, Hash, Mac, Mode, RawRole, Reason, Role, Suspect, Terminated, UidState,
+    View,
 };
 use epguard_lab::process::output;
+use nix::net::if_::if_nametoindex;
 use nix::sched::{CloneFlags, unshare};
 use std::net::IpAddr;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -96,8 +98,13 @@ pub(crate) fn enter() {
     }
     for arguments in [
         "link set lo up",
-        "route add blackhole 10.240.0.0/12",
-        "-6 route add blackhole fd00::/16",
+        "link add uplink type veth peer name outside",
+        "link set uplink up",
+        "link set outside up",
+        "address add 10.99.0.2/24 dev uplink",
+        "-6 address add fd99::2/64 dev uplink nodad",
+        "route add 10.240.0.0/12 via 10.99.0.1",
+        "-6 route add fd00::/16 via fd99::1",
     ] {
         run("ip", arguments);
     }
@@ -142,6 +149,8 @@ pub(crate) fn rig(state: State) -> Rig {
         ..Mac::default()
     };
     rig.put("MACS", &LOOPBACK, mac);
+    let uplink = if_nametoindex("uplink").unwrap();
+    rig.put_keyed("INTERFACES", &uplink, RawRole::from(Role::Uplink));
     rig.configure(Config {
         mode: if state == State::Observe {
             Mode::Observe

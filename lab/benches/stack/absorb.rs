@@ -27,7 +27,7 @@ const BURSTS: u32 = 100;
 /// Loss that the good traffic may have.
 const LOSS: f64 = 0.05;
 
-/// Name, setup, and the packet filter that has to absorb no more.
+/// Name, setup, and the packet filter that it is compared with.
 type Contender = (&'static str, Setup, Option<&'static str>);
 
 const ENFORCE: Setup = Setup::Active(Mode::Enforce);
@@ -83,10 +83,9 @@ fn table(
     ));
     for ((name, _, peer), [samples]) in contenders.iter().zip(samples) {
         let row = Row::new(*name, "1/s", samples);
-        table.rows.push(
-            peer.iter()
-                .fold(row, |row, peer| row.beside(peer).at_least(1.0)),
-        );
+        table
+            .rows
+            .push(peer.iter().fold(row, |row, peer| row.beside(peer)));
     }
     table
 }

@@ -9,21 +9,27 @@ mod bed;
 mod filters;
 mod loads;
 
+use crate::bpf::{self, Kind};
+use aya_obj::generated::bpf_attach_type::BPF_TCX_EGRESS;
 use bed::Bed;
 use epguard::kernel::datapath::Xdp;
+use epguard::kernel::datapath::bpf::{Target, link_create};
 use epguard_common::{Mode, Outcome};
 use epguard_core::state::Tables;
 use epguard_lab::figures::{Row, Table, in_turns};
 use epguard_lab::programs::Programs;
 use filters::Filter;
 use loads::LOADS;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 /// What is on the node beside kube-proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Setup {
     Nothing,
+    /// A program that passes every packet, where epguard's egress hook is: what the kernel takes
+    /// for any.
+    Empty,
     /// epguard with nothing to deny.
     Idle,
     /// The same, with the ingress hooks that redirected flows need.
@@ -37,8 +43,9 @@ enum Setup {
 
 /// The row that the others are compared with.
 const WITHOUT: &str = "without epguard";
-const SETUPS: [(&str, Setup); 7] = [
+const SETUPS: [(&str, Setup); 8] = [
     (WITHOUT, Setup::Nothing),
+    ("an empty program at the egress hooks", Setup::Empty),
     ("epguard, idle", Setup::Idle),
     ("epguard, idle, with ingress hooks", Setup::BothHooks),
     (
@@ -87,6 +94,8 @@ struct Stage {
     bed: Bed,
     epguard: Programs,
     stale: Tables,
+    /// Links of the empty program, while it is there.
+    empty: Vec<OwnedFd>,
     now: Setup,
 }
 
@@ -100,6 +109,7 @@ impl Stage {
             bed,
             epguard,
             stale,
+            empty: Vec::new(),
             now: Setup::Nothing,
         }
     }
@@ -108,6 +118,7 @@ impl Stage {
     fn set(&mut self, setup: Setup) {
         match self.now {
             Setup::Nothing => {}
+            Setup::Empty => self.empty.clear(),
             Setup::Idle | Setup::BothHooks | Setup::Active(_) | Setup::Xdp => {
                 self.epguard.unhook().unwrap();
             }
@@ -118,6 +129,9 @@ impl Stage {
             .want_ingress(setup == Setup::BothHooks);
         match setup {
             Setup::Nothing => {}
+            Setup::Empty => {
+                self.empty = self.bed.node().run(|| attach_empty(&self.epguard)).unwrap()
+            }
             Setup::Idle | Setup::BothHooks => self.hook(Mode::Enforce, &Tables::default()),
             Setup::Active(mode) => self.hook(mode, &self.stale.clone()),
             Setup::Xdp => {
@@ -152,4 +166,19 @@ impl Stage {
         let program = self.epguard.datapath.ebpf.program("epguard_xdp").unwrap();
         program.fd().unwrap().as_fd()
     }
+}
+
+fn attach_empty(epguard: &Programs) -> Vec<OwnedFd> {
+    let empty = bpf::empty(Kind::Tc);
+    let interfaces = epguard.interfaces().iter();
+    let link = |(ifindex, _): &(u32, String)| {
+        link_create(
+            empty.as_fd(),
+            Target::Interface(*ifindex),
+            BPF_TCX_EGRESS,
+            0,
+        )
+        .unwrap()
+    };
+    interfaces.map(link).collect()
 }
