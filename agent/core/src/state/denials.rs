@@ -10,6 +10,7 @@ use crate::counts::{Counts, uncount};
 use crate::facts::{ObjectName, Text};
 use crate::sorted_map::SortedMap;
 use epguard_common::{Addr, Denial, Uid, UidState};
+use itertools::Itertools as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -297,8 +298,12 @@ impl Denials {
                 continue;
             };
             let service = StoppedService {
-                stopped: count_distinct(of_service.stopped().map(|(ip, _)| ip)),
-                denied: count_distinct(of_service.proven().map(|(endpoint, _)| endpoint.ip)),
+                stopped: of_service.stopped().map(|(ip, _)| ip).dedup().count(),
+                denied: of_service
+                    .proven()
+                    .map(|(endpoint, _)| endpoint.ip)
+                    .dedup()
+                    .count(),
                 ready_recently: cluster.endpoint_index.ready_after(now, name, None).count(),
                 since: since.into(),
                 reason,
@@ -452,13 +457,6 @@ impl OfService {
             .map(|(endpoint, denied)| (*endpoint, denied.proven, denied.stopped.is_some()))
             .collect()
     }
-}
-
-/// How many different IPs there are, of ascending ones.
-fn count_distinct(ips: impl Iterator<Item = Addr>) -> usize {
-    let mut ips: Vec<Addr> = ips.collect();
-    ips.dedup();
-    ips.len()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::endpoint::{Endpoints, after, entries_at, targets_at};
 use super::{Endpoint, EndpointIndex, Listing, Target, Targets};
 use crate::facts::{ObjectName, Text};
 use epguard_common::{Addr, Uid};
+use itertools::Itertools as _;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -65,11 +66,8 @@ impl EndpointIndex {
 
     /// True if a Service has more IPs than this.
     pub(crate) fn has_more_ips(&self, service: &ObjectName, than: usize) -> bool {
-        let mut last = None;
         let ips = self.endpoints_of(service).map(|(endpoint, _)| endpoint.ip);
-        ips.filter(|ip| last.replace(*ip) != Some(*ip))
-            .nth(than)
-            .is_some()
+        ips.dedup().nth(than).is_some()
     }
 
     /// Where a pod is, or was, listed.
@@ -149,11 +147,8 @@ impl EndpointIndex {
             .endpoints(service)
             .flat_map(move |endpoints| after(endpoints, ip));
         let is_ready = move |listing: &Listing| listing.is_recently_ready(now);
-        let mut last = None;
         let ready = endpoints.filter(move |(_, targets)| targets.values().any(is_ready));
-        ready
-            .map(|(endpoint, _)| endpoint.ip)
-            .filter(move |ip| last.replace(*ip) != Some(*ip))
+        ready.map(|(endpoint, _)| endpoint.ip).dedup()
     }
 
     /// True if an IP of a Service was ready then.
