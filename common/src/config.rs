@@ -3,7 +3,7 @@
 use crate::{Action, AnswerLimits, Mode, PerReason};
 
 /// CONFIG, one element: the operator's settings. Written by `epguard agent` at start and when the
-/// fleet's `ConfigMap` changes, by `epguard mode` and by `epguard action`.
+/// mode policy changes, by `epguard mode` and by `epguard action`.
 ///
 /// The map holds it as [`RawConfig`].
 #[repr(C)]

@@ -53,7 +53,7 @@ fn packets_of_every_shape_from_a_service_to_its_dead_pod_are_denied() {
 }
 
 #[test]
-fn the_lowest_of_all_modes_is_in_force_and_a_held_denial_is_observed() {
+fn the_lowest_of_all_modes_is_in_force_and_a_stopped_denial_is_observed() {
     let observe = |node: &mut Node| node.mode = Mode::Observe;
     let observe_reason = |node: &mut Node| node.of_reason = Mode::Observe;
     let bound = |mode| proven_by(|proof| proof.mode = mode);

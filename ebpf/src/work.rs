@@ -73,7 +73,8 @@ impl Work {
     }
 
     /// Sets the key to the endpoint that the packet leaves for, of the Service that its client
-    /// asked for. Of no Service, unless `found` is a translation.
+    /// asked for. Of no Service, unless `found` is a translation: then `meant` is an earlier
+    /// packet's, and no step reads it.
     #[inline(always)]
     pub fn set_key(&self, found: Found) {
         let Meant {

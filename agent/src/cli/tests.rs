@@ -105,6 +105,8 @@ fn a_wrong_value_is_refused_in_one_line_with_the_right_form_or_beside_a_list_of_
             &["'eth[0-9'", "`[0-9]`, as in cali*"],
         ),
         ("--pod-interfaces", r"cali\*", &["as in cali*"]),
+        ("--pod-interfaces", "eth[^0]", &["`[!0]`, as in cali*"]),
+        ("--pod-interfaces", "eth[[:digit:]]", &["as in cali*"]),
         ("--api-rate", "0", &["1..=1000"]),
         ("--api-rate", "1001", &["1..=1000"]),
         ("--api-rate", "fast", &["invalid digit"]),

@@ -20,7 +20,8 @@ pub(super) enum Step {
 /// How a request ended. The protocol decides by it what to ask next, and how long to wait before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 pub(super) enum End {
-    /// All pages were read.
+    /// A list is complete: all pages were read, or the stream has shown the one object that is
+    /// watched from now on.
     Listed,
     /// The server closed the stream in order, as it does after every timeout.
     Closed,

@@ -89,6 +89,8 @@ impl<O: Object> Session<O> {
                         self.send_up().await;
                     }
                 }
+                // `select!` makes each future, also where its condition is false: any moment will
+                // do.
                 () = sleep_until(self.again.unwrap_or(last_line)), if self.again.is_some() => return Ok(End::Relist),
                 Ok(()) = self.ordered.changed(), if following => self.begin_orders(),
                 Some(finished) = self.open.requests.next() => {

@@ -29,7 +29,8 @@ pub fn follow(context: *mut __sk_buff) -> i32 {
     forth(context)
 }
 
-/// Stores where the flow of an admitted packet goes; 0 if that fails.
+/// Stores where the flow of an admitted packet goes; 0 if that fails, for whichever reason: the
+/// packet is dropped then.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn enter(context: *mut __sk_buff) -> u32 {

@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Namespace and name of an object. Those of one namespace are next to each other, by name.
+/// Files of names have them as pairs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(from = "(Text, Text)", into = "(Text, Text)")]
 pub struct ObjectName {
     /// Empty for kinds without namespaces.
     pub namespace: Text,
@@ -14,7 +16,7 @@ pub struct ObjectName {
 }
 
 impl ObjectName {
-    /// Without namespace, the first one is empty.
+    /// For kinds without namespaces `namespace` is empty.
     pub fn new(namespace: impl Into<Text>, name: impl Into<Text>) -> Self {
         Self {
             namespace: namespace.into(),
@@ -22,9 +24,21 @@ impl ObjectName {
         }
     }
 
-    /// Comes before all objects of the namespace, and after those of the namespaces before it.
+    /// The least name of a namespace: a range of all its objects begins there.
     pub fn first_of(namespace: impl Into<Text>) -> Self {
         Self::new(namespace, Text::default())
+    }
+}
+
+impl From<(Text, Text)> for ObjectName {
+    fn from((namespace, name): (Text, Text)) -> Self {
+        Self { namespace, name }
+    }
+}
+
+impl From<ObjectName> for (Text, Text) {
+    fn from(object: ObjectName) -> Self {
+        (object.namespace, object.name)
     }
 }
 
@@ -32,5 +46,18 @@ impl ObjectName {
 impl fmt::Display for ObjectName {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}/{}", self.namespace, self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_a_name_as_a_pair() {
+        let name = ObjectName::new("shop", "web");
+        let stored = serde_json::to_string(&name).unwrap();
+        assert_eq!(stored, r#"["shop","web"]"#);
+        assert_eq!(serde_json::from_str::<ObjectName>(&stored).unwrap(), name);
     }
 }

@@ -199,8 +199,8 @@ impl OrphanIps {
         })
     }
 
-    /// Takes the deaths for certain with which a list of all pods of this node agrees. It has been
-    /// applied.
+    /// A death is certain once a list of all pods of this node lacks the pod, too. The list has
+    /// been applied to the index.
     pub fn apply_list(&mut self, cluster: &ClusterIndex, list: &ReceivedList) {
         let Some(Selection::OnNode(node)) = &list.part else {
             return;
@@ -316,7 +316,7 @@ impl LastPod {
     }
 
     fn is_dead_for_good(&self, record: &Record) -> bool {
-        let is_certain = self.is_certain || !(record.unconfirmed || record.narrowly);
+        let is_certain = self.is_certain || !(record.is_by_one_list || record.is_by_narrow_lists);
         record.uid_state == UidState::Dead && is_certain
     }
 }

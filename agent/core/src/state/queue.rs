@@ -13,7 +13,7 @@ use epguard_common::Addr;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Bound::{self, Excluded, Unbounded};
 
-/// What of a Service has to be judged again. Its VIPs always are.
+/// What of a Service has to be judged again. Whose its VIPs are is always found out anew.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scope {
     /// The endpoints at these IPs, whose denials may end.
@@ -24,7 +24,7 @@ pub struct Scope {
     pub all: bool,
     /// Which of their denials may end.
     pub ends: Ends,
-    /// True if its VIPs may be others'.
+    /// True if its VIPs may be another Service's now: it has none until it is judged.
     pub vips: bool,
     /// The lists on which it is judged.
     pub lists: Vec<ReceivedList>,

@@ -468,7 +468,7 @@ impl State {
         // Pods of the tables: their orphan IPs are restored with them, and no others are recorded.
         let mut restored = Vec::new();
         if !was_listed && self.is_listed() {
-            // Whichever list came last: the first lists count as one.
+            // The first lists count as one, whichever came last: as one that may begin denials.
             list.kind = Watched::EndpointSlices;
             restored = self.restore_deaths(now, &mut affected);
         }
@@ -543,8 +543,8 @@ impl State {
         proofs.pods
     }
 
-    /// Prepares pods that a fact shows: drops what no rule reads, and starts over if one of them is
-    /// dead.
+    /// Prepares pods that a fact shows: drops what no rule reads, and starts over if one of them
+    /// is shown alive and was known to be dead.
     fn read_pods(&mut self, now: Duration, pods: &mut [Pod]) {
         for pod in pods.iter_mut() {
             self.cluster.drop_unread(pod);

@@ -119,11 +119,16 @@ impl AgentArgs {
     }
 }
 
-/// Reads a pattern of names. A backslash would be taken for itself, which no shell does.
+/// What a shell takes for more than a letter, and `glob` for a letter.
+const ONLY_OF_SHELLS: [&str; 5] = ["\\", "[^", "[[:", "[[.", "[[="];
+
+/// Reads a pattern of names. Errors: it has not the form of one, or would mean something else in a
+/// shell.
 fn pattern(text: &str) -> Result<Pattern, &'static str> {
+    let is_of_shells = ONLY_OF_SHELLS.iter().any(|part| text.contains(part));
     match Pattern::new(text) {
-        Ok(pattern) if !text.contains('\\') => Ok(pattern),
-        _ => Err("a pattern is a name with `*`, `?` or `[0-9]`, as in cali*"),
+        Ok(pattern) if !is_of_shells => Ok(pattern),
+        _ => Err("a pattern is a name with `*`, `?`, `[0-9]` or `[!0]`, as in cali*"),
     }
 }
 

@@ -11,10 +11,10 @@ const NEW: Duration = Duration::from_secs(1);
 
 /// What was seen at the ingress of an interface.
 enum Look {
-    /// It was looked at once, then.
+    /// It was looked at once, at that moment: the CNI may still be at work on it.
     Once(Instant),
-    /// It was looked at again: these programs of other projects are there.
-    Again(Vec<String>),
+    /// It was looked at late enough: these programs of other projects are there.
+    Settled(Vec<String>),
 }
 
 /// What is at the ingress of interfaces that are hooked, and of bridges.
@@ -37,7 +37,7 @@ impl Entrances {
         let seen = match self.seen.get(&ifindex) {
             None if self.settled => Look::Once(Instant::now()),
             Some(Look::Once(at)) if at.elapsed() < NEW => return,
-            _ => Look::Again(others),
+            _ => Look::Settled(others),
         };
         self.seen.insert(ifindex, seen);
     }
@@ -55,8 +55,8 @@ impl Entrances {
     /// Why nothing may enter there in the name of an endpoint; none if it may.
     pub fn why_not(&self, ifindex: u32) -> Option<String> {
         match self.seen.get(&ifindex) {
-            Some(Look::Again(others)) if others.is_empty() => None,
-            Some(Look::Again(others)) => Some(format!(
+            Some(Look::Settled(others)) if others.is_empty() => None,
+            Some(Look::Settled(others)) => Some(format!(
                 "other programs at the ingress hook ({})",
                 others.join(", ")
             )),
@@ -69,7 +69,7 @@ impl Entrances {
         match self.seen.get(&ifindex) {
             None => true,
             Some(Look::Once(at)) => at.elapsed() >= NEW,
-            Some(Look::Again(_)) => false,
+            Some(Look::Settled(_)) => false,
         }
     }
 }

@@ -167,5 +167,5 @@ impl<'a> Breaker<'a> {
 /// narrow list may agree that it has ended, but not that other pods are missing.
 fn rests_on_one_list(cluster: &ClusterIndex, proven: &Denial) -> bool {
     let meant = cluster.pods.get(proven.dead_uid);
-    meant.is_some_and(|record| record.unconfirmed || record.narrowly)
+    meant.is_some_and(|record| record.is_by_one_list || record.is_by_narrow_lists)
 }

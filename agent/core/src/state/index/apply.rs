@@ -311,8 +311,8 @@ impl ClusterIndex {
     }
 }
 
-/// The names that a whole list would show. Nobody requests a part of these kinds: a part shows none
-/// of them to be gone.
+/// The names that a whole list would show: what it lacks is gone. None for a part of a list, which
+/// proves no absence (and which nobody requests of these kinds).
 fn all_but_in_part<'a, N: Clone + 'a>(
     part: Option<(&Selection, &BTreeSet<ObjectName>)>,
     known: impl Iterator<Item = &'a N>,

@@ -120,8 +120,9 @@ fn possible_holder(
     })
 }
 
-/// True if no pod that starts ends a denial: two pods hold no IP at one time, and where the
-/// selector proves, none holds it unseen.
+/// True if the denial stays in force while pods of the Service start. A stranger shows the IP, and
+/// two pods never hold one IP at the same time; and the selector proves which pods are the
+/// Service's, so that none of these is overlooked.
 pub fn stands_while_pods_start(
     cluster: &ClusterIndex,
     service: &ObjectName,

@@ -53,7 +53,7 @@ impl PodIndex {
     /// True if the pod is proven dead, by more than one list.
     pub fn is_dead(&self, uid: Uid) -> bool {
         self.get(uid)
-            .is_some_and(|record| record.uid_state == UidState::Dead && !record.unconfirmed)
+            .is_some_and(|record| record.uid_state == UidState::Dead && !record.is_by_one_list)
     }
 
     /// All records.
@@ -235,7 +235,7 @@ impl PodIndex {
         let before = self.get(uid).cloned();
         self.change(uid, |record| {
             record.present = false;
-            record.uid_state = if record.unconfirmed {
+            record.uid_state = if record.is_by_one_list {
                 UidState::Live
             } else {
                 proven_for_good(record.uid_state)
@@ -261,8 +261,8 @@ impl PodIndex {
         let Some(known) = self.records.get_mut(&pod.uid) else {
             return false;
         };
-        let is_as_certain = !known.narrowly || by == ShownBy::NarrowList;
-        let is_certain = known.present && !known.unconfirmed && is_as_certain;
+        let is_as_certain = !known.is_by_narrow_lists || by == ShownBy::NarrowList;
+        let is_certain = known.present && !known.is_by_one_list && is_as_certain;
         let runs = (pod.starts, pod.waits);
         (pod.starts, pod.waits) = (known.pod.starts, known.pod.waits);
         let is_same = is_certain && known.settled == settled && known.pod == *pod;
@@ -286,14 +286,15 @@ impl PodIndex {
         self.records.entry(uid).or_default();
         self.change(uid, |record| {
             let known = record.uid_state;
-            record.uid_state = if known == UidState::Dead && !record.unconfirmed {
+            record.uid_state = if known == UidState::Dead && !record.is_by_one_list {
                 UidState::Dead
             } else {
                 proven_by(&pod)
             };
-            let was_doubtful = record.unconfirmed || record.narrowly;
-            record.unconfirmed = from_list && record.uid_state > known;
-            record.narrowly = by == ShownBy::NarrowList && was_doubtful && !record.unconfirmed;
+            let was_doubtful = record.is_by_one_list || record.is_by_narrow_lists;
+            record.is_by_one_list = from_list && record.uid_state > known;
+            record.is_by_narrow_lists =
+                by == ShownBy::NarrowList && was_doubtful && !record.is_by_one_list;
             if record.uid_state == UidState::Dead && known != UidState::Dead {
                 record.died = if from_list { Duration::ZERO } else { now }.into();
             }
@@ -397,7 +398,7 @@ impl PodIndex {
                 };
                 record.claims.add(ip, claim, |_| false);
             }
-            record.unconfirmed &= record.uid_state != UidState::Dead;
+            record.is_by_one_list &= record.uid_state != UidState::Dead;
         });
         is_new
     }
@@ -418,7 +419,7 @@ impl PodIndex {
     pub(crate) fn take_back(&mut self, uid: Uid) {
         self.change(uid, |record| {
             record.uid_state = UidState::Live;
-            record.unconfirmed = false;
+            record.is_by_one_list = false;
         });
     }
 

@@ -25,10 +25,10 @@ pub struct Record {
     pub claims: Claims,
     /// True if one list and nothing else showed its end: the pod's next object may take that back,
     /// even a death.
-    pub unconfirmed: bool,
+    pub is_by_one_list: bool,
     /// True if only narrow lists have confirmed its end since: what else the one list of everything
     /// lacked is unknown.
-    pub narrowly: bool,
+    pub is_by_narrow_lists: bool,
     /// When a watch showed its death; 0 if a list did, or an earlier process: it may have died any
     /// time before.
     pub died: Moment,
