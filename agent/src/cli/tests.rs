@@ -102,7 +102,7 @@ fn a_wrong_value_is_refused_in_one_line_with_the_right_form_or_beside_a_list_of_
         (
             "--uplinks",
             "eth[0-9",
-            &["'eth[0-9'", "`[0-9]`, as in cali*"],
+            &["'eth[0-9'", "`[0-9]` or `[!0]`, as in cali*"],
         ),
         ("--pod-interfaces", r"cali\*", &["as in cali*"]),
         ("--pod-interfaces", "eth[^0]", &["`[!0]`, as in cali*"]),
