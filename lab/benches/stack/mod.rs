@@ -130,7 +130,7 @@ impl Stage {
         match setup {
             Setup::Nothing => {}
             Setup::Empty => {
-                self.empty = self.bed.node().run(|| attach_empty(&self.epguard)).unwrap()
+                self.empty = self.bed.node().run(|| attach_empty(&self.epguard)).unwrap();
             }
             Setup::Idle | Setup::BothHooks => self.hook(Mode::Enforce, &Tables::default()),
             Setup::Active(mode) => self.hook(mode, &self.stale.clone()),
