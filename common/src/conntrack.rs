@@ -1,6 +1,7 @@
 //! The kernel's conntrack entry of a packet: what its client asked for, before DNAT and masquerade.
 
 use crate::packet::Extension;
+use crate::protocol::{ICMP, ICMPV6};
 use crate::{Addr, Packet, Transport, Vip};
 
 /// `struct nf_conntrack_tuple` of the kernel, the same from Linux 5.14 to 6.18. The agent compares
@@ -167,8 +168,6 @@ fn addr(is_v4: bool, words: [u32; 4]) -> Addr {
 
 const AF_INET: u16 = 2;
 const AF_INET6: u16 = 10;
-const ICMP: u8 = 1;
-const ICMPV6: u8 = 58;
 
 #[cfg(test)]
 #[path = "conntrack_tests.rs"]

@@ -1,6 +1,7 @@
 //! One packet to one endpoint, and the entry that the kernel has of its connection.
 
 use super::*;
+use crate::protocol::TCP;
 use crate::testing::SYN;
 
 const CLIENT: [u8; 4] = [10, 244, 2, 7];
@@ -11,7 +12,6 @@ const NODE: [u8; 4] = [172, 18, 0, 2];
 const ESTABLISHED: u64 = 0;
 const RELATED: u64 = 1;
 const NEW: u64 = 2;
-const TCP: u8 = 6;
 
 const fn words(octets: [u8; 4]) -> [u32; 4] {
     [u32::from_ne_bytes(octets), 0, 0, 0]

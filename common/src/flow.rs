@@ -1,5 +1,6 @@
 //! Redirected flows: keys and values of FLOWS, OPENING and RETURNS.
 
+use crate::protocol::TCP;
 use crate::{Addr, Backend, Packet, Vip};
 
 /// Key of FLOWS and RETURNS, and of OPENING and `OPENING_RETURNS`: a flow with the addresses behind
@@ -125,7 +126,6 @@ impl Redirected {
     /// has the connection already an ACK (RFC 5961, section 4).
     #[inline(always)]
     pub const fn is_foreign(&self, protocol: u8, tcp_flags: u8) -> bool {
-        const TCP: u8 = 6;
         const SYN_OR_RST: u8 = 0x06;
         protocol == TCP && self.flags & Self::ANSWERED == 0 && tcp_flags & SYN_OR_RST == 0
     }
@@ -141,7 +141,6 @@ impl Redirected {
     /// closed or forgotten, or a TCP handshake without proof, as anyone can forge a SYN.
     #[inline(always)]
     pub const fn gives_way(&self, protocol: u8, now_ns: u64) -> bool {
-        const TCP: u8 = 6;
         let unproven = protocol == TCP && self.flags & Self::PROVEN == 0;
         self.flags & Self::TAKEN == 0 && (unproven || Self::is_closed(self.flags))
             || self.is_over(protocol, now_ns)
@@ -171,7 +170,6 @@ pub const fn has_room(taken: u32, all: u32) -> bool {
 /// For how long after its last packet a flow may go on, nanoseconds.
 const fn patience(protocol: u8, open: bool) -> u64 {
     const SECOND: u64 = 1_000_000_000;
-    const TCP: u8 = 6;
     match (protocol, open) {
         (TCP, true) => 86_400 * SECOND,
         (TCP, false) => 120 * SECOND,

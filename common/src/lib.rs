@@ -29,6 +29,7 @@ mod keyed;
 mod mode;
 mod node;
 mod packet;
+pub mod protocol;
 mod reason;
 mod redirect;
 mod reject;

@@ -2,7 +2,7 @@
 //! guess.
 
 use crate::Addr;
-use network_types::{eth::EtherType, ip::IpProto};
+use crate::protocol::{IPV4, IPV6, SCTP, TCP, UDP};
 
 /// Bytes of a packet from the network header on.
 ///
@@ -75,10 +75,6 @@ impl Transport {
 /// Source port, destination port, kind.
 type Ports = (u16, u16, Transport);
 
-const TCP: u8 = IpProto::Tcp as u8;
-const UDP: u8 = IpProto::Udp as u8;
-const SCTP: u8 = IpProto::Sctp as u8;
-
 /// Parses a packet. `ether_type` is `skb->protocol` in host order.
 ///
 /// Up to two VLAN tags, IPv4 options, up to [`MAX_EXTENSIONS`] IPv6 extension headers, fragments.
@@ -110,8 +106,6 @@ fn parse_ip<B: Bytes, const PLAIN: bool>(
     }
 }
 
-pub(crate) const IPV6: u16 = u16::from_be(EtherType::Ipv6 as u16);
-const IPV4: u16 = u16::from_be(EtherType::Ipv4 as u16);
 const VLAN_TAGS: [u16; 2] = [0x8100, 0x88a8];
 
 /// Whether a frame of this type (host order) begins with a VLAN tag.

@@ -4,6 +4,7 @@
 //! The kernel's conntrack keeps the denied endpoint: packets get their new destination behind it,
 //! replies their old source before it.
 
+use crate::protocol::{TCP, UDP};
 use crate::{Addr, Bytes, Packet, Uid};
 
 /// The most live endpoints that a denial can name; with more of them the agent picks some.
@@ -98,9 +99,6 @@ pub fn is_redirectable<B: Bytes>(bytes: &B, packet: &Packet) -> bool {
     };
     whole && packet.network_at == 0 && matches!(packet.protocol, TCP | UDP)
 }
-
-const TCP: u8 = 6;
-const UDP: u8 = 17;
 
 /// A step of `MurmurHash3`, public domain.
 #[inline(always)]

@@ -4,6 +4,7 @@
 //! No packet shows the Service then. Hooks before the load balancer's see the Service of a call,
 //! hooks after it the endpoint.
 
+use crate::protocol::{TCP, UDP};
 use crate::{Action, Addr, Decision, Packet, Reason, Transport, Verdict, Vip};
 
 /// Value of CALL, per CPU: the call that the hook before the load balancer has seen, for the hook
@@ -218,8 +219,6 @@ pub fn decide_call<M: CallModel>(packet: &Packet, verdict: Verdict, model: &M) -
 
 /// The longest time that a datagram waits, as for its neighbour's address. A later one was dropped.
 pub const PENDING_NS: u64 = 5_000_000_000;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
 
 #[cfg(test)]
 #[path = "socket_lb_tests.rs"]

@@ -87,7 +87,7 @@ macro_rules! table {
 
 pub(crate) use table;
 
-/// Choices in a sentence: `drop, reject or capture`.
+/// Choices in a sentence: `off, observe or enforce`.
 #[derive(Debug, Clone, Copy)]
 pub struct OneOf<I>(pub I);
 

@@ -13,11 +13,11 @@ use epguard_common::cilium_layout::{
     Connection4, Connection6, ConnectionEntry, Service4, Service6, Socket4, Socket6,
     SocketService4, SocketService6,
 };
+use epguard_common::protocol::TCP;
 use epguard_common::{Packet, Vip};
 
 const ON_DEMAND: usize = BPF_F_NO_PREALLOC as usize;
 const PER_CPU: usize = BPF_F_NO_COMMON_LRU as usize;
-const TCP: u8 = 6;
 
 /// Maps of each kind: the one that Cilium has pinned, and the one before it, which endpoints use
 /// for a while after a restart.

@@ -3,10 +3,8 @@
 use crate::linear::Linear;
 use crate::maps::{self, Buckets};
 use aya_ebpf::bindings::{__sk_buff, xdp_md};
+use epguard_common::protocol::{IPV4, IPV6};
 use epguard_common::{Addr, Bytes as _, Glance, View};
-
-const IPV4: u16 = 0x0800;
-const IPV6: u16 = 0x86dd;
 
 /// Whether the packet needs a verdict at the ingress hook.
 #[inline(always)]

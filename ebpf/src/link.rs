@@ -7,6 +7,7 @@ use aya_ebpf::helpers::generated::{
     bpf_skb_store_bytes,
 };
 use core::mem::MaybeUninit;
+use epguard_common::protocol::TCP;
 use epguard_common::{ANSWER_MAC, Addr, Bytes as _, Packet};
 
 /// Octets of an Ethernet header.
@@ -226,7 +227,6 @@ impl Side {
     }
 }
 
-const TCP: u8 = 6;
 const BPF_F_PSEUDO_HDR: u64 = 1 << 4;
 /// A UDP checksum of 0 means none, and stays.
 const BPF_F_MARK_MANGLED_0: u64 = 1 << 5;

@@ -192,6 +192,6 @@ impl EgressModel for Lookup<'_, Skb<'_>> {
 
     #[inline(always)]
     fn is_copy(&self) -> bool {
-        maps::is_copy(self.frame, self.frame.work)
+        maps::is_copy(self.frame)
     }
 }

@@ -17,8 +17,8 @@ pub use gate::{Buckets, both_buckets, buckets};
 pub use passed::{has_passed, record_passed};
 pub use settings::{action_of, active, config, is_logged, limits, mode_of, view};
 
-use crate::frame::Origin;
-use crate::work::Work;
+use crate::frame::Origin as _;
+use crate::skb::Skb;
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
 use aya_ebpf::btf_maps::{Array, HashMap, PerCpuArray, RingBuf};
 use aya_ebpf::macros::btf_map;
@@ -60,20 +60,20 @@ static OWNERS: HashMap<Addr, Owner, { capacity::OWNERS }, { BPF_F_NO_PREALLOC as
 
 /// Whether the packet is a copy of the one that was judged last, which had a connection.
 #[inline(always)]
-pub fn is_copy(frame: &impl Origin, work: &Work) -> bool {
+pub fn is_copy(skb: &Skb) -> bool {
     let Some(last) = LAST.get_ptr_mut(0) else {
         return false;
     };
-    let reference = *work.reference.get();
+    let reference = *skb.work.reference.get();
     // Without a connection it is none, and needs no clock.
     if Reference(reference).address().is_none() {
         return false;
     }
     let packet = Judged {
         reference,
-        at_ns: frame.now_ns(),
-        length: frame.length(),
-        ifindex: frame.ifindex(),
+        at_ns: skb.now_ns(),
+        length: skb.length(),
+        ifindex: skb.ifindex(),
     };
     // SAFETY: this CPU's own element; every bit pattern is a Judged.
     unsafe {

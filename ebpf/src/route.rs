@@ -13,8 +13,8 @@ use core::mem::MaybeUninit;
 use epguard_common::{Addr, Packet, Role};
 
 /// The interface to which the node routes the source of the packet; 0 if it is one of the node's
-/// own addresses, or nothing leads there. Global: one copy of the lookup, with a
-/// stack of its own. Linux 5.6.
+/// own addresses, or nothing leads there. Global: one copy of the lookup, with
+/// a stack of its own. Linux 5.6.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn source_interface(context: *mut __sk_buff) -> u32 {
@@ -68,9 +68,9 @@ fn leads_to_bridge(skb: &Skb) -> bool {
     route(skb, skb.work.packet.get()).and_then(maps::role) == Some(Role::Bridge)
 }
 
-/// Where the node sends the packet next, or with `to_range` not 0 one to the
-/// range of its destination, an orphan IP: if these differ, another way was announced, for the IP
-/// or for a part of the range. As [`hop`]. Global, as [`source_interface`].
+/// Where the node sends the packet next, or with `to_range` not 0 one to the range of its
+/// destination, an orphan IP: if these differ, another way was announced, for the IP or for a part
+/// of the range. As [`hop`]. Global, as [`source_interface`].
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn hop_of(context: *mut __sk_buff, to_range: u32) -> u64 {
@@ -119,10 +119,7 @@ fn is_unset(addr: &Addr) -> bool {
 fn hop<F: Frame>(frame: &F, packet: &Packet, dst: Addr) -> u64 {
     let mut memory = MaybeUninit::uninit();
     let route = zeroed(&mut memory);
-    if !matches!(
-        ask(frame, packet, dst, route),
-        SUCCESS | NO_NEIGHBOUR | FRAGMENTATION_NEEDED
-    ) {
+    if !is_forwarded(ask(frame, packet, dst, route)) {
         return 0;
     }
     // SAFETY: words of the kernel's answer, in the place of the destination.
@@ -166,7 +163,7 @@ pub fn exit<F: Frame>(frame: &F, packet: &Packet) -> Option<Exit> {
     let mut memory = MaybeUninit::uninit();
     let route = zeroed(&mut memory);
     let answer = ask(frame, packet, packet.dst, route);
-    if !matches!(answer, SUCCESS | NO_NEIGHBOUR | FRAGMENTATION_NEEDED) {
+    if !is_forwarded(answer) {
         return None;
     }
     Some(Exit {
@@ -205,9 +202,15 @@ pub fn route_of_size<F: Frame>(frame: &F, packet: &Packet, octets: u16) -> Resul
     route.__bindgen_anon_1.tot_len = octets;
     match ask(frame, packet, packet.dst, route) {
         FRAGMENTATION_NEEDED if octets != 0 => Err(NoRoute::SmallerPackets),
-        SUCCESS | NO_NEIGHBOUR | FRAGMENTATION_NEEDED => Ok(route.ifindex),
+        answer if is_forwarded(answer) => Ok(route.ifindex),
         _ => Err(NoRoute::None),
     }
+}
+
+/// True if the answer names the interface by which the node would forward the packet.
+#[inline(always)]
+const fn is_forwarded(answer: i64) -> bool {
+    matches!(answer, SUCCESS | NO_NEIGHBOUR | FRAGMENTATION_NEEDED)
 }
 
 /// Looks up the route of a packet that goes to `dst`; `BPF_FIB_LKUP_RET_*`.

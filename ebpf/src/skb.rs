@@ -13,6 +13,7 @@ use aya_ebpf::helpers::generated::{
 use aya_ebpf::{EbpfContext, bindings::__sk_buff};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
+use epguard_common::protocol::{ICMP, ICMPV6, IPV4, IPV6};
 use epguard_common::{ANSWER, Bytes, Mode, Packet, Role, View, is_vlan_tag, parse, parse_plain};
 
 /// Offsets from the network header, wherever the device puts it: `BPF_HDR_START_NET`, Linux 5.0 in
@@ -206,10 +207,6 @@ fn pull_headers(context: *mut __sk_buff) -> bool {
 /// Octets of a frame that hold all headers that decide. Packets with longer chains of IPv6
 /// extension headers in pages pass.
 const HEADERS: u32 = 512;
-const IPV4: u16 = 0x0800;
-const IPV6: u16 = 0x86dd;
-const ICMP: u8 = 1;
-const ICMPV6: u8 = 58;
 
 impl Bytes for Skb<'_> {
     #[inline(always)]

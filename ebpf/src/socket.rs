@@ -7,6 +7,7 @@ use crate::{cilium, clock, maps};
 use aya_ebpf::bindings::__sk_buff;
 use aya_ebpf::helpers::generated::bpf_sk_fullsock;
 use epguard_common::Packet;
+use epguard_common::protocol::TCP;
 
 /// What the socket of a packet shows.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -87,6 +88,5 @@ fn has_one_peer(context: *mut __sk_buff, packet: &Packet) -> bool {
     unsafe { socket.as_ref() }.is_some_and(|socket| socket.state == ESTABLISHED)
 }
 
-const TCP: u8 = 6;
 /// `TCP_ESTABLISHED`, which UDP uses too.
 const ESTABLISHED: u32 = 1;

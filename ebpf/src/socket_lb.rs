@@ -11,6 +11,7 @@ use aya_ebpf::EbpfContext;
 use aya_ebpf::bindings::bpf_sock_addr;
 use aya_ebpf::helpers::generated::{bpf_get_retval, bpf_get_socket_cookie, bpf_set_retval};
 use aya_ebpf::programs::SockAddrContext;
+use epguard_common::protocol::TCP;
 use epguard_common::{
     Addr, Backend, Call, CallDecision, Connection, Outcome, Reason, Vip, packet_of,
 };
@@ -27,7 +28,6 @@ const ALLOW: i32 = 1;
 const FAIL: i32 = 0;
 const ECONNREFUSED: i32 = 111;
 const AF_INET6: u32 = 10;
-const TCP: u8 = 6;
 /// `TCP_ESTABLISHED`, which UDP uses too.
 const ESTABLISHED: u32 = 1;
 

@@ -1,9 +1,8 @@
 //! The flags of a TCP packet.
 
 use crate::skb::Skb;
+use epguard_common::protocol::TCP;
 use epguard_common::{Bytes as _, Packet};
-
-const TCP: u8 = 6;
 
 pub const FIN: u8 = 0x01;
 pub const SYN: u8 = 0x02;

@@ -19,29 +19,33 @@ use epguard_common::{Connection, DenialKey, Entry, Meant, Packet, ServiceNumber,
 #[btf_map]
 static WORK: PerCpuArray<Work, 1> = PerCpuArray::new();
 
-/// The packet of one run of a program, and what is known of it. The hooks fill in the packet, each
-/// later step the field that its documentation names.
+/// The packet of one run of a program, and what is known of it. A field is valid once its writer
+/// has run; before that it is an earlier packet's.
 #[repr(C)]
 pub struct Work {
-    /// The packet itself.
+    /// The packet itself. Written first, where the frame is parsed.
     pub packet: Slot<Packet>,
-    /// `_nfct` of the skb; 0 if it was not read.
+    /// `_nfct` of the skb; 0 without one. Written by `conntrack`.
     pub reference: Slot<u64>,
-    /// conntrack's entry of the packet, if it was read.
+    /// conntrack's entry of the packet. Written by `conntrack`.
     pub entry: Slot<Entry>,
-    /// What the client asked for, if a translator recorded it.
+    /// What the client asked for: as a translator recorded it, or the packet's own destination.
+    /// Written by `records` and what it asks, and before an answer is made.
     pub meant: Slot<Meant>,
-    /// The endpoint that the packet leaves for.
+    /// The endpoint that the packet leaves for. Written by [`Work::set_key`].
     pub key: Slot<DenialKey>,
-    /// Where the packet's socket is connected, if that was read.
+    /// Where the packet's socket is connected. Written by `socket`.
     pub connection: Slot<Connection>,
-    /// The way of an answer to the packet, if one was looked for.
+    /// The way of an answer to the packet. Written by `reject::way`.
     pub way: Slot<FoundWay>,
-    /// The live endpoint that the packet goes to, if it is redirected.
+    /// The live endpoint that the packet goes to. Written by `redirect::destination`, and by the
+    /// look-up of the verdict for a flow that opens.
     pub destination: Slot<Destination>,
-    /// The redirected flow of the packet.
+    /// The redirected flow of a client's packet. Written by `redirect::pair`, or where it is
+    /// entered.
     pub flow: Slot<FlowPair>,
-    /// Another redirected flow, with the addresses of the packet's at the live endpoint.
+    /// The redirected flow that has the packet's addresses at the live endpoint: of a reply its
+    /// own. Written by `redirect::pair`.
     pub other_flow: Slot<FlowPair>,
 }
 
@@ -73,8 +77,8 @@ impl Work {
     }
 
     /// Sets the key to the endpoint that the packet leaves for, of the Service that its client
-    /// asked for. Of no Service, unless `found` is a translation: then `meant` is an earlier
-    /// packet's, and no step reads it.
+    /// asked for. If `found` is no translation, the key is of no Service, and `meant` may be an
+    /// earlier packet's: no step reads it then.
     #[inline(always)]
     pub fn set_key(&self, found: Found) {
         let Meant {

@@ -4,6 +4,7 @@
 use crate::clock::Clock;
 use crate::frame::{Frame, Origin};
 use crate::linear::{Linear, addressed};
+use crate::link::ETHERNET;
 use crate::maps;
 use crate::route::{early_hop_of, has_gateway, route};
 use crate::work::Work;
@@ -11,10 +12,8 @@ use aya_ebpf::helpers::generated::{bpf_xdp_get_buff_len, bpf_xdp_load_bytes};
 use aya_ebpf::{EbpfContext, bindings::xdp_md};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
+use epguard_common::protocol::TCP;
 use epguard_common::{Bytes, Packet, Role, is_vlan_tag, options_length, parse, parse_plain};
-
-const ETHERNET: u32 = 14;
-const TCP: u8 = 6;
 
 /// The frame of an XDP program.
 pub struct XdpFrame<'a> {

@@ -2,6 +2,7 @@
 //! needs to find its socket.
 
 use super::{Rewrite, Sum, UDP, network};
+use crate::protocol::{ICMP, ICMPV6};
 use crate::{Meant, Packet};
 
 /// Octets of the packet that are quoted at most, in full words: IP header, ports, and SCTP's INIT
@@ -13,8 +14,6 @@ const LEAST: u32 = 8;
 const HEADER: u32 = 8;
 /// Where the checksum lies in a UDP header.
 const UDP_CHECKSUM_AT: u32 = 6;
-const ICMP: u8 = 1;
-const ICMPV6: u8 = 58;
 /// Type and code of RFC 792.
 const UNREACHABLE: u8 = 3;
 const PORT_UNREACHABLE: u8 = 3;

@@ -22,6 +22,7 @@ pub use refuses::refuses;
 pub use reset::write as reset;
 pub use sum::Sum;
 
+use crate::protocol::{SCTP, TCP, UDP};
 use crate::{Bytes, Meant, Packet};
 
 /// A packet that can be made into another one. Offsets count as those of [`Bytes`], lengths from
@@ -43,10 +44,6 @@ pub trait Rewrite: Bytes {
     /// `offset` are zero, and may be something else afterwards.
     fn is_partial(&mut self, offset: u32) -> Option<bool>;
 }
-
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const SCTP: u8 = 132;
 
 /// Whether the packet may be answered: never a RST (RFC 9293 section 3.10.7.1), an SCTP ABORT (RFC
 /// 9260 section 8.4), an ICMP message, a fragment without ports, nor anything from or to an address

@@ -1,5 +1,6 @@
 //! What an answer looks like to those who see it pass.
 
+use crate::protocol::{ICMP, ICMPV6, TCP};
 use crate::{Bytes, Packet};
 
 /// Whether a packet only refuses another one: a TCP RST, or an ICMP destination unreachable without
@@ -22,11 +23,8 @@ fn octet_at<B: Bytes>(bytes: &B, offset: u32) -> Option<u8> {
     bytes.read::<1>(offset).map(|[octet]| octet)
 }
 
-const TCP: u8 = 6;
 const RST: u8 = 0x04;
-const ICMP: u8 = 1;
 const UNREACHABLE: u8 = 3;
-const ICMPV6: u8 = 58;
 const UNREACHABLE_V6: u8 = 1;
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use epguard_common::{
 
 #[btf_map]
 static DENIED: KeyedMap<DenialKey, RawDenial, { capacity::DENIED }> = HashMap::new();
+
 /// A denial as it was found. Numbers only: the kernel refuses the BTF of an `Option` that hides in
 /// an enum further inside.
 #[derive(Clone, Copy)]

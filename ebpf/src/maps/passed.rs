@@ -1,8 +1,7 @@
 //! PASSED: packets that this CPU's ingress hook let pass lately, as their sockets' Services do, for
 //! the egress hook: another run of another program, so that [`Work`](crate::work::Work) does not
-//! reach it. The
-//! kernel forwards them on the same CPU, one after another or a list at a time, but where they have
-//! to wait, as for a neighbour's address.
+//! reach it. The kernel forwards them on the same CPU, one after another or a list at a time, but
+//! where they have to wait, as for a neighbour's address.
 
 use crate::clock::Clock;
 use aya_ebpf::btf_maps::PerCpuArray;

@@ -15,9 +15,8 @@ use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::{__sk_buff, TC_ACT_SHOT};
 use aya_ebpf::helpers::generated::bpf_redirect_neigh;
 use core::ptr::null_mut;
+use epguard_common::protocol::TCP;
 use epguard_common::{Bytes as _, Flow, Packet, Redirected, Return};
-
-const TCP: u8 = 6;
 
 /// Sends a packet of a redirected flow to the live endpoint.
 #[inline(always)]

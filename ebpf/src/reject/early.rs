@@ -1,6 +1,7 @@
 //! The answer of an XDP program: a packet becomes its own answer before the kernel makes an skb.
 
 use crate::frame::Origin as _;
+use crate::link::ETHERNET;
 use crate::maps;
 use crate::work::Work;
 use crate::xdp_frame::XdpFrame;
@@ -10,12 +11,12 @@ use aya_ebpf::bindings::xdp_md;
 use aya_ebpf::helpers::generated::{bpf_xdp_adjust_tail, bpf_xdp_store_bytes};
 use epguard_common::{Bytes, Outcome, Reason, Rewrite, reset};
 
-const ETHERNET: u32 = 14;
 /// The shortest Ethernet frame without its checksum. Not every device pads a shorter one.
 const SHORTEST: u32 = 60;
 
-/// Makes the frame its own answer, and sends it out of the device that it entered by. A global
-/// function, see `send_answer`.
+/// Makes the frame its own answer, and sends it out of the device that it entered by: in the name
+/// of the packet's own destination, which is `meant` since the judgement. A global function, see
+/// `send_answer`.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn turn_round_early(context: *mut xdp_md) -> u32 {
@@ -31,7 +32,6 @@ pub extern "C" fn turn_round_early(context: *mut xdp_md) -> u32 {
 
 #[inline(always)]
 fn turn_round(frame: &XdpFrame) -> Option<()> {
-    frame.work.mean_destination();
     let mut rewritten = RewrittenFrame(frame);
     reset(
         &mut rewritten,
