@@ -358,9 +358,9 @@ impl OfService {
             let proof = proven.get(&endpoint);
             let stays = denied.update(breaker, ip, proof);
             let is_carried_out = stays && denied.stopped.is_none();
-            let do_two_agree =
-                proof.is_some_and(|proof| breaker.do_two_sources_agree(ip, proof.dead_uid));
-            self.fill_share(&endpoint, is_carried_out && !do_two_agree);
+            let fills_share = is_carried_out
+                && !proof.is_some_and(|proof| breaker.two_sources_agree(ip, proof.dead_uid));
+            self.fill_share(&endpoint, fills_share);
             if !stays {
                 self.denied.remove(&endpoint);
             }
@@ -375,9 +375,9 @@ impl OfService {
         proven: &Denial,
         was_carried_out: bool,
     ) {
-        let stopped = breaker.stop(endpoint.ip, proven, was_carried_out, &self.share);
+        let stopped = breaker.stop_if_needed(endpoint.ip, proven, was_carried_out, &self.share);
         let fills_share =
-            stopped.is_none() && !breaker.do_two_sources_agree(endpoint.ip, proven.dead_uid);
+            stopped.is_none() && !breaker.two_sources_agree(endpoint.ip, proven.dead_uid);
         self.fill_share(endpoint, false);
         self.denied.insert(*endpoint, Denied::new(proven, stopped));
         self.fill_share(endpoint, fills_share);
@@ -441,10 +441,10 @@ impl OfService {
 
     /// Marks an IP if a pod of the Service ends one of the denials there when it starts.
     fn mark_ended_by_starts(&mut self, cluster: &ClusterIndex, service: &ObjectName, ip: Addr) {
-        let do_all_stand = self
+        let all_stand = self
             .proven_at(ip)
             .all(|(_, denied)| stands_while_pods_start(cluster, service, ip, &denied.proven));
-        if do_all_stand {
+        if all_stand {
             self.ended_by_starts.remove(&ip);
         } else {
             self.ended_by_starts.insert(ip);

@@ -216,9 +216,9 @@ impl Review {
             if !changed.contains_key(name) {
                 return None;
             }
-            let does_slice_decide = cluster.proves_nothing(cluster.service(name)?);
+            let is_listing_enough = cluster.proves_nothing(cluster.service(name)?);
             let is_listed = cluster.endpoint_index.lists(name, case.ip, packets.owner);
-            (does_slice_decide && is_listed).then_some(Evidence::Listed(packets.owner))
+            (is_listing_enough && is_listed).then_some(Evidence::Listed(packets.owner))
         });
     }
 

@@ -25,7 +25,7 @@ use super::tables::layout::Layout;
 use super::tables::restore::RestoredProofs;
 use super::tables::{Changes, Inherited, Tables};
 use crate::facts::{Change, Fact, ObjectName, Pod, Presence, Protocol, Service, Watched};
-use epguard_common::{Addr, Denial, Event, Reason, ServiceNumber, Suspect, Uid};
+use epguard_common::{Addr, Denial, Event, Reason, ServiceNumber, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -374,14 +374,18 @@ impl State {
         ips: &[Addr],
     ) -> BTreeMap<Endpoint, Denial> {
         let mut proven = BTreeMap::new();
+        // Until everything is listed, nothing is proven.
+        let service = if self.is_listed() {
+            self.cluster.service(name)
+        } else {
+            None
+        };
         for ip in ips {
             let mut is_possibly_held = false;
             let mut unseen_node = None;
-            let verdicts = match self.cluster.service(name) {
-                Some(service) if self.is_listed() => {
-                    judge_endpoints(&self.cluster, service, *ip, &|_| String::new())
-                }
-                _ => Vec::new(),
+            let verdicts = match service {
+                Some(service) => judge_endpoints(&self.cluster, service, *ip, &|_| String::new()),
+                None => Vec::new(),
             };
             for (endpoint, verdict) in verdicts {
                 match verdict {
@@ -622,20 +626,18 @@ impl State {
 
     /// The IPs that are counted as draining from now on, or no longer.
     fn changed_draining(&self, affected: &Affected) -> BTreeSet<Addr> {
-        let mut ips = affected.ips.clone();
-        for uid in &affected.pods {
-            if let Some(record) = self.cluster.pods.get(*uid) {
-                ips.extend(&record.pod.ips);
+        let mut changed = BTreeSet::new();
+        let records = affected
+            .pods
+            .iter()
+            .filter_map(|uid| self.cluster.pods.get(*uid));
+        let shown = records.flat_map(|record| &record.pod.ips);
+        for ip in affected.ips.iter().chain(shown) {
+            if self.layout.counts_as_draining(*ip) != self.cluster.is_draining(*ip) {
+                changed.insert(*ip);
             }
         }
-        let suspects = &self.layout.tables.suspects;
-        ips.retain(|ip| {
-            let is_counted = suspects
-                .get(ip)
-                .is_some_and(|suspect| suspect.flags & Suspect::DRAINING != 0);
-            is_counted != self.cluster.is_draining(*ip)
-        });
-        ips
+        changed
     }
 
     /// The Services that have denials, or may get some.

@@ -71,13 +71,13 @@ impl<'a> Breaker<'a> {
     }
 
     /// True if the kubelet and the slices agree about a denial at an IP: it fills no share.
-    pub fn do_two_sources_agree(&mut self, ip: Addr, meant: Uid) -> bool {
+    pub fn two_sources_agree(&mut self, ip: Addr, meant: Uid) -> bool {
         self.two_sources.agree(ip, meant)
     }
 
-    /// Stops a new denial at an IP if there is a reason to. `was_carried_out`: an earlier process
-    /// carried it out. `filled`: how many denials at each IP fill the share of the Service.
-    pub fn stop(
+    /// What stops a new denial at an IP; none if it is carried out. `was_carried_out`: an earlier
+    /// process carried it out. `filled`: how many denials at each IP fill the share of the Service.
+    pub fn stop_if_needed(
         &mut self,
         ip: Addr,
         proven: &Denial,

@@ -48,6 +48,14 @@ impl Layout {
         self.vips.contains_key(name)
     }
 
+    /// True if the tables show the IP as that of a terminating pod.
+    pub fn counts_as_draining(&self, ip: Addr) -> bool {
+        match self.tables.suspects.get(&ip) {
+            Some(suspect) => suspect.flags & Suspect::DRAINING != 0,
+            None => false,
+        }
+    }
+
     /// Lays out the denials of a Service at an IP, but for their backends.
     /// [`Layout::lay_out_suspect`] has to follow.
     pub fn lay_out_endpoints(&mut self, denials: &Denials, name: &ObjectName, ip: Addr) {
