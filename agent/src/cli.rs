@@ -34,7 +34,7 @@ pub enum Command {
     Drops(drops::DropsArgs),
     /// Show owners, denials and counters from the maps, with names if an agent runs
     Dump(dump::DumpArgs),
-    /// Show denials that wait for a second list, or confirm them by hand
+    /// Show denials that wait for a second list, or release them by hand
     Breaker(breaker::BreakerArgs),
     /// Find flows of this node that still lead to pods that have ended
     Audit(audit::AuditArgs),

@@ -1,6 +1,6 @@
 //! The loop of a watch: sends the requests that the protocol decides on, one after the other.
 
-use super::backoff::{Recovery, Server};
+use super::backoff::{Server, Waits};
 use super::collection::Collection;
 use super::failure::Failure;
 use super::list::{UNPAGED, WHOLE, list};
@@ -54,7 +54,7 @@ impl Visitor for Start {
             narrowing: self.narrowing,
             again: None,
             protocol: Protocol::default(),
-            recovery: Recovery::new(&self.server),
+            waits: Waits::new(&self.server),
             open: Open::new(Duration::ZERO, false),
             up: false,
             behind: None,
@@ -71,7 +71,7 @@ impl<O: Object> Session<O> {
         while !self.messages.is_closed() {
             let step = self.protocol.begin();
             let begun = Instant::now();
-            self.recovery.begin();
+            self.waits.begin();
             let end = match self.attempt(step).await {
                 Ok(end) => end,
                 Err(error) => self.report_failure(step, &error).await,
@@ -80,7 +80,7 @@ impl<O: Object> Session<O> {
                 end != End::Closed || begun.elapsed() < Duration::from_secs(LIFETIME.start.into());
             let ceiling = self.protocol.end(end, begun.elapsed());
             match end {
-                End::Expired => self.recovery.relist(ceiling).await,
+                End::Expired => self.waits.relist(ceiling).await,
                 // The wait spreads the lists of all agents.
                 End::Silent => sleep(ceiling.mul_f64(fastrand::f64())).await,
                 End::Listed
@@ -89,7 +89,7 @@ impl<O: Object> Session<O> {
                 | End::Unsupported
                 | End::Unanswered
                 | End::Refused
-                | End::Failed => self.recovery.wait(ceiling).await,
+                | End::Failed => self.waits.wait(ceiling).await,
             }
         }
     }
@@ -119,7 +119,7 @@ impl<O: Object> Session<O> {
         if end == End::Unsupported {
             tracing::debug!(watch = %self.watched, "{error}");
         } else {
-            self.recovery.down();
+            self.waits.down();
             self.up = false;
             let refused = end == End::Refused;
             self.send(WatchEvent::Down { refused, error }).await;

@@ -117,13 +117,13 @@ impl Server {
 }
 
 /// The part of one watch: since when it is down, and the signals of the other watches.
-pub(super) struct Recovery {
+pub(super) struct Waits {
     down: Option<Instant>,
     server: Arc<Server>,
     answers: watch::Receiver<()>,
 }
 
-impl Recovery {
+impl Waits {
     /// For a watch of the same server as all others that share `server`.
     pub(super) fn new(server: &Arc<Server>) -> Self {
         Self {
@@ -190,12 +190,12 @@ mod tests {
 
     const LONG: Duration = Duration::from_hours(1000);
 
-    fn two() -> [Recovery; 2] {
+    fn two() -> [Waits; 2] {
         let server = Arc::default();
-        [Recovery::new(&server), Recovery::new(&server)]
+        [Waits::new(&server), Waits::new(&server)]
     }
 
-    async fn waited(one: &mut Recovery) -> Duration {
+    async fn waited(one: &mut Waits) -> Duration {
         let begun = Instant::now();
         one.wait(LONG).await;
         begun.elapsed()
@@ -237,7 +237,7 @@ mod tests {
         let (server, begun) = (Arc::default(), Instant::now());
         let mut watches = JoinSet::new();
         for number in 0..6 {
-            let mut watch = Recovery::new(&server);
+            let mut watch = Waits::new(&server);
             watches.spawn(async move {
                 sleep(Duration::from_millis(250) * number).await;
                 watch.relist(RELIST).await;

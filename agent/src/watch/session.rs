@@ -3,7 +3,7 @@
 //! [`attempts`](super::attempts) has its loop, [`stream`](super::stream) reads its stream, and
 //! [`beside`](super::beside) has the requests beside that.
 
-use super::backoff::Recovery;
+use super::backoff::Waits;
 use super::collection::Collection;
 use super::line::Entry;
 use super::list::Listed;
@@ -41,7 +41,7 @@ pub(super) struct Session<O> {
     /// When everything is to be listed again, while one object alone is watched.
     pub(super) again: Option<Instant>,
     pub(super) protocol: Protocol,
-    pub(super) recovery: Recovery,
+    pub(super) waits: Waits,
     /// The current stream.
     pub(super) open: Open<O>,
     pub(super) up: bool,
@@ -143,7 +143,7 @@ impl<O: Object> Session<O> {
 
     /// Sends that changes arrive from now on; once, until the watch is down again.
     pub(super) async fn send_up(&mut self) {
-        self.recovery.up();
+        self.waits.up();
         if !self.up {
             self.up = true;
             self.send(WatchEvent::Up).await;

@@ -1,7 +1,7 @@
 //! `cargo xtask mutate`: breaks the sources in one place at a time, and expects a test to fail.
 //!
-//! * [`patch`]: fixes of the eBPF programs and their maps, which only a loaded program can prove.
-//!   Each has a patch that reverts it, and one test that has to fail.
+//! * [`patch`]: fixes outside of the pure crates. Each has a patch that reverts it, and one test
+//!   that has to fail.
 //! * [`pure`]: every function of the pure crates, by cargo-mutants.
 
 mod patch;

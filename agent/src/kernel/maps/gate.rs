@@ -90,10 +90,11 @@ impl GateMap {
     /// Forgets redirected flows, which have all ended: VIEW has none. True if there is something to
     /// close.
     pub fn forget_flows(&mut self) -> bool {
-        let none = Box::new(Gates::EMPTY);
-        self.flows
-            .replace(none.clone())
-            .is_none_or(|ended| ended != none)
+        if self.flows.as_deref() == Some(&Gates::EMPTY) {
+            return false;
+        }
+        self.flows = Some(Box::new(Gates::EMPTY));
+        true
     }
 
     /// Writes the second table before the first one, which says that the second shows all

@@ -153,6 +153,9 @@ impl Seen {
         let Some(routes) = &mut self.routes else {
             return true;
         };
+        if came.is_empty() {
+            return true;
+        }
         let before = routes.clone();
         routes.add(came.iter().copied());
         let events = (*routes != before).then_some(NetworkChange::Announced(came));

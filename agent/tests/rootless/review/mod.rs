@@ -173,7 +173,7 @@ fn a_denial_that_was_right_when_it_began_or_is_old_is_not_found_wrong() {
 }
 
 #[test]
-fn denials_that_the_breaker_held_back_are_marked_in_the_review() {
+fn denials_that_the_breaker_stopped_are_marked_in_the_review() {
     let (mut world, a) = World::cluster().with_a();
     world.list(&[terminal(&a)]);
     assert_eq!(world.stopped(), [X]);

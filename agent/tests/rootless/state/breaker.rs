@@ -196,7 +196,7 @@ fn rolling_update(ends: &[fn(&Pod) -> Fact]) -> World {
 }
 
 #[test]
-fn a_rolling_update_never_trips_the_breaker() {
+fn the_breaker_never_stops_a_rolling_update() {
     let ends: &[fn(&Pod) -> Fact] = &[
         |old| shown(terminal(old)),
         |old| shown(dead(old)),
@@ -239,7 +239,7 @@ fn the_first_lists_of_an_agent_count_as_one_list() {
 }
 
 #[test]
-fn an_operator_can_confirm_pending_denials() {
+fn an_operator_can_release_stopped_denials() {
     let (mut world, pods) = World::cluster().with_backends(4);
     world.list(&all(&pods, dead));
     let other = ObjectName::new("shop", "other");

@@ -166,7 +166,7 @@ fn what_a_list_of_everything_confirms_is_a_denial_that_began_before_it_was_reque
     }
 }
 
-/// The breaker holds the denials of A and B: that is half. Both lists come before their Service is
+/// The breaker stops the denials of A and B: that is half. Both lists come before their Service is
 /// judged.
 #[test]
 fn a_list_confirms_no_denial_of_a_service_that_a_later_fact_has_changed() {
