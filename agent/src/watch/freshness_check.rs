@@ -76,7 +76,7 @@ pub(super) struct Shown {
 
 /// What to do about the answers that prove nothing yet.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Decision {
+pub(super) enum CheckStep {
     /// Do nothing before then, unless the stream shows more; do nothing at all if none.
     Wait(Option<Instant>),
     /// Send a probe.
@@ -100,7 +100,7 @@ pub(super) struct FreshnessChecks {
     /// Objects that a list or a probe has shown and the stream may lack, and since when; versions
     /// and times ascend.
     elsewhere: VecDeque<(u64, Instant)>,
-    /// The version of the last one for which [`Decision::Late`] was returned.
+    /// The version of the last one for which [`CheckStep::Late`] was returned.
     late: u64,
 }
 
@@ -181,34 +181,34 @@ impl FreshnessChecks {
         newest
     }
 
-    /// What to do about the remaining answers. [`Decision::Probe`] counts the probe as sent.
-    pub(super) fn decide(&mut self, shown: Shown, now: Instant) -> Decision {
+    /// What to do about the remaining answers. [`CheckStep::Probe`] counts the probe as sent.
+    pub(super) fn decide(&mut self, shown: Shown, now: Instant) -> CheckStep {
         self.elsewhere
             .retain(|(version, _)| *version > shown.version);
         let mut wake = None;
         if let Some((oldest, since)) = self.elsewhere.front().copied() {
             let is_late = self.late == oldest;
             if now >= since + CATCH_UP {
-                return Decision::Behind(oldest);
+                return CheckStep::Behind(oldest);
             }
             if now >= since + LATE && !is_late {
                 self.late = oldest;
-                return Decision::Late;
+                return CheckStep::Late;
             }
             wake = Some(since + if is_late { CATCH_UP } else { LATE });
         }
         if self.probing {
-            return Decision::Wait(wake);
+            return CheckStep::Wait(wake);
         }
         let probe_at = self.answers.iter().rev().find_map(|answer| answer.probe_at);
         if probe_at.is_none_or(|probe_at| now < probe_at) {
-            return Decision::Wait(wake.into_iter().chain(probe_at).min());
+            return CheckStep::Wait(wake.into_iter().chain(probe_at).min());
         }
         self.probing = true;
         for answer in &mut self.answers {
             answer.probe_at = None;
         }
-        Decision::Probe
+        CheckStep::Probe
     }
 
     fn seen_elsewhere(&mut self, version: u64, since: Instant) {

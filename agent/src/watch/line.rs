@@ -8,7 +8,7 @@ use serde_json::{Value, json, value::RawValue};
 
 /// An object, or why it is none.
 #[derive(Debug)]
-pub(super) struct Entry<O> {
+pub(super) struct ReceivedObject<O> {
     pub(super) name: ObjectName,
     pub(super) version: u64,
     pub(super) object: Result<O, Unreadable>,
@@ -22,7 +22,7 @@ pub(super) struct Entry<O> {
 #[derive(Debug)]
 pub(super) enum Line<O> {
     /// ADDED, MODIFIED or DELETED.
-    Object(LineType, Entry<O>),
+    Object(LineType, ReceivedObject<O>),
     /// Everything up to `version` has been sent.
     Bookmark {
         version: u64,
@@ -89,7 +89,7 @@ impl Head {
     }
 }
 
-impl<O: Object> Entry<O> {
+impl<O: Object> ReceivedObject<O> {
     /// Reads an object. Errors: it has no metadata.
     pub(super) fn parse(json: &[u8]) -> anyhow::Result<Self> {
         let error = match serde_json::from_slice(json) {
@@ -160,7 +160,7 @@ impl<O: Object> Line<O> {
         if let Ok(RawLine { line_type, object }) = whole
             && !matches!(line_type, LineType::Bookmark | LineType::Error)
         {
-            return Ok(Self::Object(line_type, Entry::from_raw(object)?));
+            return Ok(Self::Object(line_type, ReceivedObject::from_raw(object)?));
         }
         let raw: RawLine<&RawValue> = serde_json::from_slice(line).context("not a watch event")?;
         let json = raw.object.get();
@@ -173,7 +173,7 @@ impl<O: Object> Line<O> {
                 }
             }
             LineType::Error => Self::Error(serde_json::from_str(json)?),
-            line_type => Self::Object(line_type, Entry::parse(json.as_bytes())?),
+            line_type => Self::Object(line_type, ReceivedObject::parse(json.as_bytes())?),
         })
     }
 }

@@ -3,7 +3,7 @@
 
 use super::collection::Collection;
 use super::failure::Failure;
-use super::line::{Entry, Head, Headed};
+use super::line::{Head, Headed, ReceivedObject};
 use super::request_error::RequestError;
 use super::step::Step;
 use crate::shared::clock::boot;
@@ -62,7 +62,7 @@ pub(super) struct Listed<O> {
     pub(super) version: u64,
     /// When the list was asked for, of `CLOCK_BOOTTIME`: it holds every earlier change.
     pub(super) sent: Duration,
-    pub(super) entries: Vec<Entry<O>>,
+    pub(super) entries: Vec<ReceivedObject<O>>,
     /// False if there are more.
     pub(super) whole: bool,
 }
@@ -99,7 +99,7 @@ pub(super) async fn list<O: Object>(
     loop {
         let http = core::Request::new(&*collection.path).list(&params)?;
         let body = timeout(limits.patience, client.request_stream(http)).await??;
-        let add = |json: &[u8]| entries.push(Entry::parse_listed(json));
+        let add = |json: &[u8]| entries.push(ReceivedObject::parse_listed(json));
         let head = read_page(body, limits, add).await?;
         let version = head.version().map_err(RequestError::unreadable_answer)?;
         let whole = head.next.is_empty();

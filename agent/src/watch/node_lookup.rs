@@ -24,7 +24,7 @@ const AT_ONCE: usize = 2;
 
 /// A Node to ask for.
 #[derive(Debug)]
-pub(super) struct NodeOrder {
+pub(super) struct NodeLookup {
     pub(super) name: Text,
     /// The time over which all agents spread their requests.
     pub(super) within: Duration,
@@ -35,7 +35,7 @@ pub(super) struct NodeOrder {
 pub(super) async fn answer_node_orders(
     client: kube::Client,
     clock: Clock,
-    mut orders: mpsc::UnboundedReceiver<NodeOrder>,
+    mut orders: mpsc::UnboundedReceiver<NodeLookup>,
     messages: mpsc::Sender<Message>,
 ) {
     let turns = Semaphore::new(AT_ONCE);
@@ -67,7 +67,7 @@ async fn look_at_node(
     client: &kube::Client,
     clock: Clock,
     turns: &Semaphore,
-    NodeOrder { name, within }: NodeOrder,
+    NodeLookup { name, within }: NodeLookup,
 ) -> (Text, WatchEvent) {
     sleep(within.mul_f64(fastrand::f64())).await;
     let _turn = turns.acquire().await.ok();
@@ -121,8 +121,8 @@ mod tests {
         format!(r#"{{"metadata":{{"name":"m","uid":"{uid}","resourceVersion":"3"}}}}"#)
     }
 
-    fn order(name: &str, within: Duration) -> NodeOrder {
-        NodeOrder {
+    fn order(name: &str, within: Duration) -> NodeLookup {
+        NodeLookup {
             name: name.into(),
             within,
         }

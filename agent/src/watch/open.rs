@@ -1,7 +1,7 @@
 //! The state of one open stream, and of the requests beside it.
 
 use super::freshness_check::{FreshnessChecks, Probe};
-use super::line::Entry;
+use super::line::ReceivedObject;
 use super::list::Listed;
 use super::orders::OrderedLists;
 use super::request_error::RequestError;
@@ -19,7 +19,7 @@ pub(super) struct Open<O> {
     pub(super) sent: Duration,
     /// What a streamed list has shown so far; none once it is complete, or for a stream that begins
     /// with changes.
-    pub(super) initial: Option<HashMap<ObjectName, Entry<O>>>,
+    pub(super) initial: Option<HashMap<ObjectName, ReceivedObject<O>>>,
     pub(super) checks: FreshnessChecks,
     /// Lists that were ordered and have not come.
     pub(super) ordered: OrderedLists,

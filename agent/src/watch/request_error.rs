@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::error::Elapsed;
 
 /// What a library reports about a connection or an answer. It is only shown.
-type Cause = Box<dyn Error + Send + Sync>;
+type Source = Box<dyn Error + Send + Sync>;
 
 /// Why a request, or its stream, failed. [`Failure::of`](super::failure::Failure::of) decides how
 /// the watch continues after each of them.
@@ -16,7 +16,7 @@ pub(super) enum RequestError {
     /// The server refuses, by an HTTP status or in the middle of a stream.
     Refused(Box<Status>),
     /// There is no connection, a broken one, or an answer that is not the API's.
-    Unanswered(Cause),
+    Unanswered(Source),
     /// A page of a list has more octets than this.
     TooLarge(u64),
     /// A narrow list shows so many objects, and there are more.

@@ -5,7 +5,7 @@
 
 use super::backoff::Waits;
 use super::collection::Collection;
-use super::line::Entry;
+use super::line::ReceivedObject;
 use super::list::Listed;
 use super::message::{Clock, Message, WatchEvent};
 use super::open::Open;
@@ -181,7 +181,7 @@ impl<O: Object> Session<O> {
     }
 
     /// The object of an entry; none if it cannot be read. Sends what of it could not be.
-    pub(super) async fn read_object(&mut self, entry: Entry<O>) -> Option<O> {
+    pub(super) async fn read_object(&mut self, entry: ReceivedObject<O>) -> Option<O> {
         let mut skipped = Ignored::new();
         let object = entry.read(&mut skipped);
         for what in skipped {

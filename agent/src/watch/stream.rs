@@ -1,8 +1,8 @@
 //! Reads one stream of changes. [`beside`](super::beside) has the requests beside it.
 
 use super::changes::request_changes;
-use super::freshness_check::Decision;
-use super::line::{Entry, Line, LineType};
+use super::freshness_check::CheckStep;
+use super::line::{Line, LineType, ReceivedObject};
 use super::lines::Lines;
 use super::list::{Listed, SILENCE};
 use super::message::WatchEvent;
@@ -115,10 +115,10 @@ impl<O: Object> Session<O> {
         }
         loop {
             match self.open.checks.decide(shown, Instant::now()) {
-                Decision::Wait(wake) => return Ok(wake),
-                Decision::Probe => self.send_probe(),
-                Decision::Late => self.send(WatchEvent::Behind).await,
-                Decision::Behind(elsewhere) => {
+                CheckStep::Wait(wake) => return Ok(wake),
+                CheckStep::Probe => self.send_probe(),
+                CheckStep::Late => self.send(WatchEvent::Behind).await,
+                CheckStep::Behind(elsewhere) => {
                     return Err(RequestError::StoppedBehind {
                         stream: shown.version,
                         elsewhere,
@@ -144,7 +144,7 @@ impl<O: Object> Session<O> {
         Ok(())
     }
 
-    async fn receive_object(&mut self, line_type: LineType, entry: Entry<O>) {
+    async fn receive_object(&mut self, line_type: LineType, entry: ReceivedObject<O>) {
         let Some(initial) = &mut self.open.initial else {
             self.send_change(line_type, entry).await;
             return;
@@ -172,7 +172,7 @@ impl<O: Object> Session<O> {
         }
     }
 
-    async fn send_change(&mut self, line_type: LineType, mut entry: Entry<O>) {
+    async fn send_change(&mut self, line_type: LineType, mut entry: ReceivedObject<O>) {
         // A list beside the stream may lack the change.
         for narrow in &mut self.open.narrow {
             narrow.changed.insert(entry.name.clone(), entry.version);

@@ -2,7 +2,7 @@
 
 use super::attempts::Start;
 use super::message::{Clock, Message};
-use super::node_lookup::{NodeOrder, answer_node_orders};
+use super::node_lookup::{NodeLookup, answer_node_orders};
 use super::orders::{Orders, order_list};
 use super::session::Narrowing;
 use epguard_core::facts::{ObjectName, Selection, Text, WATCHED_NODES, Watched};
@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 #[derive(Debug, Default)]
 pub struct Watches {
     orders: BTreeMap<Watched, watch::Sender<Orders>>,
-    nodes: Option<mpsc::UnboundedSender<NodeOrder>>,
+    nodes: Option<mpsc::UnboundedSender<NodeLookup>>,
     tasks: JoinSet<()>,
 }
 
@@ -41,7 +41,7 @@ impl Watches {
     pub fn look_at_node(&self, name: Text, within: Duration) {
         if let Some(nodes) = &self.nodes {
             // Without a receiver the watches are over.
-            let _ = nodes.send(NodeOrder { name, within });
+            let _ = nodes.send(NodeLookup { name, within });
         }
     }
 

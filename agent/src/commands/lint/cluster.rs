@@ -7,7 +7,9 @@ use epguard_core::facts::{
     Change, Cidr, Fact, Ignored, ListedSlice, Node, ObjectName, Pod, PortName, Protocol, Service,
     Slice, SlicePort,
 };
-use epguard_core::state::{ClusterIndex, Exemption, Ipam, Own, Ranges, Record, Settings, State};
+use epguard_core::state::{
+    ClusterIndex, Exemption, Ipam, OwnPods, Ranges, Record, Settings, State,
+};
 use kube::Client;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -165,7 +167,7 @@ impl<'a> Cluster<'a> {
     /// Whether a live pod of the Service's own has the address: traffic for it is right there.
     pub fn has_own(&self, service: &ObjectName, ip: Addr) -> bool {
         self.agent().service(service).is_some_and(|fact| {
-            let own = Own::new(self.agent(), fact);
+            let own = OwnPods::new(self.agent(), fact);
             self.holders(ip).iter().any(|pod| own.contains(pod))
         })
     }

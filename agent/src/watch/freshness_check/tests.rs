@@ -48,7 +48,7 @@ fn a_probe_that_shows_too_little_proves_only_older_answers() {
         ..answer()
     };
     checks.list_answered(later, at);
-    assert_eq!(checks.decide(shown(12, 9), at + MARKER), Decision::Probe);
+    assert_eq!(checks.decide(shown(12, 9), at + MARKER), CheckStep::Probe);
     let probe = Probe {
         first: None,
         last: 12,
@@ -64,7 +64,7 @@ fn a_probe_that_shows_too_little_proves_only_older_answers() {
 #[test]
 fn the_time_to_catch_up_with_a_probe_begins_with_its_first_event() {
     let (mut checks, at) = asked(answer());
-    assert_eq!(checks.decide(shown(12, 9), at + MARKER), Decision::Probe);
+    assert_eq!(checks.decide(shown(12, 9), at + MARKER), CheckStep::Probe);
     let (first, end) = (at + MARKER, at + MARKER + LATE);
     let probe = Probe {
         first: Some((13, first)),
@@ -74,10 +74,10 @@ fn the_time_to_catch_up_with_a_probe_begins_with_its_first_event() {
     checks.probe_ended(Ok(probe), end).unwrap();
     assert_eq!(
         checks.decide(shown(12, 9), end),
-        Decision::Late,
+        CheckStep::Late,
         "it lacks the first"
     );
-    let wait = Decision::Wait(Some(end + LATE));
+    let wait = CheckStep::Wait(Some(end + LATE));
     assert_eq!(checks.decide(shown(14, 9), end), wait, "it lacks the last");
 }
 
@@ -111,30 +111,30 @@ fn a_full_list_proves_the_stream_fresh_if_it_shows_the_same_objects() {
 #[test]
 fn a_stream_that_lacks_an_object_has_a_moment_to_catch_up_and_no_more_if_it_lacks_later_ones() {
     let (mut checks, at) = asked(whole(13, 9));
-    assert_eq!(checks.decide(shown(12, 9), at + MARKER), Decision::Probe);
+    assert_eq!(checks.decide(shown(12, 9), at + MARKER), CheckStep::Probe);
     assert_eq!(
         checks.decide(shown(12, 9), at + MARKER),
-        Decision::Wait(Some(at + LATE))
+        CheckStep::Wait(Some(at + LATE))
     );
-    assert_eq!(checks.decide(shown(12, 9), at + LATE), Decision::Late);
+    assert_eq!(checks.decide(shown(12, 9), at + LATE), CheckStep::Late);
     assert_eq!(
         checks.decide(shown(12, 9), at + LATE),
-        Decision::Wait(Some(at + CATCH_UP)),
+        CheckStep::Wait(Some(at + CATCH_UP)),
         "once"
     );
     assert_eq!(
         checks.decide(shown(12, 9), at + CATCH_UP),
-        Decision::Behind(13)
+        CheckStep::Behind(13)
     );
     assert_eq!(
         checks.decide(shown(13, 9), at + CATCH_UP),
-        Decision::Wait(None)
+        CheckStep::Wait(None)
     );
     // Later objects give it no more time.
     let (mut checks, at) = asked(whole(13, 9));
     checks.list_answered(whole(14, 9), at + LATE / 2);
     assert!(checks.stream_lacks(shown(13, 9)));
-    assert_eq!(checks.decide(shown(12, 9), at + LATE), Decision::Late);
+    assert_eq!(checks.decide(shown(12, 9), at + LATE), CheckStep::Late);
     assert!(!checks.stream_lacks(shown(14, 9)));
 }
 
@@ -154,11 +154,11 @@ fn a_proof_that_is_not_urgent_waits_for_the_next_event_before_it_costs_a_probe()
         },
         at,
     );
-    let wait = Decision::Wait(Some(at + PATIENT_MARKER));
+    let wait = CheckStep::Wait(Some(at + PATIENT_MARKER));
     assert_eq!(checks.decide(shown(12, 9), at + MARKER), wait);
     assert_eq!(
         checks.decide(shown(12, 9), at + PATIENT_MARKER),
-        Decision::Probe
+        CheckStep::Probe
     );
 }
 
@@ -175,7 +175,7 @@ fn a_list_that_was_sent_later_leaves_one_of_a_later_version_unproven() {
     checks.list_answered(later, at);
     assert_eq!(proven(&mut checks, shown(20, 9)), Some(SENT * 2));
     assert_eq!(checks.complete_up_to(shown(20, 9)), 20);
-    assert_eq!(checks.decide(shown(20, 9), at + MARKER), Decision::Probe);
+    assert_eq!(checks.decide(shown(20, 9), at + MARKER), CheckStep::Probe);
     assert_eq!(proven(&mut checks, shown(25, 9)), Some(SENT));
 }
 
@@ -195,7 +195,7 @@ fn more_answers_than_are_kept_leave_the_newest_to_be_proven() {
         );
     }
     assert_eq!(proven(&mut checks, shown(98, 9)), Some(SENT));
-    assert_eq!(checks.decide(shown(98, 9), at + MARKER), Decision::Probe);
+    assert_eq!(checks.decide(shown(98, 9), at + MARKER), CheckStep::Probe);
 }
 
 #[test]
@@ -207,9 +207,9 @@ fn a_stream_that_shows_each_object_within_a_second_is_never_late() {
         let version = 100 + u64::from(number);
         checks.list_answered(whole(version, 9), now);
         let decision = checks.decide(shown(version - 1, 9), now);
-        let is_late = matches!(decision, Decision::Late | Decision::Behind(_));
+        let is_late = matches!(decision, CheckStep::Late | CheckStep::Behind(_));
         assert!(!is_late, "{decision:?} at {version}");
     }
     let now = at + step * 20;
-    assert_eq!(checks.decide(shown(118, 9), now + step), Decision::Late);
+    assert_eq!(checks.decide(shown(118, 9), now + step), CheckStep::Late);
 }

@@ -1,6 +1,6 @@
 //! Fuzzes lines of a watch and pages of a list.
 
-use super::super::line::{Entry, Headed, Line};
+use super::super::line::{Headed, Line, ReceivedObject};
 use super::super::list::Items;
 use crate::fuzz::harness::{corpus, run, words};
 use epguard_core::facts::Pod;
@@ -30,7 +30,7 @@ fn pages_of_a_list() {
         let (mut items, mut octets) = (Items::default(), 0);
         for octet in body {
             if items.complete_with(*octet) {
-                let _ = Entry::<Pod>::parse(&items.item);
+                let _ = ReceivedObject::<Pod>::parse(&items.item);
                 octets += items.item.len();
                 items.item.clear();
             }

@@ -23,14 +23,14 @@ const MOST_NAMESAKES: usize = 8;
 /// the namespaces of the pods that slices name is the Service's own there. A namespace is the
 /// tenant.
 #[derive(Debug, Clone, Copy)]
-pub struct Own<'a> {
+pub struct OwnPods<'a> {
     cluster: &'a ClusterIndex,
     service: &'a Service,
     /// The namespaces whose pods are all its own; none where the selector proves which pods are.
     namespaces: &'a [Text],
 }
 
-impl<'a> Own<'a> {
+impl<'a> OwnPods<'a> {
     /// The own pods of a Service.
     pub fn new(cluster: &'a ClusterIndex, service: &'a Service) -> Self {
         Self {
