@@ -392,7 +392,10 @@ fn a_bad_value_is_refused_with_its_place_and_what_is_allowed() {
             json!({"updateStrategy": {"rollingUpdate": {"maxSurge": 1}}}),
             "at '/updateStrategy/rollingUpdate': additional properties 'maxSurge' not allowed",
         ),
-        (json!({"commonLabels": {"a b": "c"}}), "at '/commonLabels': additional properties 'a b' not allowed"),
+        (
+            json!({"commonLabels": {"a b": "c"}}),
+            "at '/commonLabels': additional properties 'a b' not allowed",
+        ),
         (
             json!({"fullnameOverride": "Epguard"}),
             "at '/fullnameOverride'",

@@ -165,10 +165,10 @@ fn openshift_gets_constraints_that_admit_exactly_the_agents_and_that_their_accou
         assert_eq!(constraints.default_add_capabilities, [""; 0]);
         let role: Role = read(&object(&objects, "Role", "epguard"));
         let mut rules = role.rules.iter().flatten();
-        let rule = rules.find(|rule| rule.verbs == ["use"]).unwrap();
-        assert_eq!(rule.resource_names, Some(vec!["epguard".to_owned()]));
+        let uses = rules.find(|rule| rule.verbs == ["use"]).unwrap();
+        assert_eq!(uses.resource_names, Some(vec!["epguard".to_owned()]));
         let resource = "securitycontextconstraints".to_owned();
-        assert_eq!(rule.resources, Some(vec![resource]));
+        assert_eq!(uses.resources, Some(vec![resource]));
         let binding = object(&objects, "RoleBinding", "epguard");
         assert_eq!(binding["subjects"][0]["name"], "epguard");
         assert_eq!(pod.service_account_name.as_deref(), Some("epguard"));

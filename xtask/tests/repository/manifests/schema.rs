@@ -94,6 +94,10 @@ fn check_custom(object: &Value, fields_needed: &[String], further: &[String]) {
 /// (`security/v1/types.go` of openshift/api).
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the fields are those of the API"
+)]
 pub struct SecurityContextConstraints {
     api_version: String,
     kind: String,
