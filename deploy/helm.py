@@ -1,8 +1,8 @@
 """Runs Helm's own engine (PyPI: helm-python-sdk) on the chart, for the tests.
 
 Reads a JSON list of calls, [verb, values] or [verb, values, options], and prints a JSON list of their results; a call that
-Helm refuses has the result {"error": TEXT}. An argument names the kubeconfig of the cluster. Releases are kept in memory:
-all calls of a release belong into one list.
+Helm refuses has the result {"error": TEXT}. The option "release" names the release, otherwise it is "epguard". An argument
+names the kubeconfig of the cluster. Releases are kept in memory: all calls of a release belong into one list.
 """
 
 import json
@@ -27,12 +27,14 @@ config = helm.Config(
 
 
 def call(verb, values, options={}):
+    options = dict(options)
+    name = options.pop("release", NAME)
     if verb == "lint":
         return helm.lint(FOLDER, values, strict=True, namespace=NAMESPACE)
     if verb == "rollback":
-        return config.rollback(NAME, **options)
+        return config.rollback(name, **options)
     if verb in ("history", "uninstall"):
-        return getattr(config, verb)(NAME)
+        return getattr(config, verb)(name)
     # The Python functions lack some options. The lab's API server knows no server-side apply.
     if verb == "template":
         verb, options = "install", {"dry_run": "client", **options}
@@ -41,7 +43,7 @@ def call(verb, values, options={}):
     options = json.dumps({"namespace": NAMESPACE, **options})
     none = _native.HANDLE(0)
     release = _native.call_string(
-        f"helm_{verb}", config._raw(), none, chart._raw(), None, NAME, json.dumps(values), options)
+        f"helm_{verb}", config._raw(), none, chart._raw(), None, name, json.dumps(values), options)
     return json.loads(release)
 
 

@@ -72,6 +72,9 @@ const INSTALL: &str = r#"["install", {}]"#;
 const UPGRADE: &str = r#"["upgrade", {"agent": {"lease": 20}, "modePolicy": {"mode": "enforce"}}]"#;
 const ROLLBACK: &str = r#"["rollback", {}, {"version": 1}]"#;
 const UNINSTALL: &str = r#"["uninstall", {}]"#;
+const INSTALL_EDGE: &str =
+    r#"["install", {"nodeSelector": {"pool": "edge"}}, {"release": "epguard-edge"}]"#;
+const UNINSTALL_EDGE: &str = r#"["uninstall", {}, {"release": "epguard-edge"}]"#;
 
 fn calls(of: &[&str]) -> Value {
     of.iter()
@@ -143,4 +146,40 @@ async fn an_upgrade_leaves_the_modes_that_the_plugin_has_set_and_refuses_to_take
         results[..2].iter().all(|result| result["error"].is_null()),
         "{results:?}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Helm's engine: cargo xtask setup installs it"]
+async fn a_second_release_for_a_node_pool_comes_and_goes_without_touching_the_first() {
+    let alone = released(&calls(&[INSTALL]));
+    let both = released(&calls(&[INSTALL, INSTALL_EDGE]));
+    assert_eq!(both.len(), 2 * alone.len());
+    assert!(alone.iter().all(|object| both.contains(object)));
+    assert_eq!(
+        released(&calls(&[INSTALL, INSTALL_EDGE, UNINSTALL_EDGE])),
+        alone
+    );
+}
+
+/// One mode policy and one dashboard are about all agents.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Helm's engine: cargo xtask setup installs it"]
+async fn a_second_release_cannot_take_what_is_about_all_agents() {
+    for (values, object) in [
+        (
+            json!({"modePolicy": {"mode": "observe"}}),
+            r#"ConfigMap "epguard""#,
+        ),
+        (
+            json!({"metrics": {"dashboard": true}}),
+            r#"ConfigMap "epguard-dashboard""#,
+        ),
+    ] {
+        let second = json!(["install", values, {"release": "epguard-edge"}]);
+        let (results, _) = after(&World::empty(), &json!([["install", values], second]));
+        assert!(results[0]["error"].is_null(), "{results:?}");
+        let error = results[1]["error"].as_str().unwrap();
+        let refused = format!(r#"{object} in namespace "epguard" exists and cannot be imported"#);
+        assert!(error.contains(&refused), "{error}");
+    }
 }

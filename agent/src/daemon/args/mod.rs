@@ -1,11 +1,12 @@
 //! The options of `epguard agent`.
 
 mod denials;
+mod listen;
 
 pub use denials::{DenialActionArgs, RangeArgs, ReasonArgs};
+pub use listen::MetricsArgs;
 
 use crate::daemon::report::kube_events::Announce;
-use crate::daemon::report::metrics::MetricsArgs;
 use crate::daemon::telemetry::LogFormat;
 use crate::kernel::datapath::{Hooks, Xdp};
 use crate::node::netlink::Selection;

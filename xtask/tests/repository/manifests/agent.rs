@@ -22,15 +22,20 @@ pub(super) fn pod_of(daemon_set: &Value) -> PodSpec {
     daemon_set.spec.unwrap().template.spec.unwrap()
 }
 
-/// The agent's options, with variables in place of those that the API server fills in.
+/// The agent's options on an IPv4 node. Errors: it refuses them there, or on an IPv6 node.
 pub(super) fn options(pod: &PodSpec) -> Result<epguard::cli::Cli, clap::Error> {
-    let arguments = pod.containers[0].args.iter().flatten();
-    let filled = arguments.map(|argument| {
-        argument
-            .replace("$(NODE_NAME)", "filled-in")
-            .replace("$(HOST_IP)", "192.0.2.1")
-    });
-    epguard::cli::Cli::try_parse_from(std::iter::once("epguard".to_owned()).chain(filled))
+    options_on("2001:db8::1", pod)?;
+    options_on("192.0.2.1", pod)
+}
+
+/// The agent's options, with variables in place of those that the kubelet fills in.
+fn options_on(host_ip: &str, pod: &PodSpec) -> Result<epguard::cli::Cli, clap::Error> {
+    let mut words = vec!["epguard".to_owned()];
+    for argument in pod.containers[0].args.iter().flatten() {
+        let named = argument.replace("$(NODE_NAME)", "filled-in");
+        words.push(named.replace("$(HOST_IP)", host_ip));
+    }
+    epguard::cli::Cli::try_parse_from(words)
 }
 
 /// The collection across namespaces: `/api/v1/pods`.

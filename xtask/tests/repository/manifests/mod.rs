@@ -4,6 +4,10 @@
 mod agent;
 mod alerts;
 mod chart;
+mod clusters;
+mod contradictions;
+mod releases;
+mod samples;
 mod schema;
 mod values;
 

@@ -13,7 +13,10 @@ const NOT_OF_AGENT: [(&str, &str); 12] = [
     ("mode", "value `mode`"),
     ("reason-mode", "value `reasons`"),
     ("action", "values `action` and `reasons`"),
-    ("metrics-listen", "value `metrics.listen`"),
+    (
+        "metrics-listen",
+        "values `metrics.address` and `metrics.port`",
+    ),
     ("health-listen", "value `healthPort`"),
     ("mode-policy", "the ConfigMap that value `modePolicy` fills"),
     ("node-name", "the pod's own"),
@@ -24,15 +27,15 @@ const NOT_OF_AGENT: [(&str, &str); 12] = [
     ("debug-datapath", "for a lab"),
 ];
 
-struct Row {
+pub(super) struct Row {
     /// As in `--set`.
-    path: String,
+    pub(super) path: String,
     default: Value,
     text: String,
 }
 
 /// A row for each comment that begins with `# --`.
-fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<Row> {
     let yaml = text("chart/values.yaml");
     let mut rows = Vec::new();
     let mut parents = Vec::<(usize, &str)>::new();
@@ -130,12 +133,13 @@ fn the_pages_and_the_notes_set_only_values_of_the_schema() {
     for file in [
         "../docs/install.md",
         "../docs/upgrade.md",
+        "../docs/quickstarts.md",
         "chart/templates/NOTES.txt",
     ] {
         for key in text(file)
             .split(" --set ")
             .skip(1)
-            .map(|rest| rest.split('=').next().unwrap())
+            .map(|rest| rest.split(['=', ' ']).next().unwrap())
         {
             set += 1;
             let rule = schema.pointer(&format!("/properties/{}", key.replace('.', "/properties/")));
@@ -260,7 +264,14 @@ fn the_agent_takes_every_value_that_the_schema_allows() {
             _ => json!(null),
         };
         let examples = choices.into_iter().chain(limits).chain([example]);
-        all.extend(examples.map(|value| json!({"agent": {key: value}})));
+        for value in examples {
+            let mut values = json!({"agent": {key: value}});
+            if key == "apiRate" {
+                // A slow agent can only keep an old view fresh.
+                values["agent"]["maxViewAge"] = 300.into();
+            }
+            all.push(values);
+        }
         all.extend((rule["type"] == "boolean").then(|| json!({"agent": {key: true}})));
     }
     for (values, rendered) in all.iter().zip(render(&all)) {

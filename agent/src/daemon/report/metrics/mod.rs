@@ -18,7 +18,6 @@ pub use timings::Timings;
 use crate::kernel::maps;
 use crate::shared::status::{Question, Request, Status, accepted};
 use anyhow::{Context as _, Result};
-use clap::Args;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ALLOW, CONTENT_TYPE};
@@ -34,25 +33,6 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
-
-/// Where metrics and health are served.
-#[derive(Debug, Args)]
-pub struct MetricsArgs {
-    /// Where to serve /metrics over HTTP, without authentication; the metrics name no objects
-    #[arg(
-        long = "metrics-listen",
-        value_name = "ADDRESS:PORT",
-        default_value = "127.0.0.1:9467"
-    )]
-    pub listen: SocketAddr,
-    /// Where to serve /healthz and /readyz over HTTP, for the kubelet: keep it on loopback
-    #[arg(
-        long = "health-listen",
-        value_name = "ADDRESS:PORT",
-        default_value = "127.0.0.1:9468"
-    )]
-    pub health: SocketAddr,
-}
 
 /// Longest wait for a client's request, and for the main loop: it answers within milliseconds, so
 /// one that takes longer is stuck.
