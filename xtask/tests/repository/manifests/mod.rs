@@ -4,6 +4,7 @@
 mod agent;
 mod alerts;
 mod chart;
+mod dashboard;
 mod schema;
 mod values;
 
