@@ -1,19 +1,24 @@
 //! All metrics of one status: their values, and the files that name them.
 
 use super::pages::{agrees, repository, table_under};
-use epguard::daemon::report::metrics::render;
+use epguard::daemon::report::metrics::{Format, Process, render};
 use epguard::kernel::maps::Counters;
 use epguard::shared::status::{
-    ApiFigures, Attachment, Cause, Distribution, Evicted, Figures, Fill, Gap, Status,
-    StoppedDenials, Translators, Watch,
+    ApiFigures, Attachment, Cause, Distribution, Evicted, Figures, Fill, Gap, Partial, SocketLb,
+    Status, StoppedDenials, Translators, Watch,
 };
 use epguard_common::{Count, Mode, Outcome, Reason};
 use epguard_core::facts::Watched;
-use epguard_core::state::{IpState, PodState};
+use epguard_core::state::{IpState, PodState, UnprovenDeaths};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// The samples that are not 0.
 const EXPECTED: &str = r#"
+epguard_build_info{version="0.1.0",revision="unknown"} 1
 epguard_denied_packets_total{reason="reused",action="drop",mode="enforce"} 7
 epguard_denied_packets_total{reason="reused",action="pass",mode="observe"} 2
 epguard_denied_bytes_total{reason="reused",action="drop",mode="enforce"} 700
@@ -27,6 +32,7 @@ epguard_events_suppressed_total 5
 epguard_answers_suppressed_total 6
 epguard_answers_failed_total 1
 epguard_redirects_failed_total 4
+epguard_stale_services 4
 epguard_events_skipped_total 7
 epguard_uncounted_denials 8
 epguard_wrong_denies_total{reason="reused"} 1
@@ -34,9 +40,13 @@ epguard_reason_demoted{reason="reused"} 1
 epguard_breaker_stopped_services 1
 epguard_breaker_stopped_endpoints 3
 epguard_intent_gaps{cause="ipvs"} 1
+epguard_socket_lb_gap 1
+epguard_unproven_nodes 3
+epguard_unread_objects 11
 epguard_refused_denials 4
 epguard_records_evicted_total{table="drops"} 6
 epguard_mode{mode="enforce"} 1
+epguard_mode_policy_problem 1
 epguard_synced 1
 epguard_sync_duration_seconds 0.82
 epguard_view_age_seconds 2.0
@@ -64,13 +74,20 @@ epguard_propagation_seconds_bucket{le="0.001"} 1
 epguard_propagation_seconds_bucket{le="0.5"} 1
 epguard_propagation_seconds_bucket{le="1.0"} 2
 epguard_propagation_seconds_bucket{le="+Inf"} 3
+process_cpu_seconds_total 1.5
+process_resident_memory_bytes 62000000
+process_virtual_memory_bytes 900000000
+process_open_fds 80
+process_max_fds 1024
+process_start_time_seconds 1700000000.25
 "#;
 
 /// Labels that Prometheus adds.
-const ADDED: [&str; 5] = ["instance", "job", "le", "node", "pod"];
+const ADDED: [&str; 6] = ["cluster", "instance", "job", "le", "node", "pod"];
 
 /// The headings of docs/metrics.md.
-const HEADINGS: [&str; 6] = [
+const HEADINGS: [&str; 7] = [
+    "The agent",
     "Packets",
     "Trust",
     "View",
@@ -92,6 +109,22 @@ fn status() -> Status {
         ..Watch::default()
     };
     Status {
+        version: "0.1.0".to_owned(),
+        mode_policy: Some("the agent may not read it".to_owned()),
+        socket_lb: SocketLb {
+            programs: vec!["cil_sock4_conne (id 7)".to_owned()],
+            problem: Some("it runs alone".to_owned()),
+            ..SocketLb::default()
+        },
+        unproven: vec![UnprovenDeaths {
+            nodes: ["a", "b", "c"].map(str::to_owned).to_vec(),
+            ..UnprovenDeaths::default()
+        }],
+        left_out: [("shop".to_owned(), 4), ("payments".to_owned(), 5)].into(),
+        partial: Partial {
+            count: 2,
+            ..Partial::default()
+        },
         synced: true,
         mode: Some(Mode::Enforce),
         watches: [
@@ -117,6 +150,7 @@ fn status() -> Status {
         wrong_denies: [(Reason::Reused, 1)].into(),
         demoted: vec![Reason::Reused],
         figures: Figures {
+            stale_services: 4,
             synced_after_ms: Some(820),
             pods: [(PodState::Dead, 1), (PodState::Live, 30)].into(),
             ips: [(IpState::Denied, 2), (IpState::Owned, 29)].into(),
@@ -170,6 +204,21 @@ fn counters() -> Counters {
     ])
 }
 
+fn process() -> Process {
+    Process {
+        cpu: Duration::from_millis(1_500),
+        resident_bytes: 62_000_000,
+        virtual_bytes: 900_000_000,
+        open_fds: 80,
+        max_fds: 1024,
+        start_time: 1_700_000_000.25,
+    }
+}
+
+fn text() -> String {
+    render(&status(), counters(), Some(process())).unwrap()
+}
+
 struct Metric {
     help: String,
     labels: Vec<String>,
@@ -178,11 +227,7 @@ struct Metric {
 /// Each metric by the name that it is served with, of a histogram without `_bucket`.
 fn served() -> BTreeMap<String, Metric> {
     let mut found = BTreeMap::new();
-    for family in render(&status(), counters())
-        .unwrap()
-        .split("# HELP ")
-        .skip(1)
-    {
+    for family in text().split("# HELP ").skip(1) {
         let (head, rest) = family.split_once('\n').unwrap();
         let (name, help) = head.split_once(' ').unwrap();
         let suffix = if rest.contains(" counter\n") {
@@ -220,7 +265,11 @@ fn named(file: &str) -> BTreeSet<(String, Vec<String>)> {
     let text = repository(file);
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut found = BTreeSet::new();
-    for (at, _) in text.match_indices("epguard_") {
+    let prefixes = ["epguard_", "process_"];
+    for (at, _) in prefixes
+        .iter()
+        .flat_map(|prefix| text.match_indices(prefix))
+    {
         let rest = &text[at..];
         let (name, behind) = rest.split_at(rest.find(|c| !is_word(c)).unwrap_or(rest.len()));
         let selector = behind
@@ -239,7 +288,7 @@ fn named(file: &str) -> BTreeSet<(String, Vec<String>)> {
 
 #[test]
 fn each_value_is_read_from_its_place_and_the_rest_is_0() {
-    let text = render(&status(), counters()).unwrap();
+    let text = text();
     let samples = text.lines().filter(|line| !line.starts_with('#'));
     let nonzero: Vec<&str> = samples
         .filter(|line| !line.ends_with(" 0") && !line.ends_with(" 0.0"))
@@ -257,8 +306,14 @@ fn each_value_is_read_from_its_place_and_the_rest_is_0() {
 
 #[test]
 fn an_agent_that_has_just_started_leaves_out_unknown_values() {
-    let text = render(&Status::default(), Counters::new()).unwrap();
-    for absent in ["view_age", "sync_duration", "watch_up", "passed_packets"] {
+    let text = render(&Status::default(), Counters::new(), None).unwrap();
+    for absent in [
+        "view_age",
+        "sync_duration",
+        "watch_up",
+        "passed_packets",
+        "process_",
+    ] {
         assert!(!text.contains(absent), "{absent}");
     }
     assert!(text.contains("epguard_synced 0\n"), "{text}");
@@ -314,4 +369,53 @@ fn pages_alerts_their_test_and_the_dashboard_name_metrics_and_labels_of_the_tabl
             }
         }
     }
+}
+
+#[test]
+fn every_sample_of_the_plain_text_belongs_to_the_help_and_type_above_it() {
+    let plain = Format::Plain.write(text());
+    let mut family = String::new();
+    let mut heads = 0;
+    for line in plain.lines() {
+        if let Some(head) = line.strip_prefix("# HELP ") {
+            family = head.split_once(' ').unwrap().0.to_owned();
+            heads += 1;
+        } else if let Some(head) = line.strip_prefix("# TYPE ") {
+            assert_eq!(head.split_once(' ').unwrap().0, family);
+        } else {
+            let name = line.split(['{', ' ']).next().unwrap();
+            let suffix = name.strip_prefix(&*family);
+            let suffixes = ["", "_bucket", "_sum", "_count"];
+            assert!(
+                suffix.is_some_and(|suffix| suffixes.contains(&suffix)),
+                "{family}: {line}"
+            );
+        }
+    }
+    assert_eq!(heads, served().len());
+}
+
+#[test]
+#[ignore = "needs promtool: cargo xtask setup installs it"]
+fn promtool_has_nothing_to_say_about_the_metrics() {
+    let tool = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tools/bin/promtool");
+    let tool = if tool.exists() {
+        tool
+    } else {
+        "promtool".into()
+    };
+    let mut promtool = Command::new(tool)
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let plain = Format::Plain.write(text());
+    let mut input = promtool.stdin.take().unwrap();
+    input.write_all(plain.as_bytes()).unwrap();
+    drop(input);
+    let output = promtool.wait_with_output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    assert_eq!(String::from_utf8_lossy(&said), "");
 }

@@ -120,7 +120,12 @@ async fn a_flood_of_two_clients_is_one_number_in_the_kernel_in_drops_in_metrics_
     assert_eq!(sum(|row| row.bytes), counted.bytes);
     let clients: BTreeSet<IpAddr> = rows.iter().flat_map(|row| row.clients.clone()).collect();
     assert_eq!(clients, CLIENTS.map(IpAddr::from).into());
-    let shown = metrics::render(&status::current(&world.dir).unwrap(), counters(&world)).unwrap();
+    let shown = metrics::render(
+        &status::current(&world.dir).unwrap(),
+        counters(&world),
+        None,
+    )
+    .unwrap();
     assert_eq!(metric(&shown, "epguard_denied_packets_total"), ALL);
     assert_eq!(metric(&shown, "epguard_denied_openings_total"), ALL);
     // A minute after the first report the count includes all packets.

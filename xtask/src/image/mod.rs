@@ -119,6 +119,9 @@ fn binary(arch: Arch) -> Result<PathBuf> {
         "--bin",
         "epguard",
     ]);
+    if let Some(revision) = revision() {
+        build.env("EPGUARD_REVISION", revision);
+    }
     run_command(build.arg("--target-dir").arg(target()))?;
     let binary = target()
         .join(compiler.triple)
@@ -131,6 +134,12 @@ fn binary(arch: Arch) -> Result<PathBuf> {
     );
     println!("image: {} unpacks to {size} bytes", arch.name());
     Ok(binary)
+}
+
+/// The commit that is built, for `epguard_build_info`; none outside of a clone.
+fn revision() -> Option<String> {
+    let head = read(command("git").args(["rev-parse", "HEAD"])).ok()?;
+    Some(head.trim().to_owned())
 }
 
 /// Packs the binary alone, with times of 1970, so that the same binary gives the same image.

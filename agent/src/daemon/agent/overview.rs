@@ -179,6 +179,7 @@ impl Agent {
         ];
         let (possibly_held_services, oldest) = report::possibly_held(&self.state, now());
         Figures {
+            stale_services: self.report.tally.stale_services(now()),
             possibly_held_services,
             possibly_held_ms: oldest.map(|oldest| milliseconds(oldest).unsigned_abs()),
             pods: counts.pods,

@@ -1,15 +1,18 @@
 //! Counts denied packets by what they have in common, from the kernel's counts of each denial: for
 //! the log, for `epguard drops`, and for Events. Pure: callers pass the time.
 
-use crate::shared::drops::{CLIENTS, Dropped, Kind};
+use crate::shared::drops::{CLIENTS, Dropped, Kind, NONE};
 use epguard_common::Count;
 use epguard_core::counts::{Counts, make_room};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
 /// Time between two log lines about one kind.
 const QUIET: Duration = Duration::from_secs(10);
+
+/// For how long a Service counts as stale after its last packet.
+const STALE: Duration = Duration::from_mins(5);
 
 /// The counts of all kinds since the agent's start, and since the denial began where that is longer
 /// ago.
@@ -110,6 +113,16 @@ impl Tally {
         self.evicted
     }
 
+    /// How many Services had packets for stale endpoints in the last 5 minutes.
+    pub fn stale_services(&self, now: Duration) -> usize {
+        let recent = self
+            .kinds
+            .iter()
+            .filter(|(_, seen)| now.saturating_sub(seen.last) <= STALE);
+        let services: BTreeSet<&str> = recent.map(|(kind, _)| &*kind.service).collect();
+        services.iter().filter(|name| **name != NONE).count()
+    }
+
     /// All kinds with their counts, the latest first.
     pub fn all(&self, now: Duration) -> Vec<Dropped> {
         let ago =
@@ -208,6 +221,21 @@ mod tests {
             ],
             [100, 0, 0, 101, 0]
         );
+    }
+
+    #[test]
+    fn a_service_is_stale_for_five_minutes_after_its_last_packet_and_an_ip_itself_is_none() {
+        let mut tally = Tally::default();
+        for (second, service, endpoint) in [
+            (0, "shop/web", X),
+            (0, "shop/api", X),
+            (1, "shop/web", "10.244.1.11:8080"),
+            (9, NONE, X),
+        ] {
+            tally.count(s(second), kind(service, endpoint), Count::one(60, true));
+        }
+        let stale = [9, 300, 301, 302].map(|second| tally.stale_services(s(second)));
+        assert_eq!(stale, [2, 2, 1, 0]);
     }
 
     #[test]

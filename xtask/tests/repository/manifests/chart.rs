@@ -1,7 +1,7 @@
 //! The chart, by Helm's own engine.
 
 use super::agent::{options, pod_of};
-use super::{deploy, expect, object, objects};
+use super::{deploy, expect, object, objects, text};
 use clap::Parser as _;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -297,18 +297,46 @@ fn metrics_are_served_where_the_monitor_asks_and_health_stays_on_loopback() {
 
 #[test]
 #[ignore = "needs Helm's engine: cargo xtask setup installs it"]
-fn the_dashboard_is_the_file_and_the_alerts_are_not_templates_of_helm() {
-    let values = json!({"metrics": {"alerts": true, "dashboard": true, "labels": {"release": "prometheus"}}});
+fn the_dashboard_and_the_alerts_are_the_files_with_links_to_the_pages() {
+    let values = json!({"metrics": {
+        "alerts": true,
+        "dashboard": true,
+        "labels": {"release": "prometheus"},
+        "runbookUrl": "https://pages.example.com/epguard/",
+    }});
     let objects = objects(render(&[values])[0]["manifest"].as_str().unwrap());
+    let file = |name| text(name).replace("RUNBOOKS/", "https://pages.example.com/epguard/");
     let map = object(&objects, "ConfigMap", "epguard-dashboard");
     let dashboard: Value =
         serde_json::from_str(map["data"]["dashboard.json"].as_str().unwrap()).unwrap();
-    let file: Value = serde_json::from_str(&super::text("chart/files/dashboard.json")).unwrap();
-    assert_eq!(dashboard, file);
+    let expected: Value = serde_json::from_str(&file("chart/files/dashboard.json")).unwrap();
+    assert_eq!(dashboard, expected);
     let rule = object(&objects, "PrometheusRule", "epguard");
-    let alerts: Value = serde_saphyr::from_str(&super::text("chart/files/alerts.yaml")).unwrap();
+    let alerts: Value = serde_saphyr::from_str(&file("chart/files/alerts.yaml")).unwrap();
     assert_eq!(rule["spec"], alerts);
     assert_eq!(rule["metadata"]["labels"]["release"], "prometheus");
+}
+
+/// Without a value of their own, the links lead into the repository that is the chart's home, or
+/// name a file of the chart's source.
+#[test]
+#[ignore = "needs Helm's engine: cargo xtask setup installs it"]
+fn the_links_of_the_alerts_come_from_the_charts_home() {
+    let chart: Value = serde_saphyr::from_str(&text("chart/Chart.yaml")).unwrap();
+    let base = match chart["home"].as_str() {
+        Some(home) => format!(
+            "{home}/blob/v{}/docs/",
+            chart["appVersion"].as_str().unwrap()
+        ),
+        None => "docs/".to_owned(),
+    };
+    let values = json!({"metrics": {"alerts": true}});
+    let objects = objects(render(&[values])[0]["manifest"].as_str().unwrap());
+    let rules = &object(&objects, "PrometheusRule", "epguard")["spec"]["groups"][0]["rules"];
+    for rule in rules.as_array().unwrap() {
+        let link = rule["annotations"]["runbook_url"].as_str().unwrap();
+        assert!(link.starts_with(&base), "{link} does not begin with {base}");
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod alerts;
 mod chart;
 mod clusters;
 mod contradictions;
+mod dashboard;
 mod releases;
 mod samples;
 mod schema;

@@ -25,6 +25,8 @@ pub struct Figures {
     pub possibly_held_services: usize,
     /// For how many milliseconds the first of these IPs has been one.
     pub possibly_held_ms: Option<u64>,
+    /// Services that had packets for stale endpoints in the last 5 minutes.
+    pub stale_services: usize,
     /// Requests to the API server.
     pub api: ApiFigures,
     /// Records that were evicted, by table.

@@ -1,5 +1,5 @@
-//! `/metrics` in `OpenMetrics` text over HTTP and, at an address of their own, `/healthz` and
-//! `/readyz`.
+//! `/metrics` over HTTP, in the text format that a client asks for, and, at an address of their own,
+//! `/healthz` and `/readyz`.
 //!
 //! Nothing is counted here twice: a metric is a figure of the [`Status`], asked of the main loop,
 //! or a number in the kernel's COUNTERS. Names of pods and Services are in the log and in the
@@ -9,9 +9,14 @@
 //! restart helps against nothing else: not against an unreachable API server, nor against an
 //! interface that cannot be hooked.
 
+mod encode;
+mod format;
+mod process;
 mod text;
 mod timings;
 
+pub use format::Format;
+pub use process::Process;
 pub use text::render;
 pub use timings::Timings;
 
@@ -20,7 +25,7 @@ use crate::shared::status::{Question, Request, Status, accepted};
 use anyhow::{Context as _, Result};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CONTENT_TYPE};
+use hyper::header::{ALLOW, CONTENT_TYPE, VARY};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Response, StatusCode};
@@ -46,7 +51,6 @@ const CONNECTION: Duration = Duration::from_secs(15);
 const AT_ONCE: usize = 64;
 
 const TEXT: &str = "text/plain; charset=utf-8";
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// What an address serves.
 #[derive(Debug, Clone)]
@@ -95,6 +99,7 @@ async fn answer(
     pages: Pages,
     ask: mpsc::Sender<Question>,
 ) -> hyper::http::Result<Response<Full<Bytes>>> {
+    let format = Format::accepted(request.headers());
     let is_read = [Method::GET, Method::HEAD].contains(request.method());
     let (code, text) = match (&pages, request.uri().path()) {
         _ if !is_read => (
@@ -102,7 +107,10 @@ async fn answer(
             "there is GET and HEAD\n".to_owned(),
         ),
         (Pages::Metrics(pin_dir), "/metrics") => {
-            asked(ask, Request::Figures, |status| metrics(status, pin_dir)).await
+            asked(ask, Request::Figures, |status| {
+                metrics(status, pin_dir, format)
+            })
+            .await
         }
         (Pages::Health, "/healthz") => {
             asked(ask, Request::Alive, |_| (StatusCode::OK, "ok\n".to_owned())).await
@@ -115,13 +123,14 @@ async fn answer(
         ),
     };
     let kind = if matches!((&pages, code), (Pages::Metrics(_), StatusCode::OK)) {
-        OPEN_METRICS
+        format.content_type()
     } else {
         TEXT
     };
     Response::builder()
         .status(code)
         .header(CONTENT_TYPE, kind)
+        .header(VARY, "Accept")
         .header(ALLOW, "GET, HEAD")
         .body(text.into())
 }
@@ -142,10 +151,18 @@ async fn asked(
     }
 }
 
-fn metrics(status: &Status, pin_dir: &Path) -> (StatusCode, String) {
-    let rendered = maps::counters(pin_dir).and_then(|counters| Ok(text::render(status, counters)?));
+fn metrics(status: &Status, pin_dir: &Path, format: Format) -> (StatusCode, String) {
+    let process = match Process::read() {
+        Ok(process) => Some(process),
+        Err(error) => {
+            tracing::debug!("no process_* metrics: {error:#}");
+            None
+        }
+    };
+    let counters = maps::counters(pin_dir);
+    let rendered = counters.and_then(|counters| Ok(render(status, counters, process)?));
     match rendered {
-        Ok(text) => (StatusCode::OK, text),
+        Ok(text) => (StatusCode::OK, format.write(text)),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error:#}\n")),
     }
 }

@@ -1,30 +1,40 @@
 //! All metrics of a moment, in `OpenMetrics` text. Tests compare docs/metrics.md, the alerts and
 //! the dashboard with it.
 
+use super::Process;
+use super::encode::{Counter, Gauge, Histogram, encode, family, metrics, seconds_of_us};
 use crate::kernel::maps::Counters;
-use crate::shared::status::{Cause, Distribution, Fill, Status, Watch};
+use crate::shared::status::{Cause, Fill, Status, Watch};
 use epguard_common::{Count, Effect, Mode, Outcome, Reason};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{
-    DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet, text,
-};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::ConstCounter as Counter;
-use prometheus_client::metrics::gauge::ConstGauge as Gauge;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::encoding::{DescriptorEncoder, text};
 use std::fmt;
 use std::time::Duration;
 use strum::VariantArray as _;
 
-/// All metrics of a moment in `OpenMetrics` text. Errors: none that a caller could fix.
-pub fn render(status: &Status, counters: Counters) -> Result<String, fmt::Error> {
-    let mut registry = Registry::with_prefix("epguard");
-    registry.register_collector(Box::new(MetricsCollector {
+/// The commit that the agent was built from; `cargo xtask image` sets it.
+const REVISION: &str = match option_env!("EPGUARD_REVISION") {
+    Some(revision) => revision,
+    None => "unknown",
+};
+
+/// All metrics of a moment in `OpenMetrics` text, without `process_*` if the process is not known.
+/// Errors: none that a caller could fix.
+pub fn render(
+    status: &Status,
+    counters: Counters,
+    process: Option<Process>,
+) -> Result<String, fmt::Error> {
+    let mut out = String::new();
+    let collector = MetricsCollector {
         status: status.clone(),
         counters,
-    }));
-    let mut out = String::new();
-    text::encode(&mut out, &registry)?;
+    };
+    encode(&mut out, "epguard", collector)?;
+    if let Some(process) = process {
+        encode(&mut out, "process", process)?;
+    }
+    text::encode_eof(&mut out)?;
     Ok(out)
 }
 
@@ -35,81 +45,13 @@ struct MetricsCollector {
     counters: Counters,
 }
 
-/// `KIND NAME(LABEL, ...) HELP => SAMPLES;`, of which each has the values of the labels and its own
-/// value. Names of durations end with `_seconds`. Every label has a fixed, small set of values.
-macro_rules! metrics {
-    ($to:expr; $($kind:ident $name:ident($($label:ident),*) $help:literal => $samples:expr;)*) => {
-        $(
-            let samples = $samples.into_iter().map(|(labels, value)| (labels, $kind::new(value)));
-            family($to, (stringify!($name), $help), [$(stringify!($label)),*], samples)?;
-        )*
-    };
-}
-
-/// Encodes a metric; without samples it is left out.
-fn family<'a, const N: usize, M: EncodeMetric>(
-    to: &mut DescriptorEncoder<'_>,
-    (name, help): (&str, &str),
-    labels: [&str; N],
-    samples: impl IntoIterator<Item = ([&'a str; N], M)>,
-) -> fmt::Result {
-    let mut samples = samples.into_iter().peekable();
-    let Some((_, first)) = samples.peek() else {
-        return Ok(());
-    };
-    let seconds = name.strip_suffix("_seconds");
-    let (name, unit) = seconds.map_or((name, None), |name| (name, Some(&Unit::Seconds)));
-    let mut family = to.encode_descriptor(name, help, unit, first.metric_type())?;
-    for (values, metric) in samples {
-        let labels: [_; N] = std::array::from_fn(|at| (labels[at], values[at]));
-        if N == 0 {
-            return metric.encode(family);
-        }
-        metric.encode(family.encode_family(&labels)?)?;
-    }
-    Ok(())
-}
-
 fn seconds(ms: u64) -> f64 {
     Duration::from_millis(ms).as_secs_f64()
 }
 
-fn seconds_of_us(us: u64) -> f64 {
-    Duration::from_micros(us).as_secs_f64()
-}
-
-/// Durations since the agent's start.
-struct Histogram<'a>(&'a Distribution);
-
-impl<'a> Histogram<'a> {
-    const fn new(durations: &'a Distribution) -> Self {
-        Self(durations)
-    }
-}
-
-impl EncodeMetric for Histogram<'_> {
-    fn encode(&self, mut to: MetricEncoder) -> fmt::Result {
-        let Distribution {
-            sum_us,
-            count,
-            buckets,
-        } = self.0;
-        let within: u64 = buckets.iter().map(|(_, count)| count).sum();
-        let mut buckets: Vec<_> = buckets
-            .iter()
-            .map(|(bound, count)| (seconds_of_us(*bound), *count))
-            .collect();
-        buckets.push((f64::INFINITY, count.saturating_sub(within)));
-        to.encode_histogram::<NoLabelSet>(seconds_of_us(*sum_us), *count, &buckets, None)
-    }
-
-    fn metric_type(&self) -> MetricType {
-        MetricType::Histogram
-    }
-}
-
 impl Collector for MetricsCollector {
     fn encode(&self, mut to: DescriptorEncoder) -> fmt::Result {
+        self.encode_build(&mut to)?;
         self.encode_packets(&mut to)?;
         self.encode_denials(&mut to)?;
         self.encode_view(&mut to)?;
@@ -120,6 +62,14 @@ impl Collector for MetricsCollector {
 }
 
 impl MetricsCollector {
+    fn encode_build(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        metrics! { to;
+            Gauge build_info(version, revision) "1, with the version of the agent and the commit that it was built from"
+                => [([self.status.version.as_str(), REVISION], 1_u64)];
+        }
+        Ok(())
+    }
+
     fn encode_packets(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
         metrics! { to;
             Counter denied_packets(reason, action, mode) "Packets denied, and in observe packets that would have been"
@@ -148,6 +98,8 @@ impl MetricsCollector {
             figures, breaker, ..
         } = &self.status;
         metrics! { to;
+            Gauge stale_services() "Services that had packets for stale endpoints in the last 5 minutes, denied or only observed"
+                => [([], figures.stale_services)];
             Counter events_skipped() "Reports of denials beyond the rate of a node, which the agent skipped"
                 => [([], figures.events_skipped)];
             Gauge uncounted_denials() "Denials without a count of their own; their packets are counted by reason only"
@@ -168,6 +120,12 @@ impl MetricsCollector {
                 => [([], breaker.iter().map(|service| service.stopped).sum::<usize>())];
             Gauge intent_gaps(cause) "1 while packets show no Service for this cause, so that they pass"
                 => Cause::VARIANTS.iter().map(|cause| ([(*cause).into()], u64::from(self.has_gap(*cause))));
+            Gauge socket_lb_gap() "1 while not all calls that a socket load balancer translates are judged"
+                => [([], u64::from(self.has_socket_lb_gap()))];
+            Gauge unproven_nodes() "Nodes on which pods finish and none is proven dead, so that nothing is denied there as dead-backend"
+                => [([], self.unproven_nodes())];
+            Gauge unread_objects() "Objects that are too large, or cannot be read in whole, so that what they concern passes"
+                => [([], self.unread_objects())];
             Gauge refused_denials() "Denials that no map has room for; these packets pass"
                 => [([], self.status.refused)];
             Counter records_evicted(table) "Records of denials that others evicted"
@@ -181,6 +139,8 @@ impl MetricsCollector {
         metrics! { to;
             Gauge mode(mode) "1 for the node's mode, 0 for the others"
                 => Mode::ALL.map(|each| ([each.as_str()], u64::from(self.status.mode == Some(each))));
+            Gauge mode_policy_problem() "1 while the mode policy is not in force, or only in part"
+                => [([], u64::from(self.status.mode_policy.is_some()))];
             Gauge synced() "1 once every watch has shown a whole list"
                 => [([], u64::from(self.status.synced))];
             Gauge sync_duration_seconds() "From the agent's start until it was synced"
@@ -220,7 +180,7 @@ impl MetricsCollector {
 
             Gauge pods(state) "Pods in the agent's index, by state"
                 => figures.pods.iter().map(|(state, n)| ([state.into()], *n));
-            Gauge ips(state) "IPs that pods own, and of these draining and in conflict; IPs with denials"
+            Gauge ips(state) "IPs by state. The states overlap, so they have no sum"
                 => figures.ips.iter().map(|(state, n)| ([state.into()], *n));
             Gauge map_entries(map) "Entries of a map that the agent fills"
                 => self.maps().map(|(name, fill)| (name, fill.entries));
@@ -266,6 +226,20 @@ impl MetricsCollector {
     fn has_gap(&self, cause: Cause) -> bool {
         let gaps = &self.status.translators.gaps;
         gaps.iter().any(|gap| gap.cause == cause)
+    }
+
+    fn has_socket_lb_gap(&self) -> bool {
+        let socket_lb = &self.status.socket_lb;
+        !socket_lb.programs.is_empty() && socket_lb.problem.is_some()
+    }
+
+    fn unproven_nodes(&self) -> usize {
+        let unproven = self.status.unproven.iter();
+        unproven.map(|deaths| deaths.nodes.len()).sum()
+    }
+
+    fn unread_objects(&self) -> usize {
+        self.status.left_out.values().sum::<usize>() + self.status.partial.count
     }
 
     fn watches(&self) -> impl Iterator<Item = ([&'static str; 1], &Watch)> {
