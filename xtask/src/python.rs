@@ -22,10 +22,7 @@ pub(crate) fn environment(name: &str, requirements: &str) -> Result<PathBuf> {
     if read(command("python3").args(["-c", "import ensurepip"])).is_err() {
         packages::install(&["python3-venv"])?;
     }
-    println!(
-        "setup: installing {name} from PyPI, into {}",
-        folder.display()
-    );
+    println!("setup: installing from PyPI into {}", folder.display());
     let mut environment = command("python3");
     run(environment.args(["-m", "venv", "--clear"]).arg(&folder))?;
     // An interrupted installation leaves this file alone.
