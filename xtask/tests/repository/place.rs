@@ -136,8 +136,10 @@ fn text_files() -> Vec<PathBuf> {
     let output = git.current_dir(&root).output().unwrap();
     assert!(output.status.success(), "git lists no files");
     let names = String::from_utf8(output.stdout).unwrap();
-    let names = names.lines().filter(|name| !name.ends_with(".rs"));
-    names.map(|name| root.join(name)).collect()
+    let files = names.lines().map(|name| root.join(name));
+    files
+        .filter(|file| file.extension().is_none_or(|end| end != "rs"))
+        .collect()
 }
 
 fn read(file: &str) -> String {
