@@ -46,13 +46,23 @@ impl Binary {
     }
 
     fn materials(&self, compiler: &Compiler) -> Result<Materials> {
-        let mut crates = crates::of(self.package, &self.triple)?;
         let mut libraries = system::libraries(compiler)?;
         if self.has_object {
-            crates::merge(&mut crates, crates::of("epguard-ebpf", TARGET)?);
             libraries.push(system::core(&Toolchain::ensure()?.release));
         }
-        Ok(Materials { crates, libraries })
+        Ok(Materials {
+            crates: self.crates()?,
+            libraries,
+        })
+    }
+
+    /// The crates of the binary, and those of the eBPF object inside of it.
+    fn crates(&self) -> Result<Vec<Crate>> {
+        let mut crates = crates::of(self.package, &self.triple)?;
+        if self.has_object {
+            crates::merge(&mut crates, crates::of("epguard-ebpf", TARGET)?);
+        }
+        Ok(crates)
     }
 }
 
@@ -97,10 +107,8 @@ mod tests {
             purl: "pkg:generic/rust-std@1.96.0".to_owned(),
             text: "its licences".to_owned(),
         };
-        let mut crates = crates::of("epguard", triple).unwrap();
-        crates::merge(&mut crates, crates::of("epguard-ebpf", TARGET).unwrap());
         let materials = Materials {
-            crates,
+            crates: binary.crates().unwrap(),
             libraries: vec![std, system::core("1.96.0")],
         };
         (binary, materials)
