@@ -1,10 +1,10 @@
 //! The architectures that epguard is shipped for, and a cargo for each that links statically, on
 //! either of them. The plugin is shipped for Windows, too.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::packages;
 use crate::process::{cargo, command, read, run, which};
@@ -56,6 +56,8 @@ pub(crate) struct Compiler {
     is_debians: bool,
     /// Of a foreign architecture: links, and compiles the C and assembly of the cryptography.
     gcc: Option<String>,
+    /// Where the standard library of this architecture is, with its licences.
+    pub(crate) sysroot: PathBuf,
 }
 
 impl Compiler {
@@ -71,13 +73,15 @@ impl Compiler {
                 .exists()
         });
         let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
+        let mut sysroot = PathBuf::from(sysroot.trim());
         if found.is_none() {
             println!(
                 "setup: without `rustup target add {}` Debian's compiler builds for {}",
                 triple("musl"),
                 arch.name()
             );
-            flags.push(format!("--sysroot={}", debian::std_for(arch)?.display()));
+            sysroot = debian::std_for(arch)?;
+            flags.push(format!("--sysroot={}", sysroot.display()));
         }
         let gcc = is_foreign.then(|| format!("{}-linux-gnu-gcc", arch.machine()));
         if let Some(gcc) = &gcc {
@@ -93,6 +97,7 @@ impl Compiler {
             flags,
             is_debians,
             gcc,
+            sysroot,
         })
     }
 
@@ -101,7 +106,8 @@ impl Compiler {
         let triple = "x86_64-pc-windows-gnu";
         let gcc = "x86_64-w64-mingw32-gcc";
         let sysroot = read(command("rustc").args(["--print", "sysroot"]))?;
-        let std = Path::new(sysroot.trim()).join("lib/rustlib").join(triple);
+        let sysroot = PathBuf::from(sysroot.trim());
+        let std = sysroot.join("lib/rustlib").join(triple);
         if !std.exists() {
             ensure!(
                 which("rustup").is_some(),
@@ -116,7 +122,25 @@ impl Compiler {
             flags: vec!["-Ctarget-feature=+crt-static".to_owned()],
             is_debians: false,
             gcc: Some(gcc.to_owned()),
+            sysroot,
         })
+    }
+
+    /// The release of Rust: `1.96.0`.
+    pub(crate) fn release(&self) -> Result<String> {
+        let mut rustc = if self.is_debians {
+            debian::rustc()
+        } else {
+            command("rustc")
+        };
+        let version = read(rustc.arg("--version"))?;
+        let release = version.split(' ').nth(1);
+        Ok(release.context("rustc --version names none")?.to_owned())
+    }
+
+    /// The C compiler that links.
+    pub(crate) fn linker(&self) -> &str {
+        self.gcc.as_deref().unwrap_or("cc")
     }
 
     /// cargo, with `verb` for this architecture, and rustc with further flags.

@@ -5,6 +5,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, anyhow};
 
 use crate::arch::Compiler;
+use crate::dependencies;
 use crate::ladder::{Counted, Ladder, Planned};
 use crate::linker;
 use crate::pages;
@@ -15,16 +16,28 @@ use crate::toolchain::Toolchain;
 pub(crate) fn run() -> Result<ExitCode> {
     let mut ladder = Ladder::default();
     let mut checks = plan(&mut ladder);
-    checks.push(dependencies()?);
+    checks.extend(own_verbs()?);
+    match dependencies::fetch_advisories() {
+        Ok(()) => checks.push(own_verb("advisories", &["dependencies", "--advisories"])?),
+        Err(why) => ladder.leave_out("advisories", &format!("{why:#}")),
+    }
     ladder.run_together([(checks, 1)]);
     Ok(ladder.finish())
 }
 
-/// Checks licences and sources of the dependencies; the tool for it is built once.
-pub(crate) fn dependencies() -> Result<Planned> {
+/// Checks by other verbs of this program, which first install what they need: licences and sources
+/// of the dependencies, and workflows.
+pub(crate) fn own_verbs() -> Result<Vec<Planned>> {
+    Ok(vec![
+        own_verb("dependencies", &["dependencies"])?,
+        own_verb("workflows", &["workflows"])?,
+    ])
+}
+
+fn own_verb(title: &str, arguments: &[&str]) -> Result<Planned> {
     let mut command = command(std::env::current_exe().context("cannot find this program")?);
-    command.arg("dependencies");
-    Ok(Planned::new("dependencies", Counted::ByExit, command))
+    command.args(arguments);
+    Ok(Planned::new(title, Counted::ByExit, command))
 }
 
 /// The checks that are commands. Those that take no time run at once, and what this machine cannot

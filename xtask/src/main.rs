@@ -4,6 +4,8 @@ mod arch;
 mod archive;
 mod bench;
 mod build;
+mod commit;
+mod dependencies;
 mod files;
 mod image;
 mod kernel;
@@ -11,18 +13,22 @@ mod lab;
 mod ladder;
 mod linker;
 mod lint;
+mod materials;
 mod mutate;
 mod packages;
 mod pages;
 mod paths;
+mod place;
 mod plugin;
 mod process;
+mod python;
 mod release;
 mod setup;
 mod test;
 mod toolchain;
 mod tools;
 mod watchdog;
+mod workflows;
 
 use std::process::ExitCode;
 
@@ -39,11 +45,13 @@ enum Verb {
     Build(build::Args),
     /// Run every check and test (as root; --no-root for the part that needs none)
     Test(test::Args),
-    /// Check format, links, clippy (host and eBPF), docs, and the licences and sources of
-    /// dependencies
+    /// Check format, links, workflows, scripts, clippy (host and eBPF), docs, and the licences,
+    /// sources and advisories of dependencies
     Lint,
-    /// Check the licences and sources of dependencies alone
-    Dependencies,
+    /// Check the licences and sources of dependencies alone, or their advisories
+    Dependencies(dependencies::Args),
+    /// Check GitHub's workflows and the shell scripts alone
+    Workflows,
     /// Show the story of kubernetes #109414: observed, denied, observed again
     Demo(lab::Args),
     /// Run scenario files
@@ -78,7 +86,8 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Build(args) => build::run(&args),
         Verb::Test(args) => test::run(&args),
         Verb::Lint => lint::run(),
-        Verb::Dependencies => release::check_dependencies().map(|()| ExitCode::SUCCESS),
+        Verb::Dependencies(args) => dependencies::run(&args),
+        Verb::Workflows => workflows::run(),
         Verb::Demo(args) => lab::run("demo", &args),
         Verb::Scenario(args) => lab::run("scenario", &args),
         Verb::Replay(args) => lab::run("replay", &args),

@@ -46,6 +46,15 @@ impl Platform {
         }
     }
 
+    /// The target that the plugin is built for there.
+    pub(crate) fn triple(self) -> Result<String> {
+        Ok(match self {
+            Self::Linux(arch) => Compiler::ensure(arch)?.triple,
+            Self::Darwin(arch) => format!("{}-apple-darwin", arch.machine()),
+            Self::Windows => Compiler::ensure_windows()?.triple,
+        })
+    }
+
     /// The file name of the plugin there.
     pub(crate) fn binary(self) -> &'static str {
         match self {

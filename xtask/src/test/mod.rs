@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     setup::programs()?;
     setup::test_programs()?;
     // The build replaces this program's file, which the step starts by its path.
-    let dependencies = lint::dependencies()?;
+    let own_verbs = lint::own_verbs()?;
     let mut ladder = Ladder::default();
     ladder.check("build", || {
         build::object(&ebpf)?;
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             failed: 0,
         })
     });
-    let checks = checks(&mut ladder, dependencies);
+    let checks = checks(&mut ladder, own_verbs);
     match stories().and_then(|stories| Ok((stories, tests()?))) {
         Ok((stories, tests)) => {
             ladder.run_together([(stories, 1), (checks, 1)]);
@@ -122,9 +122,9 @@ fn story(title: &str, folder: &str, arguments: &[&str]) -> Planned {
 /// What takes the time that the stories leave: most of theirs is spent waiting to see that no
 /// packet comes. It yields to them, since an agent is late with everything if the kernel is late to
 /// verify its programs.
-fn checks(ladder: &mut Ladder, dependencies: Planned) -> Vec<Planned> {
+fn checks(ladder: &mut Ladder, own_verbs: Vec<Planned>) -> Vec<Planned> {
     let mut steps = lint::plan(ladder);
-    steps.push(dependencies);
+    steps.extend(own_verbs);
     for step in &mut steps {
         let mut nice = command("nice");
         nice.args(["-n", "19"])

@@ -61,7 +61,7 @@ pub(crate) fn std_for(arch: Arch) -> Result<PathBuf> {
     Ok(tree.join("usr"))
 }
 
-pub(super) fn rustc() -> Command {
+pub(crate) fn rustc() -> Command {
     without_host_settings(command(RUSTC))
 }
 

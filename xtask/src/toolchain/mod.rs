@@ -25,7 +25,8 @@ pub(crate) const OBJECTS: [&str; 2] = ["epguard-ebpf", "epguard-neighbour"];
 /// An installed eBPF compiler.
 pub(crate) struct Toolchain {
     route: Route,
-    release: String,
+    /// Of Rust: `1.96.0`.
+    pub(crate) release: String,
     /// Major version of the compiler's LLVM; bpf-linker must have the same.
     pub(crate) llvm: u32,
 }

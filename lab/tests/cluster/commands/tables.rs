@@ -1,7 +1,7 @@
 //! What is special about some commands of the pages.
 
 /// Commands that no test here runs, and why. `*` at the end stands for any arguments, or none.
-pub(crate) const NOT_RUN: [(&str, &str); 37] = [
+pub(crate) const NOT_RUN: [(&str, &str); 43] = [
     (
         "cargo test *",
         "`cargo xtask test` runs these tests; with the pages' variables they take minutes or hours",
@@ -42,6 +42,11 @@ pub(crate) const NOT_RUN: [(&str, &str); 37] = [
     ),
     ("cosign *", "needs a registry and an identity"),
     ("ctr *", "needs containerd"),
+    ("curl *", "needs a release"),
+    ("export *", "its variables are for cosign"),
+    ("gh *", "needs a release"),
+    ("tar *", "needs a release"),
+    ("install kubectl-epguard *", "needs a release"),
     ("sha256sum *", "needs the files of a release"),
     ("skopeo *", "needs a registry"),
     ("k3s *", "needs k3s"),
@@ -82,6 +87,7 @@ pub(crate) const NOT_RUN: [(&str, &str); 37] = [
         "no controller makes the next pod there",
     ),
     ("kubectl exec", "the name of a command"),
+    ("kubectl krew *", "needs Krew and a release"),
 ];
 
 /// How the README installs the agent.

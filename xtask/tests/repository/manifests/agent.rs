@@ -149,10 +149,12 @@ fn the_agent_knows_each_argument_that_it_is_started_with() {
 #[test]
 fn the_image_is_named_in_full_and_as_the_archive_names_it() {
     let image = pod().containers[0].image.clone().unwrap();
-    let version = env!("CARGO_PKG_VERSION");
-    assert_eq!(image, format!("docker.io/library/epguard:{version}"));
-    let source = include_str!("../../../src/image/mod.rs");
-    assert!(source.contains(r#"concat!("docker.io/library/epguard:", env!("CARGO_PKG_VERSION"))"#));
+    let place = env!("CARGO_PKG_REPOSITORY").strip_prefix("https://github.com/");
+    let place = place.unwrap().to_lowercase();
+    assert_eq!(
+        image,
+        format!("ghcr.io/{place}:{}", env!("CARGO_PKG_VERSION"))
+    );
 }
 
 #[test]
