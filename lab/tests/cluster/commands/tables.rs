@@ -84,7 +84,7 @@ pub(crate) const NOT_RUN: [(&str, &str); 43] = [
     ("kubectl -n epguard create quota *", "it has no quotas"),
     (
         "kubectl -n epguard delete pod POD",
-        "no controller makes the next pod there",
+        "the page goes on with the agent that it has",
     ),
     ("kubectl exec", "the name of a command"),
     ("kubectl krew *", "needs Krew and a release"),
