@@ -24,8 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The remedy where no answer comes.
 const UNREACHABLE: &str =
     "see whether the server is right and reachable from here (network, VPN, proxy)";
-/// The labels of nodes that run a `DaemonSet`.
-const NODES: &str = "kubernetes.io/os=linux,type!=virtual-kubelet";
+/// The labels of nodes on which the chart runs agents.
+const NODES: &str = "kubernetes.io/os=linux,type!=virtual-kubelet,eks.amazonaws.com/compute-type!=fargate";
 
 /// An agent, as the API shows its pod.
 #[derive(Debug, Clone)]
