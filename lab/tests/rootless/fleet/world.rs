@@ -2,8 +2,10 @@
 
 use super::denials::usual;
 use epguard::commands::status::{Condition, problems};
-use epguard::shared::status::{Attachment, ModeSource, Status, Translators, Watch};
-use epguard_common::{Mode, Reason};
+use epguard::shared::status::{
+    ActionInForce, ActionSource, Attachment, ModeSource, Status, Translators, Watch,
+};
+use epguard_common::{Action, Mode, Reason};
 use epguard_core::facts::Watched;
 use epguard_core::state::IpState;
 use epguard_lab::api::{ApiError, ApiServer, Exec, Run, Store};
@@ -180,6 +182,12 @@ pub fn condition(status: Status) -> Run {
     prints(&Condition { problems, status }, code)
 }
 
+/// By the agents' flags.
+const DROP: ActionInForce = ActionInForce {
+    action: Action::Drop,
+    source: ActionSource::Flags,
+};
+
 /// A healthy agent.
 pub fn status(node: &str) -> Status {
     let watch = Watch {
@@ -199,7 +207,10 @@ pub fn status(node: &str) -> Status {
             (Reason::Reused, Mode::Observe),
         ]
         .into(),
+        actions: Reason::TO_DENY.map(|reason| (reason, DROP)).into(),
         watches: [(Watched::Pods, watch)].into(),
+        // It follows each change at once.
+        applied: [(Watched::ModePolicy, u64::MAX)].into(),
         lease_ms: 12_000,
         view_age_ms: Some(3100),
         translators: Translators {
