@@ -12,6 +12,7 @@ use crate::commands::status::Condition;
 use crate::shared::args::one_of;
 use crate::shared::choice::{self, Choice, choice};
 use crate::shared::output::{after, complain, print};
+use crate::shared::plain::plain;
 use anyhow::{Result, bail, ensure};
 use clap::{ArgGroup, Args};
 use epguard_common::Reason;
@@ -154,7 +155,7 @@ fn about(args: &FleetActionArgs, keys: &NewKeys, policy: &PolicyMap) -> String {
     if args.canary {
         lines.push(CANARIES.to_owned());
     }
-    if keys.contains_key(&PolicyKey::Action) || args.canary {
+    if !args.unset && (keys.contains_key(&PolicyKey::Action) || args.canary) {
         let mut stronger: Vec<PolicyKey> = Reason::TO_DENY.map(PolicyKey::ReasonAction).to_vec();
         if !args.canary {
             stronger.push(PolicyKey::CanaryAction);
@@ -163,7 +164,10 @@ fn about(args: &FleetActionArgs, keys: &NewKeys, policy: &PolicyMap) -> String {
             if let Some(value) = policy.value(key)
                 && !keys.contains_key(&key)
             {
-                lines.push(format!("{key} stays {value}, and is before it"));
+                lines.push(format!(
+                    "{key}: {} stays, and counts before it",
+                    plain(value)
+                ));
             }
         }
     }
