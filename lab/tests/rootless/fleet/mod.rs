@@ -7,6 +7,7 @@ mod follow;
 mod hostile;
 mod incident;
 mod modes;
+mod proxy;
 mod refusals;
 mod status;
 mod sysdump;
