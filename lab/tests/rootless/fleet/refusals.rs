@@ -40,7 +40,7 @@ async fn the_operators_roles_are_enough_for_every_verb() {
         world.server.api.access.bind(&role).unwrap();
     }
     world.answers(|exec| match &*exec.command[1] {
-        "sysdump" | "mode" => says([0; 1024], "", 0),
+        "sysdump" | "mode" | "action" => says([0; 1024], "", 0),
         _ => usual(exec),
     });
     for verb in [
@@ -55,6 +55,11 @@ async fn the_operators_roles_are_enough_for_every_verb() {
         "mode off -y",
         "mode enforce --canary -y",
         "mode off --node worker-1 -y",
+        "action",
+        "action reject -y",
+        "action drop --node worker-1 -y",
+        "breaker",
+        "breaker --release -y",
     ] {
         let output = world.run(verb).await;
         assert!(output.starts_with("exit code 0\n"), "{verb}: {output}");

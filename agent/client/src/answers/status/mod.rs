@@ -76,6 +76,7 @@ fn overview_table(status: &Status) -> String {
     let wrong: u64 = status.wrong_denies.values().sum();
     let rows = [
         ("REASONS", reasons.collect::<Vec<_>>().join(", ")),
+        ("ACTIONS", status.actions_text()),
         ("LEASE", lease_text(status)),
         ("VIEW", view_text(status)),
         ("JUDGED BY", judged_by(status)),
