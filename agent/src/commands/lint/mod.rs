@@ -2,18 +2,26 @@
 //! the API and nothing else.
 //!
 //! ```text
-//! lists -> ListedObjects -> State (as an agent knows them) -> services -> endpoints (pure)
-//!   -> findings -> report
+//! lists -> ListedObjects -> State (as an agent knows them)
+//!   -> services -> endpoints, addresses (pure) -> findings -> report
 //! ```
+//!
+//! A finding states a fact, and its advice changes nothing that may be in service: whether an
+//! endpoint is, often only its writer knows. What was not listed is unknown, and not absent.
 
+mod addresses;
+mod advice;
 mod cluster;
 mod endpoints;
 mod finding;
+mod ranges;
 mod services;
+mod unlisted;
 
 pub use cluster::ListedObjects;
 pub use finding::{LintFinding, LintObject, LintProblem, Severity};
-pub use services::find_problems;
+pub use services::check;
+pub use unlisted::{Unlisted, UnlistedPods};
 
 use crate::shared::args::seconds;
 use crate::shared::client;
@@ -80,22 +88,19 @@ pub async fn collect(args: LintArgs) -> Result<LintReport> {
     let namespace = args.namespace.as_deref();
     let kubeconfig = client::kubeconfig(args.kubeconfig);
     let client = client::client(kubeconfig.as_deref(), args.context.as_deref()).await?;
-    let mut unchecked = Vec::new();
-    let mut listed = ListedObjects::fetch(&client, namespace, &mut unchecked).await?;
-    let mut found = find_problems(&listed, namespace);
-    if !found.is_empty() && !args.confirm_after.is_zero() {
-        tokio::time::sleep(args.confirm_after).await;
-        unchecked.clear();
-        listed = ListedObjects::fetch(&client, namespace, &mut unchecked).await?;
-        let again = find_problems(&listed, namespace);
-        found.retain(|finding| again.contains(finding));
+    let listed = ListedObjects::fetch(&client, namespace).await?;
+    let before = check(&listed, namespace);
+    if before.findings.is_empty() || args.confirm_after.is_zero() {
+        return Ok(before);
     }
-    Ok(LintReport {
-        slices: listed.slices.len(),
-        pods: listed.pods.len(),
-        findings: found,
-        unchecked,
-    })
+    tokio::time::sleep(args.confirm_after).await;
+    let listed = ListedObjects::fetch(&client, namespace).await?;
+    let mut report = check(&listed, namespace);
+    report.findings.retain(|finding| {
+        let mut before = before.findings.iter();
+        before.any(|other| other.is_about_same(finding))
+    });
+    Ok(report)
 }
 
 /// The output of `epguard lint`.
