@@ -405,7 +405,7 @@ impl State {
                     Ok(denial) => {
                         proven.insert(endpoint, denial);
                     }
-                    Err(NotProven::PossibleHolder(_)) => is_possibly_held = true,
+                    Err(NotProven::PossibleHolder(..)) => is_possibly_held = true,
                     Err(NotProven::NodeNotSeen(_, node)) => {
                         is_possibly_held = true;
                         unseen_node = Some(node.as_str().into());

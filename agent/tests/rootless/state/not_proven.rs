@@ -37,6 +37,15 @@ fn the_first_step_that_fails_is_named_with_its_pods() {
         ..b()
     });
     let own = shown(pod("shop", "d", "web", &[X]));
+    let six = Addr::from(std::net::IpAddr::V6("fd00::a".parse().unwrap()));
+    let with_old_ip = Pod {
+        ips: [Y].into(),
+        ..pending("shop", "d", "web")
+    };
+    let unreadable = Pod {
+        partial: true,
+        ..pod("shop", "d", "web", &[Y])
+    };
     let at_once = list_of(&[terminal(&a()), b()]);
     for (sentence, facts, expected) in [
         (
@@ -88,7 +97,22 @@ fn the_first_step_that_fails_is_named_with_its_pods() {
         (
             "a possible holder",
             vec![is_dead.clone(), shown(pending("shop", "d", "web"))],
-            NotProven::PossibleHolder("shop/d".into()),
+            NotProven::PossibleHolder("shop/d".into(), HolderShows::Nothing),
+        ),
+        (
+            "one that shows an IP, of its sandbox before",
+            vec![is_dead.clone(), shown(with_old_ip)],
+            NotProven::PossibleHolder("shop/d".into(), HolderShows::MaybeOfOldSandbox),
+        ),
+        (
+            "one that shows an IP of the other family",
+            vec![is_dead.clone(), shown(pod("shop", "d", "web", &[six]))],
+            NotProven::PossibleHolder("shop/d".into(), HolderShows::OtherFamily),
+        ),
+        (
+            "one with an address that cannot be read",
+            vec![is_dead.clone(), shown(unreadable)],
+            NotProven::PossibleHolder("shop/d".into(), HolderShows::Unreadable),
         ),
         (
             "a pod of the Service",

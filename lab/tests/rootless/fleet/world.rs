@@ -256,14 +256,14 @@ fn timeless(output: &str) -> String {
 }
 
 /// A file beside the tests.
-fn beside(name: &str) -> PathBuf {
+pub fn beside(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/rootless")
         .join(name)
 }
 
 /// Compares an output with a file; `EPGUARD_WRITE_GOLDEN=1` writes it anew.
-fn compare(file: &Path, output: &str) {
+pub fn compare(file: &Path, output: &str) {
     if std::env::var_os("EPGUARD_WRITE_GOLDEN").is_some() {
         std::fs::write(file, output).unwrap();
     }
