@@ -2,6 +2,7 @@
 //! and the document at the status socket.
 
 pub mod args;
+pub mod calls;
 pub mod choice;
 pub mod client;
 pub mod clock;
