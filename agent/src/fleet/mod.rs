@@ -10,6 +10,7 @@ mod agents;
 mod answers;
 mod ask;
 mod audit;
+mod check;
 mod drops;
 mod exec;
 #[cfg(test)]
@@ -61,6 +62,8 @@ pub enum Verb {
     Audit(audit::FleetAuditArgs),
     /// Show or switch the modes of all nodes, or of chosen ones; shows what changes, and asks
     Mode(mode::FleetModeArgs),
+    /// Play stale traffic on chosen nodes, and compare what was sent with what their agents saw
+    Check(check::CheckArgs),
     /// Write one archive with the archives of all nodes, without credentials
     Sysdump(sysdump::FleetSysdumpArgs),
 }
@@ -103,6 +106,7 @@ impl Plugin {
             Verb::Why(args) => why::run(fleet, &args).await,
             Verb::Audit(args) => audit::run(&fleet, &args).await,
             Verb::Mode(args) => mode::run(&fleet, &args).await,
+            Verb::Check(args) => check::run(fleet, &args).await,
             Verb::Sysdump(args) => sysdump::run(fleet, &args).await,
         }
     }

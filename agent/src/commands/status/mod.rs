@@ -6,7 +6,7 @@
 
 mod problems;
 
-pub(crate) use problems::gap_problem;
+pub(crate) use problems::{gap_problem, hook_problems, socket_lb_problems, view_problems};
 pub use problems::{Problem, problems};
 
 use crate::shared::args::RunArgs;

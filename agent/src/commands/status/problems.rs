@@ -48,6 +48,27 @@ pub fn problems(status: &Status) -> Vec<Problem> {
     table.0
 }
 
+/// The problems of its view, as [`problems`] lists them.
+pub(crate) fn view_problems(status: &Status) -> Vec<Problem> {
+    problems_by(view_rows, status)
+}
+
+/// The problems of its hooks, and of what they read.
+pub(crate) fn hook_problems(status: &Status) -> Vec<Problem> {
+    problems_by(hook_rows, status)
+}
+
+/// Its problems beside a socket load balancer.
+pub(crate) fn socket_lb_problems(status: &Status) -> Vec<Problem> {
+    problems_by(socket_lb_rows, status)
+}
+
+fn problems_by(add_rows: fn(&Status, &mut ProblemTable), status: &Status) -> Vec<Problem> {
+    let mut table = ProblemTable::default();
+    add_rows(status, &mut table);
+    table.0
+}
+
 /// The problems so far.
 #[derive(Default)]
 struct ProblemTable(Vec<Problem>);
