@@ -39,7 +39,7 @@ pub enum Command {
     /// Find flows of this node that still lead to pods that have ended
     Audit(audit::AuditArgs),
     /// Find EndpointSlices that send traffic to the wrong pod or to no pod; needs only the API
-    Lint(lint::LintArgs),
+    Lint(lint::NodeLintArgs),
     /// Explain the verdict about an IP, now or at an earlier time: its owners, and what changed it
     Why(why::WhyArgs),
     /// Write one archive with what a bug report needs, without credentials
@@ -65,7 +65,7 @@ impl Command {
             Self::Dump(args) => dump::run(&args),
             Self::Breaker(args) => breaker::run(args),
             Self::Audit(args) => return Ok(audit::run(&args)),
-            Self::Lint(args) => return Ok(lint::run(args).await),
+            Self::Lint(args) => return Ok(lint::run(&args).await),
             Self::Why(args) => why::run(&args),
             Self::Sysdump(args) => sysdump::run(&args).await,
             Self::Completion(args) => {

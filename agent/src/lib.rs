@@ -8,10 +8,10 @@
 pub mod cli;
 pub mod commands;
 pub mod daemon;
-pub mod fleet;
 #[cfg(test)]
 mod fuzz;
 pub mod kernel;
 pub mod node;
 pub mod shared;
-pub mod watch;
+
+pub use epguard_client::watch;

@@ -3,20 +3,19 @@
 use anyhow::Result;
 use clap::Parser as _;
 use epguard::cli::{Cli, Command};
-use epguard::fleet::{self, Plugin};
 use nix::sys::signal::{SigHandler, Signal, signal};
 use std::process::ExitCode;
 
+/// Exit code of a verb that could not do its work, as of wrong flags.
+const FAILED: u8 = 2;
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    if fleet::is_plugin(std::env::args_os().next()) {
-        return Box::pin(Plugin::parse().run()).await;
-    }
     match Box::pin(execute(Cli::parse().command)).await {
         Ok(code) => code,
         Err(error) => {
             eprintln!("epguard: {error:#}");
-            ExitCode::FAILURE
+            FAILED.into()
         }
     }
 }

@@ -58,17 +58,26 @@ fn name(command: &Command) -> String {
 
 /// The agent's binary: in the folder of this one, or the path in `EPGUARD`.
 pub fn epguard() -> Result<PathBuf> {
-    if let Some(path) = std::env::var_os("EPGUARD") {
-        return Ok(path.into());
+    match std::env::var_os("EPGUARD") {
+        Some(path) => Ok(path.into()),
+        None => beside_this_one("epguard"),
     }
+}
+
+/// kubectl's plugin: in the folder of this program.
+pub fn plugin() -> Result<PathBuf> {
+    beside_this_one("kubectl-epguard")
+}
+
+fn beside_this_one(name: &str) -> Result<PathBuf> {
     let own = std::env::current_exe().context("cannot find this program's path")?;
     let folders = own.ancestors().skip(1).take(2);
     let found = folders
-        .map(|folder| folder.join("epguard"))
+        .map(|folder| folder.join(name))
         .find(|path| path.is_file());
     found.with_context(|| {
         format!(
-            "there is no epguard beside {}: run `cargo xtask build`",
+            "there is no {name} beside {}: run `cargo xtask build`",
             own.display()
         )
     })

@@ -1,13 +1,13 @@
 //! The architectures that epguard is shipped for, and a cargo for each that links statically, on
-//! either of them.
+//! either of them. The plugin is shipped for Windows, too.
 
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 
 use crate::packages;
-use crate::process::{cargo, command, read, which};
+use crate::process::{cargo, command, read, run, which};
 use crate::toolchain::debian;
 
 /// Of a node's processor.
@@ -93,6 +93,29 @@ impl Compiler {
             flags,
             is_debians,
             gcc,
+        })
+    }
+
+    /// Finds or installs one for Windows on amd64: rustup's `std`, and MinGW's gcc as the linker.
+    pub(crate) fn ensure_windows() -> Result<Self> {
+        let triple = "x86_64-pc-windows-gnu";
+        let gcc = "x86_64-w64-mingw32-gcc";
+        let sysroot = read(command("rustc").args(["--print", "sysroot"]))?;
+        let std = Path::new(sysroot.trim()).join("lib/rustlib").join(triple);
+        if !std.exists() {
+            ensure!(
+                which("rustup").is_some(),
+                "rustc has no std for {triple}; install rustup, then run `rustup target add {triple}`"
+            );
+            println!("setup: rustup target add {triple}");
+            run(command("rustup").args(["target", "add", triple]))?;
+        }
+        packages::install_missing(&[(gcc, "gcc-mingw-w64-x86-64")])?;
+        Ok(Self {
+            triple: triple.to_owned(),
+            flags: vec!["-Ctarget-feature=+crt-static".to_owned()],
+            is_debians: false,
+            gcc: Some(gcc.to_owned()),
         })
     }
 

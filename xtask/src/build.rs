@@ -62,14 +62,15 @@ fn hand_over(object: &str, strip: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Builds `epguard` and `epguard-lab` in the dev profile.
+/// Builds `epguard`, `kubectl-epguard` and `epguard-lab` in the dev profile.
 pub(crate) fn host() -> Result<()> {
-    build("dev", &["epguard", "epguard-lab"])
+    build("dev", &["epguard", "kubectl-epguard", "epguard-lab"])
 }
 
-/// Builds `epguard` as it is shipped, and `epguard-lab` optimised.
+/// Builds `epguard` and `kubectl-epguard` as they are shipped, and `epguard-lab` optimised.
 pub(crate) fn released() -> Result<()> {
     build(SHIPPED, &["epguard"])?;
+    build(SHIPPED, &["kubectl-epguard"])?;
     build("release", &["epguard-lab"])
 }
 

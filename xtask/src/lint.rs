@@ -4,6 +4,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, anyhow};
 
+use crate::arch::Compiler;
 use crate::ladder::{Counted, Ladder, Planned};
 use crate::linker;
 use crate::pages;
@@ -42,6 +43,7 @@ pub(crate) fn plan(ladder: &mut Ladder) -> Vec<Planned> {
             ),
         ),
         ("clippy, eBPF", clippy_ebpf()),
+        ("clippy, Windows", clippy_windows()),
         ("docs", Ok(docs)),
     ];
     let mut planned = Vec::new();
@@ -71,6 +73,14 @@ fn clippy_ebpf() -> Result<Command> {
     let linker = linker::find(&toolchain).unwrap_or_else(|| "bpf-linker".into());
     let mut clippy = toolchain.cargo(&["clippy", "--release"], &linker);
     clippy.args(["--", "-D", "warnings"]);
+    Ok(clippy)
+}
+
+/// Clippy for kubectl's plugin on Windows.
+fn clippy_windows() -> Result<Command> {
+    let compiler = Compiler::ensure_windows()?;
+    let mut clippy = compiler.cargo("clippy", Vec::new());
+    clippy.args(["--package", "kubectl-epguard", "--", "-D", "warnings"]);
     Ok(clippy)
 }
 

@@ -15,6 +15,7 @@ mod mutate;
 mod packages;
 mod pages;
 mod paths;
+mod plugin;
 mod process;
 mod release;
 mod setup;

@@ -29,9 +29,8 @@ fn agent(args: &[&str]) -> Result<AgentArgs, String> {
 }
 
 #[test]
-fn the_definitions_of_the_agents_and_the_plugins_command_lines_are_consistent() {
+fn the_definition_of_the_command_line_is_consistent() {
     Cli::command().debug_assert();
-    crate::fleet::Plugin::command().debug_assert();
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::shared::output::{count, new_file};
 use crate::shared::status::{self, Request, Status};
 use anyhow::{Context as _, Result};
 use clap::Args;
-use jiff::Timestamp;
+use epguard_client::answers::sysdump::{add_part, default_path, pretty_json};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -57,9 +57,6 @@ const STDOUT: &str = "/dev/stdout";
 
 /// The most IPs whose history the archive contains.
 const HISTORIES: usize = 200;
-
-/// The folder in an archive.
-pub(crate) const FOLDER: &str = "epguard-sysdump";
 
 /// Names of parts, with their content.
 type Parts = Vec<(String, Result<Vec<u8>>)>;
@@ -171,27 +168,6 @@ fn write_archive(to: impl Write, parts: Parts) -> Result<(usize, usize)> {
     Ok((all - missing.len(), missing.len()))
 }
 
-/// Adds a file to the folder of an archive.
-pub(crate) fn add_part(
-    to: &mut tar::Builder<impl Write>,
-    name: &Path,
-    content: &[u8],
-) -> Result<()> {
-    let mut header = tar::Header::new_gnu();
-    header.set_size(content.len() as u64);
-    header.set_mode(0o644);
-    to.append_data(&mut header, Path::new(FOLDER).join(name), content)
-        .with_context(|| format!("cannot write {} to the archive", name.display()))
-}
-
-/// The archive's default name: `epguard-sysdump-NODE-TIME.tar`, without NODE for an archive of all
-/// nodes.
-pub(crate) fn default_path(node: Option<&str>) -> PathBuf {
-    let time = Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
-    let node = node.map(|node| format!("{node}-")).unwrap_or_default();
-    format!("epguard-sysdump-{node}{time}.tar").into()
-}
-
 /// The IPs that packets are, or were, denied to.
 fn suspect_ips(dump: &Value) -> BTreeSet<IpAddr> {
     let rows = ["suspects", "terminated"]
@@ -210,10 +186,6 @@ fn histories(run_dir: &Path, ips: &BTreeSet<IpAddr>) -> Result<Vec<u8>> {
         histories.extend(status::ask(run_dir, &Request::History(*ip))?.history);
     }
     pretty_json(&histories)
-}
-
-pub(crate) fn pretty_json<T: serde::Serialize>(value: &T) -> Result<Vec<u8>> {
-    serde_json::to_vec_pretty(value).context("cannot write JSON")
 }
 
 #[cfg(test)]

@@ -215,7 +215,7 @@ fn start_thread(name: &str) -> Result<(Handle, oneshot::Receiver<()>)> {
 
 /// The client, made on the thread that its requests are sent from.
 async fn connect(api: &Handle, kubeconfig: Option<PathBuf>, pace: Pace) -> Result<Client> {
-    let client = async move { Ok(pace.client(client::client(kubeconfig.as_deref(), None).await?)) };
+    let client = async move { Ok(pace.client(client::client(kubeconfig.as_deref()).await?)) };
     api.spawn(client)
         .await
         .context("the thread of the watches ended")?

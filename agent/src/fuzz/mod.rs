@@ -1,6 +1,5 @@
 //! Fuzz targets for what other programs write and the agent reads. Targets of private functions
 //! stand beside these.
 
-pub(crate) mod harness;
 mod objects;
 mod words;

@@ -1,6 +1,5 @@
 //! Objects of the API, from their JSON to the state that they lead to.
 
-use super::harness::{corpus, run, words};
 use crate::daemon::mode_policy::{Modes, NodeModePolicy};
 use epguard_common::{Config, Mode, Reason, ReasonModes};
 use epguard_core::facts::{
@@ -8,6 +7,7 @@ use epguard_core::facts::{
     Watched,
 };
 use epguard_core::state::{Settings, State};
+use epguard_fuzz::{corpus, run, words};
 use std::time::Duration;
 
 const WORDS: &str = "null true {} [] \"\" metadata namespace annotations epguard.io/mode epguard.io/action enforce \

@@ -1,11 +1,11 @@
 //! Command lines, requests at the status socket, and reports of the programs.
 
-use super::harness::{corpus, run, words};
 use crate::cli::Cli;
 use crate::daemon::report::ring_buffer;
 use crate::shared::status::Request;
 use clap::{CommandFactory as _, FromArgMatches as _};
 use epguard_common::Event;
+use epguard_fuzz::{corpus, run, words};
 
 const FLAGS: &str = "\n -- --mode --reason-mode --lease --max-view-age --protect-cidr --exclude-cidr --pod-interfaces \
     --api-rate --api-burst --metrics-listen --mode-policy --answers-per-suspect --xdp --clsact-delay \

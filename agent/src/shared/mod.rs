@@ -1,14 +1,10 @@
-//! What the daemon and the commands share: arguments, clocks, the API's client, the run directory
-//! and the document at the status socket.
+//! What the daemon and the commands share: clocks, the pace of requests, the run directory and the
+//! status socket. What kubectl's plugin needs, too, comes from `epguard-client`.
 
 pub mod args;
-pub mod calls;
-pub mod choice;
-pub mod client;
 pub mod clock;
-pub mod drops;
-pub mod output;
 pub mod pace;
-pub mod plain;
 pub mod run_dir;
 pub mod status;
+
+pub use epguard_client::shared::{calls, choice, client, drops, output, plain};

@@ -102,6 +102,7 @@ fn the_kubelet_is_whichever_manager_alone_reports_the_sandbox() {
     let both = || json!({"f:phase": {}, "f:podIP": {}});
     let entry = |manager: &str, fields: Value| json!({"manager": manager, "subresource": "status", "fieldsV1": {"f:status": fields}});
     for (sentence, entries, expected) in [
+        ("on Linux", vec![entry("kubelet", both())], UidState::Dead),
         (
             "on Windows",
             vec![entry("kubelet.exe", both())],

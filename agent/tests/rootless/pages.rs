@@ -2,8 +2,8 @@
 
 use clap::CommandFactory as _;
 use epguard::cli::Cli;
-use epguard::commands::audit::FlowState;
-use epguard::commands::lint::LintProblem;
+use epguard_client::answers::audit::FlowState;
+use epguard_client::lint::LintProblem;
 use epguard_common::{Action, Effect, Mode, Outcome, Reason, Role};
 use epguard_core::facts::{STATIC_IPS, StaticIp};
 use std::path::Path;

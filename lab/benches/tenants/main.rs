@@ -6,8 +6,6 @@
 mod acts;
 mod cluster;
 mod lifts;
-#[path = "../../../agent/src/fuzz/harness/memory.rs"]
-mod memory;
 #[allow(dead_code, reason = "the benchmark `scale` uses the rest")]
 #[path = "../scale/objects.rs"]
 mod objects;
@@ -18,6 +16,7 @@ mod size;
 mod tenant;
 
 use cluster::Cluster;
+use epguard_fuzz::memory;
 use epguard_lab::figures::{self, Row, Table};
 use serde_json::json;
 use std::process::ExitCode;

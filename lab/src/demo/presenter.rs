@@ -1,7 +1,6 @@
 //! Shows a story on a screen, and goes on after a claim that does not hold.
 
 use std::fs;
-use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -139,8 +138,7 @@ fn fleet_output(stage: &Stage, words: &str) -> Result<String> {
         "spec": {"nodeName": NODE, "hostNetwork": true, "containers": [{"name": "agent"}]},
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
     }))?;
-    let epguard = process::epguard()?;
-    let program = epguard.clone();
+    let program = process::epguard()?;
     let run_dir = stage.workdir.path.clone();
     cluster.api.api.execs.answer(move |exec| {
         let mut command = Command::new(&program);
@@ -152,11 +150,10 @@ fn fleet_output(stage: &Stage, words: &str) -> Result<String> {
     });
     let kubeconfig = stage.workdir.path.join("operator.kubeconfig");
     fs::write(&kubeconfig, cluster.api.kubeconfig()).context("cannot write a kubeconfig")?;
-    let mut command = cluster.topology.node(NODE)?.netns.command(epguard);
-    command
-        .arg0("kubectl-epguard")
-        .env("KUBECONFIG", kubeconfig);
+    let node = &cluster.topology.node(NODE)?.netns;
+    let mut command = node.command(process::plugin()?);
     let output = command
+        .env("KUBECONFIG", kubeconfig)
         .args(words.split(' '))
         .output()
         .context("cannot run kubectl-epguard")?;

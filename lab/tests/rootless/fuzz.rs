@@ -1,9 +1,6 @@
 //! Damaged scenario files: a readable error, and no panic.
 
-#[allow(dead_code, reason = "the agent's targets use the rest")]
-#[path = "../../../agent/src/fuzz/harness/mod.rs"]
-mod harness;
-
+use epguard_fuzz::{run, words};
 use epguard_lab::scenario;
 use std::path::Path;
 
@@ -33,8 +30,8 @@ fn scenario_files() {
         .iter()
         .map(|file| std::fs::read(file).unwrap())
         .collect();
-    let words: Vec<&str> = harness::words(WORDS).into_iter().chain(SYNTAX).collect();
-    harness::run("scenario", seeds, &words, |text| {
+    let dictionary: Vec<&str> = words(WORDS).into_iter().chain(SYNTAX).collect();
+    run("scenario", seeds, &dictionary, |text| {
         let _ = scenario::parse(&String::from_utf8_lossy(text), "story.yaml");
     });
 }

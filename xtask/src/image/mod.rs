@@ -15,6 +15,7 @@ use crate::build;
 use crate::files::remove_folder;
 use crate::packages;
 use crate::paths::renamed;
+use crate::plugin::{self, Platform};
 use crate::process::{command, is_root, read, root, run as run_command};
 use crate::setup;
 
@@ -40,27 +41,19 @@ pub(crate) struct Image {
     pub(crate) digest: String,
     /// The OCI archive.
     pub(crate) archive: PathBuf,
-    /// The agent, which is kubectl's plugin, too.
-    pub(crate) binaries: Vec<(Arch, PathBuf)>,
 }
 
 /// Makes the image and prints its path.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let Image {
-        digest,
-        archive,
-        binaries,
-    } = make()?;
+    let Image { digest, archive } = make()?;
     println!(
         "image: {NAME} {digest}, {} bytes: {}",
         size(&archive)?,
         archive.display()
     );
-    let host = Arch::host()?;
     let plugin = target().join("kubectl-epguard");
-    for (_, binary) in binaries.iter().filter(|(arch, _)| *arch == host) {
-        fs::copy(binary, &plugin).with_context(|| format!("cannot write {}", plugin.display()))?;
-    }
+    fs::copy(plugin::build(Platform::Linux(Arch::host()?))?, &plugin)
+        .with_context(|| format!("cannot write {}", plugin.display()))?;
     println!("image: kubectl's plugin: {}", plugin.display());
     println!("image: load it with `podman load -i` or `ctr -n k8s.io images import`");
     if args.demo {
@@ -79,12 +72,9 @@ pub(crate) fn make() -> Result<Image> {
     // An index of an earlier run would keep its images.
     let _ = buildah(&["manifest", "rm", NAME]);
     buildah(&["manifest", "create", NAME])?;
-    let binaries = Arch::ALL
-        .map(|arch| Ok((arch, binary(arch)?)))
-        .into_iter()
-        .collect::<Result<Vec<_>>>()?;
-    for (arch, binary) in &binaries {
-        buildah(&["manifest", "add", NAME, pack(binary, *arch)?.trim()])?;
+    for arch in Arch::ALL {
+        let binary = binary(arch)?;
+        buildah(&["manifest", "add", NAME, pack(&binary, arch)?.trim()])?;
     }
     let layout = target().join("layout");
     remove_folder(&layout)?;
@@ -103,15 +93,11 @@ pub(crate) fn make() -> Result<Image> {
         .find(|word| word.starts_with("sha256:"))
         .context("the index names no image")?
         .to_owned();
-    Ok(Image {
-        digest,
-        archive,
-        binaries,
-    })
+    Ok(Image { digest, archive })
 }
 
 /// The folder of this verb's files.
-fn target() -> PathBuf {
+pub(crate) fn target() -> PathBuf {
     root().join("target/image")
 }
 

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use clap::CommandFactory as _;
 use clap::error::ErrorKind;
 use epguard::cli::Cli;
-use epguard::fleet::Plugin;
+use kubectl_epguard::Plugin;
 
 use super::all;
 use super::markdown::{parts, variants};
@@ -18,9 +18,16 @@ use crate::process::root;
 
 /// The text of each file that reads or writes names of the user interface.
 static SOURCES: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let rooms = ["agent/src", "agent/core", "common/src", "ebpf/src"]
-        .into_iter()
-        .filter(|room| root().join(room).exists());
+    let rooms = [
+        "agent/src",
+        "agent/client",
+        "agent/core",
+        "agent/plugin",
+        "common/src",
+        "ebpf/src",
+    ]
+    .into_iter()
+    .filter(|room| root().join(room).exists());
     let files = rooms.flat_map(|room| read_all(room, "rs").unwrap());
     files.map(|file| file.text).collect()
 });

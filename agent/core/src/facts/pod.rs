@@ -24,7 +24,7 @@ use std::num::NonZeroU32;
 pub struct Pod {
     /// Identity of the pod; a later pod of the same name has another UID.
     pub uid: Uid,
-    /// Namespace and name.
+    /// Namespace and name; empty where [`Pod::known_name`] has none.
     pub name: ObjectName,
     /// The node it is bound to.
     pub node: Option<Text>,
@@ -65,6 +65,16 @@ pub struct Pod {
 }
 
 impl Pod {
+    /// Its namespace and name. None for a pod that only an earlier process saw, and whose name that
+    /// process did not keep.
+    pub fn known_name(&self) -> Option<&ObjectName> {
+        if self.name.name.is_empty() {
+            None
+        } else {
+            Some(&self.name)
+        }
+    }
+
     /// Every address that it shows, on any network.
     pub fn addresses(&self) -> impl Iterator<Item = Addr> {
         let further = self.network_ips.iter().filter(|ip| !self.ips.contains(ip));

@@ -5,7 +5,7 @@ use super::denials::Denials;
 use super::index::ClusterIndex;
 use super::index::changed::{Changed, ChangedEndpoints, ChangedPod};
 use super::index::pods::Record;
-use super::proof::Own;
+use super::proof::OwnPods;
 use super::queue::{Ends, Scope, Scopes};
 use crate::facts::{HostPort, ObjectName, Service, Text};
 use epguard_common::{Addr, Uid, UidState};
@@ -356,7 +356,7 @@ impl Affected {
                 continue;
             };
             if may_hold_unshown(cluster, name, record)
-                && Own::new(cluster, service).contains(&record.pod)
+                && OwnPods::new(cluster, service).contains(&record.pod)
             {
                 self.mark_starting(name);
             }

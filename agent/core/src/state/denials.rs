@@ -1,7 +1,7 @@
 //! All denials, carried out or stopped by the breaker.
 
 use super::breaker::{
-    Breaker, Decision, EvidenceLists, ReceivedList, Stopped, StoppedService, TwoSources, Wanted,
+    Breaker, EvidenceLists, ReceivedList, Ruling, Stopped, StoppedService, TwoSources, Wanted,
 };
 use super::index::ClusterIndex;
 use super::index::endpoints::Endpoint;
@@ -87,12 +87,12 @@ impl Denied {
             return self.is_proven;
         };
         match breaker.decide(stopped, ip, self.proven.dead_uid, proven) {
-            Decision::Stop => true,
-            Decision::CarryOut => {
+            Ruling::Stop => true,
+            Ruling::CarryOut => {
                 self.stopped = None;
                 true
             }
-            Decision::Drop => false,
+            Ruling::Drop => false,
         }
     }
 }

@@ -40,7 +40,7 @@ pub use index::pods::Record;
 pub use index::{ClusterIndex, Ipam, Ranges, Settings};
 pub use not_proven::{Exemption, NotProven, NotStale};
 pub use orphan_ip::OrphanIp;
-pub use proof::Own;
+pub use proof::OwnPods;
 pub use report::{
     DenialView, EndpointView, IpState, PodCounts, PodState, PodView, PossibleHolder, ServiceView,
     TargetView, UnprovenDeaths, View,
@@ -344,10 +344,10 @@ impl State {
 
     /// Namespace and name of a pod that is still known, or that an earlier process knew.
     pub fn pod_name(&self, uid: Uid) -> Option<&ObjectName> {
-        match self.cluster.pods.get(uid) {
-            Some(record) if !record.pod.name.name.is_empty() => Some(&record.pod.name),
-            _ => self.known_names.get(&uid),
-        }
+        let shown = self.cluster.pods.get(uid);
+        shown
+            .and_then(|record| record.pod.known_name())
+            .or_else(|| self.known_names.get(&uid))
     }
 
     /// The live pods that publish an IP as their pod IP; other networks may overlap.

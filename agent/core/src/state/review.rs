@@ -7,7 +7,7 @@
 use super::affected::{Affected, PublishedIp};
 use super::index::ClusterIndex;
 use super::index::pods::Record;
-use super::proof::Own;
+use super::proof::OwnPods;
 use super::queue::Scopes;
 use crate::counts::{Counts, make_room, uncount};
 use crate::facts::ObjectName;
@@ -24,7 +24,7 @@ const WRITE: Duration = Duration::from_millis(50);
 
 /// A past denial: where packets were aimed, and why they were denied.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Case {
+pub struct PastDenial {
     /// The endpoint's IP, or the IP itself.
     pub ip: Addr,
     /// The proof.
@@ -70,7 +70,7 @@ pub enum Evidence {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// What was denied.
-    pub case: Case,
+    pub case: PastDenial,
     /// The packets of the case.
     pub packets: Packets,
     /// The evidence that the denial was wrong.
@@ -103,7 +103,7 @@ impl Finding {
 /// All past denials that are open to contrary evidence.
 #[derive(Debug, Clone, Default)]
 pub struct Review {
-    open: BTreeMap<Case, Packets>,
+    open: BTreeMap<PastDenial, Packets>,
     shares: Counts<Addr>,
     /// Past denials that were dropped to make room for others.
     pub evicted: u64,
@@ -119,7 +119,7 @@ impl Review {
         &mut self,
         cluster: &ClusterIndex,
         seen_at: Duration,
-        case: Case,
+        case: PastDenial,
         owner: Uid,
         is_stopped: bool,
     ) {
@@ -156,7 +156,8 @@ impl Review {
 
     /// Drops cases that are no longer open.
     pub fn drop_closed(&mut self, now: Duration) {
-        let is_closed = |_: &Case, packets: &mut Packets| now.saturating_sub(packets.last) >= OPEN;
+        let is_closed =
+            |_: &PastDenial, packets: &mut Packets| now.saturating_sub(packets.last) >= OPEN;
         for (case, _) in self.open.extract_if(.., is_closed) {
             uncount(&mut self.shares, &case.ip, 1);
         }
@@ -199,7 +200,7 @@ impl Review {
                     let service = cluster.service(name)?;
                     let is_sent_to =
                         case.reason != Reason::Reused || cluster.proves_nothing(service);
-                    is_sent_to && Own::new(cluster, service).contains(&record.pod)
+                    is_sent_to && OwnPods::new(cluster, service).contains(&record.pod)
                 }
                 None => cluster.is_own(&record.pod),
             };
@@ -222,7 +223,7 @@ impl Review {
         });
     }
 
-    fn convict(&mut self, evidence: impl Fn(&Case, &Packets) -> Option<Evidence>) {
+    fn convict(&mut self, evidence: impl Fn(&PastDenial, &Packets) -> Option<Evidence>) {
         for (case, packets) in &mut self.open {
             if packets.convicted {
                 continue;

@@ -20,7 +20,7 @@ use super::not_proven::NotProven;
 use super::possibly_held::PossiblyHeld;
 use super::proof::{judge_endpoints, work_to_judge};
 use super::queue::{Ends, Scope};
-use super::review::Case;
+use super::review::PastDenial;
 use super::tables::layout::Layout;
 use super::tables::restore::RestoredProofs;
 use super::tables::{Changes, Inherited, Tables};
@@ -175,7 +175,7 @@ impl State {
             }
             _ => false,
         };
-        let case = Case {
+        let case = PastDenial {
             ip: event.dst,
             reason,
             service,

@@ -1,7 +1,7 @@
 //! Fuzzes entries of a conntrack dump.
 
 use super::*;
-use crate::fuzz::harness::{corpus, run};
+use epguard_fuzz::{corpus, run};
 
 #[test]
 fn conntrack_entries() {

@@ -5,7 +5,6 @@ mod bed;
 use super::*;
 use crate::daemon::node_thread::Snapshot;
 use crate::daemon::translators::TranslatorFollower;
-use crate::fuzz::harness::corpus;
 use crate::kernel::maps::open;
 use crate::shared::status::{Cause, SocketLb};
 use crate::watch::{self, Message};
@@ -13,6 +12,7 @@ use aya::maps::{HashMap, MapData};
 use bed::*;
 use epguard_common::Owner;
 use epguard_core::facts::{Change, Object as _, Pod, Routes};
+use epguard_fuzz::corpus;
 use tokio::time::Instant;
 
 #[tokio::test]

@@ -79,7 +79,7 @@ fn reason_mode(text: &str) -> Result<(Reason, Mode), String> {
 
 /// How denied packets are stopped, when the agent starts.
 #[derive(Debug, Args)]
-pub struct ActionArgs {
+pub struct DenialActionArgs {
     #[arg(long, value_name = "ACTION", value_delimiter = ',', value_parser = choice, help = action_help())]
     action: Vec<Choice>,
     /// Answers per second to packets sent to one IP; packets beyond that are dropped
@@ -98,7 +98,7 @@ fn action_help() -> String {
     )
 }
 
-impl ActionArgs {
+impl DenialActionArgs {
     /// The action of each reason. A choice for one reason takes precedence over a choice for all.
     pub fn actions(&self) -> ReasonActions {
         let mut actions = ReasonActions::default();
@@ -161,7 +161,7 @@ mod tests {
     }
 
     fn actions(args: &[&str]) -> Result<ReasonActions, String> {
-        Ok(parsed::<ActionArgs>(args)?.actions())
+        Ok(parsed::<DenialActionArgs>(args)?.actions())
     }
 
     #[test]

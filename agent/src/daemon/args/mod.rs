@@ -2,7 +2,7 @@
 
 mod denials;
 
-pub use denials::{ActionArgs, RangeArgs, ReasonArgs};
+pub use denials::{DenialActionArgs, RangeArgs, ReasonArgs};
 
 use crate::daemon::report::kube_events::Announce;
 use crate::daemon::report::metrics::MetricsArgs;
@@ -43,7 +43,7 @@ pub struct AgentArgs {
     pub mode_policy: Option<ObjectName>,
     /// How denied packets are stopped.
     #[command(flatten)]
-    pub actions: ActionArgs,
+    pub actions: DenialActionArgs,
     /// How pod IPs are assigned: whether only a node's own pods can have the IPs of its podCIDRs
     #[arg(long, default_value = "auto", value_parser = one_of(
         [Ipam::Auto, Ipam::Node, Ipam::Cluster], Into::into, |ipam: Ipam| ipam.get_message().unwrap_or_default()))]

@@ -2,7 +2,7 @@
 
 use super::object::check_privileges;
 use super::pins::{self, Pins};
-use super::{clsact, links, xdp};
+use super::{clsact, links};
 use anyhow::{Context as _, Result};
 use nix::net::if_::{Interface, if_nameindex};
 use std::fs;
@@ -64,7 +64,7 @@ pub fn remove_leftovers(pins: &Pins, hooked: impl Fn(u32) -> bool) -> Result<Vec
     {
         if links::detach_tcx(pins, ifindex)?
             | clsact::detach(pins, ifindex)?
-            | xdp::detach(pins, ifindex)?
+            | links::detach_xdp(pins, ifindex)?
         {
             removed.push(format!("hooks of interface {ifindex}"));
         }

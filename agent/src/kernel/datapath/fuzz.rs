@@ -1,9 +1,9 @@
 //! Fuzzes datagrams about queueing disciplines and filters, with the options of each kind.
 
 use super::clsact::{TcFilter, qdisc};
-use crate::fuzz::harness::{corpus, run, words};
 use crate::node::netlink::request::messages;
 use crate::node::netlink::route::parsed;
+use epguard_fuzz::{corpus, run, words};
 use rtnetlink::packet_route::RouteNetlinkMessage;
 
 const KINDS: &str = "bpf\0 u32\0 flower\0 matchall\0 basic\0 clsact\0 ingress\0 fq_codel\0 htb\0 gred\0 gact\0 mirred\0 \

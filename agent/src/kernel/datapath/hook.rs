@@ -1,4 +1,4 @@
-//! The two hooks of an interface, and the two ways to hook it.
+//! The two hooks of an interface, the two ways to hook it, and XDP before them at uplinks.
 
 use aya_obj::generated::bpf_attach_type;
 
@@ -51,4 +51,26 @@ pub enum Hooks {
     Tcx,
     /// Filters of the clsact qdisc, for older kernels
     Clsact,
+}
+
+/// How `epguard agent --xdp` attaches to uplinks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Xdp {
+    /// In the driver where hardware has it, shows VLAN tags and runs no other XDP program;
+    /// elsewhere TC alone
+    Auto,
+    /// In the driver of every uplink, or the agent ends; only for uplinks without VLANs: their tags
+    /// may be hidden
+    Driver,
+    /// TC alone: some drivers, `virtio_net` among them, lose offloads for all traffic while an XDP
+    /// program is attached
+    #[default]
+    Off,
+}
+
+impl Xdp {
+    /// Whether the agent ends if XDP cannot be attached.
+    pub const fn is_demanded(self) -> bool {
+        matches!(self, Self::Driver)
+    }
 }

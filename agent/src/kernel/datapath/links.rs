@@ -108,3 +108,8 @@ pub fn detach_tcx(pins: &Pins, ifindex: u32) -> Result<bool> {
 pub fn detach_tcx_at(pins: &Pins, ifindex: u32, hook: Hook) -> Result<bool> {
     remove(&pins.link(ifindex, hook))
 }
+
+/// Removes the XDP program's link; false if it is not there.
+pub fn detach_xdp(pins: &Pins, ifindex: u32) -> Result<bool> {
+    remove(&pins.xdp_link(ifindex))
+}

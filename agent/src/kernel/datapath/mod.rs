@@ -24,12 +24,11 @@ mod xdp_device;
 pub use bpf::failed_with;
 pub use chain::Chain;
 pub use detach::detach;
-pub use hook::{Hook, Hooks};
+pub use hook::{Hook, Hooks, Xdp};
 pub use links::has_tcx;
 pub use object::check_kernel;
 pub use pins::{Pins, unpin};
 pub use socket_lb::find_cgroup2;
-pub use xdp::Xdp;
 pub use xdp_device::XdpMode;
 
 use crate::kernel::maps;
@@ -195,7 +194,7 @@ impl Datapath {
             _ => clsact::detach(&self.pins, ifindex)?,
         };
         if self.xdp == Xdp::Off {
-            xdp::detach(&self.pins, ifindex)?;
+            links::detach_xdp(&self.pins, ifindex)?;
         }
         self.hooked.insert(ifindex);
         let chain = chain::read_chain(ifindex, self.programs)?;

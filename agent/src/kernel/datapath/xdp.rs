@@ -2,7 +2,7 @@
 //! before an skb is made of them. TC handles everything else and is always attached. So nothing is
 //! counted twice, and an uplink without XDP loses no protection.
 
-use super::pins::Pins;
+use super::hook::Xdp;
 use super::xdp_device::{Device, XdpMode, hides_tags};
 use super::{Datapath, bpf, links, object};
 use anyhow::{Context as _, Result, bail, ensure};
@@ -10,28 +10,6 @@ use aya::maps::{HashMap, MapData};
 use aya_obj::generated::bpf_attach_type;
 use epguard_common::Mac;
 use std::os::fd::AsFd as _;
-
-/// How `epguard agent --xdp` attaches to uplinks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub enum Xdp {
-    /// In the driver where hardware has it, shows VLAN tags and runs no other XDP program;
-    /// elsewhere TC alone
-    Auto,
-    /// In the driver of every uplink, or the agent ends; only for uplinks without VLANs: their tags
-    /// may be hidden
-    Driver,
-    /// TC alone: some drivers, `virtio_net` among them, lose offloads for all traffic while an XDP
-    /// program is attached
-    #[default]
-    Off,
-}
-
-impl Xdp {
-    /// Whether the agent ends if XDP cannot be attached.
-    pub const fn is_demanded(self) -> bool {
-        matches!(self, Self::Driver)
-    }
-}
 
 impl Datapath {
     /// Turns on XDP at uplinks. The error: this kernel cannot, and `--xdp` demands it.
@@ -67,7 +45,7 @@ impl Datapath {
 
     /// Detaches the XDP program; false if it was not there.
     pub fn unhook_xdp(&mut self, ifindex: u32) -> Result<bool> {
-        let removed = detach(&self.pins, ifindex)?;
+        let removed = links::detach_xdp(&self.pins, ifindex)?;
         // Mostly there is no entry. One that stays behind denies nothing without a program.
         let _ = self.macs()?.remove(&ifindex);
         Ok(removed)
@@ -157,12 +135,6 @@ impl Datapath {
 
 /// `XDP_FLAGS_DRV_MODE` of `linux/if_link.h`.
 const DRIVER_MODE: u32 = 1 << 2;
-
-/// Severs the XDP link of an interface, which may be gone; false if there was none.
-pub fn detach(pins: &Pins, ifindex: u32) -> Result<bool> {
-    links::remove(&pins.xdp_link(ifindex))
-}
-
 /// Checks an interface that the operator did not choose for XDP: it must be worth it, and a tagged
 /// frame must never pass for an untagged one.
 fn check_auto(device: &Device, interface: &str) -> Result<()> {

@@ -2,11 +2,11 @@
 //! them.
 
 use super::lifts;
-use crate::fuzz::harness::config;
 use epguard_common::*;
 use epguard_core::facts::{Fact, Presence, Routes, Watched};
 use epguard_core::plan;
 use epguard_core::state::{Changes, Settings, State, Tables};
+use epguard_fuzz::config;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::time::Duration;

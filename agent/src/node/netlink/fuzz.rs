@@ -2,7 +2,7 @@
 
 use super::evidence::{defaults, destination};
 use super::interface::Interface;
-use crate::fuzz::harness::{corpus, run};
+use epguard_fuzz::{corpus, run};
 use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
 use rtnetlink::packet_route::RouteNetlinkMessage as Message;
 

@@ -1,7 +1,7 @@
 //! The unix socket `<run-dir>/status.sock`: each connection gets one JSON document, then the end of
 //! file.
 
-use super::document::Status;
+use super::Status;
 use crate::shared::run_dir::SOCKET;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};

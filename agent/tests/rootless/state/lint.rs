@@ -1,7 +1,7 @@
 //! What lint finds in small clusters; `lab/tests/rootless/lint` has real ones.
 
 use super::*;
-use epguard::commands::lint::{LintProblem, ListedObjects, Severity, find_problems};
+use epguard_client::lint::{LintProblem, ListedObjects, Severity, find_problems};
 
 const ENDPOINTSLICE: &str = "endpointslice-controller.k8s.io";
 const MIRRORING: &str = "endpointslicemirroring-controller.k8s.io";

@@ -7,7 +7,6 @@ use epguard_lab::process;
 use epguard_lab::scenario::How;
 use epguard_lab::scenario::stage::Stage;
 use serde_json::{Value, json};
-use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -112,9 +111,8 @@ impl Rig {
         mut meanwhile: impl FnMut(&mut Self, &Child),
     ) -> Ended {
         let node = self.stage.cluster.topology.node("node-a").unwrap();
-        let mut command: Command = node.netns.command(process::epguard().unwrap());
+        let mut command: Command = node.netns.command(process::plugin().unwrap());
         let mut child = command
-            .arg0("kubectl-epguard")
             .env("KUBECONFIG", &self.kubeconfig)
             .args(words.split(' '))
             .stdin(Stdio::null())

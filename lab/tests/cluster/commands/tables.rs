@@ -6,6 +6,7 @@ pub(crate) const NOT_RUN: [(&str, &str); 37] = [
         "cargo test *",
         "`cargo xtask test` runs these tests; with the pages' variables they take minutes or hours",
     ),
+    ("cargo build *", "a Mac builds for macOS"),
     ("taskset -c 1 cargo test *", "the same"),
     ("cargo xtask bench *", "takes minutes"),
     (
@@ -91,7 +92,7 @@ pub(crate) const HELM_INSTALL: &str =
 pub(crate) const EXIT_CODES: [(&str, &[i32], &str); 9] = [
     ("epguard audit", &[1], "flows lead to the dead pod"),
     ("kubectl epguard audit", &[1], "the same"),
-    ("epguard lint *", &[1], "a slice lists the dead pod"),
+    ("kubectl epguard lint *", &[1], "a slice lists the dead pod"),
     (
         "kubectl -n epguard logs POD | grep skipped",
         &[1],
@@ -139,7 +140,7 @@ pub(crate) const SHOWN: [(&str, &str); 15] = [
     ("kubectl epguard why 10.244.1.10", "(dead-backend)"),
     ("epguard audit", "shop/web"),
     ("kubectl epguard audit", "shop/web"),
-    ("epguard lint", "terminal-pod"),
+    ("kubectl epguard lint", "terminal-pod"),
     (
         "kubectl -n shop describe service web",
         "StaleEndpointObserved",

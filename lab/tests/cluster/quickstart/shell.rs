@@ -49,10 +49,11 @@ impl Shell {
         );
         program(&bin, "helm", &helm);
         let epguard = epguard_lab::process::epguard().unwrap();
+        let plugin = epguard_lab::process::plugin().unwrap();
         for (file, link) in [
             (&*kubectl(), bin.join("kubectl")),
             (&*epguard, bin.join("epguard")),
-            (&*epguard, here.join("target/image/kubectl-epguard")),
+            (&*plugin, here.join("target/image/kubectl-epguard")),
             (&*root.join("deploy"), here.join("deploy")),
         ] {
             std::os::unix::fs::symlink(file, link).unwrap();

@@ -5,6 +5,7 @@ use super::world::{World, condition, gone, node_of, prints, says, status};
 use epguard::shared::status::Status;
 use serde_json::json;
 use std::collections::BTreeSet;
+use std::process::Command;
 
 /// What the agents are like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,19 +24,31 @@ enum Agents {
 use Agents::{Bad, Killed, Missing, None, Partly, Well};
 
 /// The first column of the page, the agents, the command and its exit code.
-const ROWS: [(&str, Agents, &str, i32); 24] = [
+const ROWS: [(&str, Agents, &str, i32); 28] = [
     ("`status`", Well, "status", 0),
     ("`status`", Bad, "status", 1),
     ("`status`", Bad, "status --node worker-2", 1),
     ("`status`", Missing, "status", 2),
     ("`status`", Killed, "status", 2),
-    ("`drops`, `why`, `sysdump`", Bad, "drops", 0),
-    ("`drops`, `why`, `sysdump`", Missing, "drops", 2),
-    ("`drops`, `why`, `sysdump`", Missing, "why 10.0.0.1", 2),
+    ("`drops`, `why`, `sysdump`, `version`", Bad, "drops", 0),
+    ("`drops`, `why`, `sysdump`, `version`", Missing, "drops", 2),
     (
-        "`drops`, `why`, `sysdump`",
+        "`drops`, `why`, `sysdump`, `version`",
+        Missing,
+        "why 10.0.0.1",
+        2,
+    ),
+    (
+        "`drops`, `why`, `sysdump`, `version`",
         Missing,
         "sysdump -f /dev/null",
+        2,
+    ),
+    ("`drops`, `why`, `sysdump`, `version`", Bad, "version", 0),
+    (
+        "`drops`, `why`, `sysdump`, `version`",
+        Missing,
+        "version",
         2,
     ),
     ("`drops -f`", None, "drops -f", 2),
@@ -50,9 +63,34 @@ const ROWS: [(&str, Agents, &str, i32); 24] = [
     ("`mode`", Bad, "mode observe -y", 0),
     ("`mode`", Missing, "mode enforce -y", 2),
     ("`mode`", Missing, "mode off --node worker-1,worker-3 -y", 2),
+    ("`lint`", None, "lint --confirm-after 0", 0),
+    ("`lint`", None, "lint --as-group ops", 2),
     ("any", None, "status", 2),
     ("any", Well, "status --nodes x", 2),
     ("any", Well, "--help", 0),
+];
+
+/// Verbs of `epguard` on a node without an agent.
+const ON_A_NODE: [(&str, &str); 10] = [
+    ("`status`", "status --run-dir /nowhere"),
+    ("`audit`", "audit --run-dir /nowhere"),
+    ("any", "drops --run-dir /nowhere"),
+    ("any", "why 10.0.0.1 --run-dir /nowhere"),
+    ("any", "mode --pin-dir /nowhere"),
+    (
+        "`dump`, `breaker`, `action`, `detach`",
+        "dump --pin-dir /nowhere",
+    ),
+    (
+        "`dump`, `breaker`, `action`, `detach`",
+        "breaker --run-dir /nowhere",
+    ),
+    (
+        "`dump`, `breaker`, `action`, `detach`",
+        "action drop --pin-dir /nowhere",
+    ),
+    ("`lint`", "lint --kubeconfig /nowhere"),
+    ("any", "drops --statsu"),
 ];
 
 fn answer(world: &World, agents: Agents) {
@@ -97,6 +135,11 @@ async fn each_row_of_the_page_holds() {
             "{command}, {agents:?}: {output}"
         );
     }
+    for (_, command) in ON_A_NODE {
+        let mut epguard = Command::new(epguard_lab::process::epguard().unwrap());
+        let done = epguard.args(command.split(' ')).output().unwrap();
+        assert_eq!(done.status.code(), Some(2), "{command}: {done:?}");
+    }
     let page = include_str!("../../../../docs/operate.md");
     let table = page
         .split("### Exit codes")
@@ -109,5 +152,7 @@ async fn each_row_of_the_page_holds() {
     let documented: BTreeSet<&str> = rows
         .filter_map(|row| Some(row.split('|').nth(1)?.trim()))
         .collect();
-    assert_eq!(documented, ROWS.map(|(row, ..)| row).into());
+    let of_nodes = ON_A_NODE.iter().map(|(row, _)| *row);
+    let tested: BTreeSet<&str> = ROWS.iter().map(|(row, ..)| *row).chain(of_nodes).collect();
+    assert_eq!(documented, tested);
 }

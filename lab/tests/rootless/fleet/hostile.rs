@@ -3,7 +3,7 @@
 use super::denials::{dropped, explanation, report, usual};
 use super::follow::first_line;
 use super::world::{World, node_of, prints, says, status};
-use epguard::commands::status::Problem;
+use epguard_client::answers::status::Problem;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -6,6 +6,7 @@ mod exit_codes;
 mod follow;
 mod hostile;
 mod modes;
+mod proxy;
 mod refusals;
 mod status;
 mod sysdump;

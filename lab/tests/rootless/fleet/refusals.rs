@@ -101,6 +101,30 @@ async fn an_answer_that_is_too_long_is_named_as_that() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_does_not_answer_is_named_with_the_remedy() {
+    let world = World::new();
+    world.server.faults(|faults| faults.hang = true);
+    let silent = world.run("status --timeout 1").await;
+    let lint = world.run("lint --timeout 1").await;
+    world.server.faults(|faults| {
+        faults.hang = false;
+        faults.outage = true;
+    });
+    let broken = world.run("status").await;
+    let (name, remedy) = (
+        "exit code 2\nepguard: API server https://127.0.0.1:6443/ (kubeconfig ~/.kube/config, context lab): ",
+        "; see whether the server is right and reachable from here (network, VPN, proxy)",
+    );
+    for (text, words) in [
+        (silent, "no answer within 1 s"),
+        (lint, "within 1 s: pass a longer --timeout"),
+        (broken, remedy),
+    ] {
+        assert!(text.starts_with(name) && text.contains(words), "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_broken_connection_is_named() {
     let world = World::empty();
     world.agent("worker-1");

@@ -1,8 +1,8 @@
 //! A cluster of agents whose answers a test writes, and `kubectl epguard` beside it.
 
 use super::denials::usual;
-use epguard::commands::status::{Condition, problems};
 use epguard::shared::status::{Attachment, ModeSource, Status, Translators, Watch};
+use epguard_client::answers::status::{Condition, problems};
 use epguard_common::{Mode, Reason};
 use epguard_core::facts::Watched;
 use epguard_core::state::IpState;
@@ -11,7 +11,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -82,7 +81,14 @@ impl World {
         let done = tokio::task::spawn_blocking(move || command.output());
         let done = done.await.unwrap().unwrap();
         let [out, err] = [done.stdout, done.stderr].map(|text| String::from_utf8(text).unwrap());
-        format!("exit code {}\n{out}{err}", done.status.code().unwrap())
+        let text = format!("exit code {}\n{out}{err}", done.status.code().unwrap());
+        self.with_fixed_names(&text)
+    }
+
+    /// The text with one name for the server and one for the kubeconfig, whose own are drawn.
+    fn with_fixed_names(&self, text: &str) -> String {
+        text.replace(&self.server.address.to_string(), "127.0.0.1:6443")
+            .replace(&self.kubeconfig.display().to_string(), "~/.kube/config")
     }
 
     /// Runs the plugin with each of these words, and compares the outputs with a file of
@@ -117,9 +123,8 @@ impl World {
     }
 
     pub fn command(&self, arguments: &str) -> Command {
-        let mut command = Command::new(epguard_lab::process::epguard().unwrap());
+        let mut command = Command::new(epguard_lab::process::plugin().unwrap());
         command
-            .arg0("kubectl-epguard")
             .env("KUBECONFIG", &self.kubeconfig)
             .args(arguments.split(' '))
             .stdin(Stdio::null());

@@ -2,8 +2,9 @@
 //! exit code), and over the recordings of a real cluster. No root.
 
 use super::fleet::world::{World, golden};
-use epguard::commands::lint::{self, LintArgs, LintReport, ListedObjects, find_problems};
+use epguard::shared::args::ClusterArgs;
 use epguard::shared::output::Output;
+use epguard_client::lint::{self, LintArgs, LintReport, ListedObjects, find_problems};
 use epguard_core::facts::Object;
 use epguard_lab::api::Kind;
 use epguard_lab::replay::recording::Listed as Objects;
@@ -40,25 +41,30 @@ impl Cluster {
         self.0.store.apply(slice).unwrap();
     }
 
-    fn args(&self, namespace: Option<&str>, confirm_after: Duration) -> LintArgs {
-        LintArgs {
+    fn flags(&self) -> ClusterArgs {
+        ClusterArgs {
             kubeconfig: Some(self.0.kubeconfig.to_path_buf()),
-            context: None,
-            namespace: namespace.map(str::to_owned),
-            output: Output::Table,
-            confirm_after,
-            strict: false,
+            ..ClusterArgs::default()
         }
     }
 
     async fn look(&self, namespace: Option<&str>) -> LintReport {
-        lint::collect(self.args(namespace, Duration::ZERO))
+        lint::collect(&self.flags(), &args(namespace, Duration::ZERO))
             .await
             .unwrap()
     }
 
     async fn exit(&self, namespace: Option<&str>) -> ExitCode {
-        lint::run(self.args(namespace, Duration::from_millis(1))).await
+        let args = args(namespace, Duration::from_millis(1));
+        lint::run(&self.flags(), Output::Table, &args).await
+    }
+}
+
+fn args(namespace: Option<&str>, confirm_after: Duration) -> LintArgs {
+    LintArgs {
+        namespace: namespace.map(str::to_owned),
+        confirm_after,
+        strict: false,
     }
 }
 
@@ -109,16 +115,21 @@ async fn warnings_alone_exit_with_0_unless_strict() {
     assert_eq!(cluster.exit(None).await, ExitCode::SUCCESS);
     let strict = LintArgs {
         strict: true,
-        ..cluster.args(None, Duration::from_millis(1))
+        ..args(None, Duration::from_millis(1))
     };
-    assert_eq!(lint::run(strict).await, ExitCode::from(1));
+    let code = lint::run(&cluster.flags(), Output::Table, &strict).await;
+    assert_eq!(code, ExitCode::from(1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_findings_of_both_reads_are_reported() {
     let cluster = Cluster::new();
     cluster.endpoint("gone", "10.1.1.2", "Succeeded");
-    let look = tokio::spawn(lint::collect(cluster.args(None, Duration::from_secs(5))));
+    let flags = cluster.flags();
+    let look =
+        tokio::spawn(
+            async move { lint::collect(&flags, &args(None, Duration::from_secs(5))).await },
+        );
     // The first pass is over when Nodes were listed.
     while !cluster
         .0
@@ -156,12 +167,11 @@ async fn a_forbidden_list_is_reported_or_is_an_error_with_the_remedy() {
         .0
         .server
         .faults(|faults| _ = faults.forbidden.insert(Kind::EndpointSlice));
-    let error = lint::collect(cluster.args(None, Duration::ZERO))
-        .await
-        .unwrap_err()
-        .to_string();
+    let error = lint::collect(&cluster.flags(), &args(None, Duration::ZERO)).await;
+    let error = format!("{:#}", error.unwrap_err());
+    assert!(error.starts_with("API server http"), "{error}");
     assert!(
-        error.starts_with("cannot list endpointslices: forbidden ("),
+        error.contains("cannot list endpointslices: forbidden ("),
         "{error}"
     );
     assert!(

@@ -4,8 +4,8 @@
 //! anew: `EPGUARD_WRITE_GOLDEN=1`, then read the diff.
 
 use super::fleet::world::{golden, recordings};
-use epguard::commands::why::{WhyMoment, WhyQuestion, WhySubject, explain};
 use epguard::shared::args::ServiceArgs;
+use epguard_client::answers::why::{WhyMoment, WhyQuestion, WhySubject, explain};
 use epguard_common::Addr;
 use epguard_core::history::{Chronicle, History};
 use epguard_core::state::{State, report};

@@ -416,7 +416,7 @@ fn the_notes_name_what_is_on_and_commands_that_exist() {
         {
             let words = ["kubectl epguard"].into_iter().chain(line.split(' '));
             assert!(
-                epguard::fleet::Plugin::try_parse_from(words).is_ok(),
+                kubectl_epguard::Plugin::try_parse_from(words).is_ok(),
                 "{line}"
             );
         }

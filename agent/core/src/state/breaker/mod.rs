@@ -43,7 +43,7 @@ pub struct Breaker<'a> {
 
 /// What happens with a stopped denial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
+pub enum Ruling {
     /// It stays stopped.
     Stop,
     /// It is carried out from now on.
@@ -114,13 +114,13 @@ impl<'a> Breaker<'a> {
         ip: Addr,
         dead: Uid,
         proven: Option<&Denial>,
-    ) -> Decision {
+    ) -> Ruling {
         let decision = self.decide_by_lists(stopped, ip, dead, proven.is_some());
         if let Some(proven) = proven
             && stopped.reason == StopReason::MoreThanHalf
             && self.two_sources.agree(ip, proven.dead_uid)
         {
-            return Decision::CarryOut;
+            return Ruling::CarryOut;
         }
         decision
     }
@@ -131,14 +131,14 @@ impl<'a> Breaker<'a> {
         ip: Addr,
         dead: Uid,
         is_proven: bool,
-    ) -> Decision {
+    ) -> Ruling {
         let second: Vec<&ReceivedList> = self
             .lists
             .iter()
             .filter(|list| stopped.is_second(list))
             .collect();
         if second.is_empty() && stopped.agreed.is_empty() {
-            return Decision::Stop;
+            return Ruling::Stop;
         }
         let awaited = self.evidence.lists_at(ip, stopped.awaits);
         let came = awaited
@@ -147,18 +147,18 @@ impl<'a> Breaker<'a> {
         if is_proven {
             stopped.agreed.extend(came.cloned());
             return if awaited.iter().all(|list| stopped.agreed.contains(list)) {
-                Decision::CarryOut
+                Ruling::CarryOut
             } else {
-                Decision::Stop
+                Ruling::Stop
             };
         }
         let is_alive = second
             .iter()
             .any(|list| self.evidence.shows_alive(list, dead));
         if is_alive || came.count() > 0 {
-            Decision::Drop
+            Ruling::Drop
         } else {
-            Decision::Stop
+            Ruling::Stop
         }
     }
 }

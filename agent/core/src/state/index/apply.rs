@@ -5,7 +5,7 @@ use super::ClusterIndex;
 use super::changed::{Changed, ChangedPod};
 use super::listed_objects::ListedObjects;
 use super::pods::ShownBy;
-use super::vips::Claims;
+use super::vips::VipClaims;
 use crate::facts::{Change, Fact, Namespace, Node, ObjectName, Selection, Service, Slice, Text};
 use epguard_common::UidState;
 use std::collections::BTreeSet;
@@ -87,13 +87,13 @@ impl ClusterIndex {
                 Some((1, self.after_pod(now, pod)))
             }
             ListedObjects::SomePods { gone, listed } => {
-                let order = self.pods.listed;
+                let order = self.pods.list_order;
                 let pod = match gone.next() {
                     Some(uid) => Some(self.pods.vanish(uid)),
                     None => self.pods.list_in_part(now, listed.next()?),
                 };
                 let mut changed = self.after_pod(now, pod);
-                changed.levelled = self.pods.listed != order;
+                changed.levelled = self.pods.list_order != order;
                 Some((1, changed))
             }
             ListedObjects::Slices(slices) => {
@@ -123,7 +123,7 @@ impl ClusterIndex {
         self.after_endpoints(&mut changed);
         for name in self.retry_vips() {
             if let Some(service) = self.service(&name) {
-                changed.claims.add(Claims::beyond(service, None));
+                changed.claims.add(VipClaims::beyond(service, None));
             }
         }
         let (nodes, addresses) = self.forget_gone(now);
@@ -194,9 +194,9 @@ impl ClusterIndex {
         for (one, other) in [(before.as_ref(), after), (after, before.as_ref())] {
             let Some(one) = one else { continue };
             let claims = if is_left_out_as_before {
-                Claims::beyond(one, other)
+                VipClaims::beyond(one, other)
             } else {
-                Claims::beyond(one, None)
+                VipClaims::beyond(one, None)
             };
             changed.owned_ips.extend(&claims.addrs);
             changed.owned_ips.extend(&one.proxied);

@@ -2,7 +2,7 @@
 
 use super::endpoints::Target;
 use super::pods::Record;
-use super::vips::Claims;
+use super::vips::VipClaims;
 use crate::facts::{Cidr, HostPort, ObjectName, Text};
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ pub struct Changed {
     /// Services whose selector may prove more or less than before.
     pub selectors: BTreeSet<ObjectName>,
     /// Claims of VIPs that came or went: other Services with the same VIP got or lost a rival.
-    pub claims: Claims,
+    pub claims: VipClaims,
     /// Host ports of this node's pods that came or went.
     pub host_ports: Vec<HostPort>,
     /// Services that claim what another object gave up a while ago.

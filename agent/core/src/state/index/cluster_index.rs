@@ -238,18 +238,19 @@ impl ClusterIndex {
     /// Highest mode for packets that are meant for a pod, or would reach it. Of a pod that only an
     /// earlier process saw, nothing but the bound is known.
     pub(crate) fn bound_of_pod(&self, pod: &Pod) -> Mode {
-        let inherited = pod.name.namespace.is_empty();
-        if inherited {
+        let Some(name) = pod.known_name() else {
             return pod.bound;
-        }
-        pod.bound
-            .lower(self.bound_of_namespace(&pod.name.namespace))
+        };
+        pod.bound.lower(self.bound_of_namespace(&name.namespace))
     }
 
     /// True if it is known what the pod's Namespace allows, or that nothing but the pod's own bound
     /// ever will be.
     pub(crate) fn knows_namespace_of(&self, pod: &Pod) -> bool {
-        pod.name.namespace.is_empty() || self.namespaces.contains_key(&pod.name.namespace)
+        match pod.known_name() {
+            Some(name) => self.namespaces.contains_key(&name.namespace),
+            None => true,
+        }
     }
 
     /// Highest mode for packets that are meant for a Service.

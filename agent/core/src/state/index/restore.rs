@@ -45,11 +45,7 @@ impl ClusterIndex {
             pod,
         } = denial;
         let uid = pod.uid;
-        let namespace = if pod.name.namespace.is_empty() {
-            service.namespace.clone()
-        } else {
-            pod.name.namespace.clone()
-        };
+        let namespace = pod.name.as_ref().unwrap_or(&service).namespace.clone();
         self.restore_dead(now, pod, endpoint.ip);
         let record = self.pods.get(uid);
         if record.is_none_or(|record| record.uid_state != UidState::Dead) {

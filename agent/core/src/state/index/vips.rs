@@ -260,7 +260,7 @@ impl ClusterIndex {
 
     /// The Services with VIPs that these claims may give a rival. At an address of a node, ports of
     /// Services meet NodePorts.
-    pub(crate) fn beside(&self, claims: &Claims) -> HashSet<&ObjectName> {
+    pub(crate) fn beside(&self, claims: &VipClaims) -> HashSet<&ObjectName> {
         let mut addrs: BTreeSet<Addr> = claims.addrs.iter().copied().collect();
         let mut ports = claims.node_ports.clone();
         if addrs.iter().any(|addr| self.is_node_address(*addr)) {
@@ -288,7 +288,7 @@ impl ClusterIndex {
     /// that have it now.
     pub(super) fn forget_former_claims(&mut self, now: Duration) -> BTreeSet<ObjectName> {
         let host_ports = self.vips.former_host_ports.forget(now);
-        let mut claims = Claims::default();
+        let mut claims = VipClaims::default();
         for (claim, _) in self.vips.former.forget(now) {
             match claim {
                 ClaimedPort::Vip(vip) => {
@@ -440,14 +440,14 @@ impl ClusterIndex {
 
 /// Addresses and node ports that a Service claims.
 #[derive(Debug, Default)]
-pub struct Claims {
+pub struct VipClaims {
     pub addrs: Vec<Addr>,
     /// At these addresses.
     pub ports: Vec<PortNumber>,
     pub node_ports: Vec<PortNumber>,
 }
 
-impl Claims {
+impl VipClaims {
     /// Adds those of another Service. Each node's addresses are looked up once for all of them.
     pub fn add(&mut self, mut other: Self) {
         self.addrs.append(&mut other.addrs);

@@ -3,9 +3,9 @@
 //! A flow is judged by the pod that was meant, never an IP by API state alone. Any gap in the proof
 //! (an unknown UID, an entry without one, a possible holder) is a pass.
 
-mod own;
+mod own_pods;
 
-pub use own::Own;
+pub use own_pods::OwnPods;
 
 use crate::facts::{ANY_PORT, ObjectName, Service};
 use crate::state::index::cluster_index::ClusterIndex;
@@ -32,7 +32,7 @@ pub fn judge_endpoints(
     let endpoints = cluster.endpoint_index.endpoints_at(&service.name, ip);
     // What is listed on any port is evidence about all ports. No packet has that number.
     let endpoints = endpoints.filter(|(endpoint, _)| endpoint.port != ANY_PORT);
-    match Case::new(cluster, service, ip, naming) {
+    match ServiceAtIp::new(cluster, service, ip, naming) {
         Ok(case) => endpoints
             .map(|(endpoint, targets)| (*endpoint, case.prove(targets)))
             .collect(),
@@ -45,7 +45,9 @@ pub fn judge_endpoints(
 /// How much work it is to judge a Service at an IP, in endpoints.
 pub fn work_to_judge(cluster: &ClusterIndex, name: &ObjectName, ip: Addr) -> usize {
     let unshown = match cluster.service(name) {
-        Some(service) => Own::new(cluster, service).count_unshown(ip).unwrap_or(0),
+        Some(service) => OwnPods::new(cluster, service)
+            .count_unshown(ip)
+            .unwrap_or(0),
         None => 0,
     };
     1 + cluster.endpoint_index.count_at(name, ip) + unshown / UNSHOWN
@@ -98,7 +100,7 @@ fn stale<'a>(
 /// Why one of a Service's own pods may hold the IP without showing it; none if none may.
 fn possible_holder(
     cluster: &ClusterIndex,
-    own: Own<'_>,
+    own: OwnPods<'_>,
     ip: Addr,
     naming: Naming<'_>,
 ) -> Option<NotProven> {
@@ -143,7 +145,7 @@ fn is_held_by_a_stranger(owner: Option<&Record>, ip: Addr) -> bool {
 }
 
 /// A Service at an IP where nothing forbids denials on all ports at once.
-struct Case<'a> {
+struct ServiceAtIp<'a> {
     cluster: &'a ClusterIndex,
     service: &'a Service,
     /// The Service's own pods that show the IP, dead ones included.
@@ -157,7 +159,7 @@ struct Case<'a> {
     naming: Naming<'a>,
 }
 
-impl<'a> Case<'a> {
+impl<'a> ServiceAtIp<'a> {
     fn new(
         cluster: &'a ClusterIndex,
         service: &'a Service,
@@ -173,7 +175,7 @@ impl<'a> Case<'a> {
         if service.partial || cluster.endpoint_index.leaves_out(&service.name) {
             return Err(NotProven::TooLarge);
         }
-        let own = Own::new(cluster, service);
+        let own = OwnPods::new(cluster, service);
         let certain = |record: &&Record| record.pod.ips.contains(&ip) || own.contains(&record.pod);
         let mut certain = cluster.pods.live_claimants(ip).filter(certain);
         let owner = certain.next();
@@ -201,7 +203,7 @@ impl<'a> Case<'a> {
                 possible_holder(cluster, own, ip, naming)
             };
         let claimants = cluster.pods.claimants(ip);
-        Ok(Case {
+        Ok(ServiceAtIp {
             cluster,
             service,
             own: claimants

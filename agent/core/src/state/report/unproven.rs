@@ -4,7 +4,7 @@
 use crate::facts::{Doubt, Slice};
 use crate::state::State;
 use crate::state::index::pods::Record;
-use crate::state::proof::Own;
+use crate::state::proof::OwnPods;
 use epguard_common::UidState;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -124,7 +124,7 @@ fn services_blocked_by(state: &State, record: &Record) -> Vec<String> {
         let Some(service) = cluster.service(name) else {
             continue;
         };
-        if state.possibly_held.has(name) && Own::new(cluster, service).contains(&record.pod) {
+        if state.possibly_held.has(name) && OwnPods::new(cluster, service).contains(&record.pod) {
             blocked.push(name.to_string());
         }
         if blocked.len() == MOST {

@@ -7,7 +7,7 @@ use crate::facts::ObjectName;
 use crate::state::affected::Affected;
 use crate::state::index::ClusterIndex;
 use crate::state::index::endpoints::Target;
-use crate::state::proof::Own;
+use crate::state::proof::OwnPods;
 use epguard_common::{Addr, Denial, DenialKey, ServiceNumber, Uid, Vip};
 use std::collections::BTreeSet;
 
@@ -166,7 +166,7 @@ fn may_be_for_a_holder(cluster: &ClusterIndex, vip: &Vip, ip: Addr) -> bool {
         .claimants(vip)
         .filter_map(|name| cluster.service(name));
     services.any(|service| {
-        let own = Own::new(cluster, service);
+        let own = OwnPods::new(cluster, service);
         cluster
             .pods
             .live_claimants(ip)

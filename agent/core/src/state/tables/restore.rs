@@ -66,8 +66,8 @@ impl RestoredProofs {
                 continue;
             };
             let name = match cluster.pods.get(uid) {
-                Some(record) => record.pod.name.clone(),
-                None => names.get(&uid).cloned().unwrap_or_default(),
+                Some(record) => record.pod.known_name(),
+                None => names.get(&uid),
             };
             proofs.denials.push(RestoredDenial {
                 service: service.clone(),
@@ -78,7 +78,7 @@ impl RestoredProofs {
                 },
                 pod: RestoredPod {
                     uid,
-                    name,
+                    name: name.cloned(),
                     node: node_booted(cluster, denial.boot_id),
                     bound: bounds.get(&uid).copied().unwrap_or(denial.mode),
                 },
@@ -89,7 +89,7 @@ impl RestoredProofs {
             proofs.pods.push(orphan_ip.dead);
             let pod = RestoredPod {
                 uid: orphan_ip.dead,
-                name: names.get(&orphan_ip.dead).cloned().unwrap_or_default(),
+                name: names.get(&orphan_ip.dead).cloned(),
                 node: Some(own.clone()),
                 bound: orphan_ip.mode,
             };

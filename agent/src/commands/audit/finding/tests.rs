@@ -55,7 +55,7 @@ fn known(reason: Reason) -> KnownDenials {
 }
 
 /// A stale flow.
-pub fn flow() -> AuditFinding {
+fn flow() -> AuditFinding {
     let flow = tcp("10.96.0.1:80", "10.244.1.10:8080");
     known(Reason::DeadBackend).finding_of(&flow).unwrap()
 }

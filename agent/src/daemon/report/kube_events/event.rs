@@ -186,7 +186,7 @@ mod tests {
                 series
                     .next(Duration::from_secs(now), wall, || true)
                     .unwrap()
-                    .0
+                    .event
             )
         };
         let note = "3 of 4 recently ready endpoints would be denied (more-than-half); observed until a second list agrees";

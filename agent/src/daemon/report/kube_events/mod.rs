@@ -72,16 +72,16 @@ pub struct Announcer {
     series: Series,
     /// Once it is closed, no Event is queued any more. While it is full, Events wait in their
     /// series.
-    queue: mpsc::Sender<Entry>,
+    queue: mpsc::Sender<DueEvent>,
 }
 
 impl Announcer {
     /// Starts the task that writes Events, unless `what` selects none. The task ends with the
     /// announcer, and pauses while the API server forbids it.
     pub fn start(client: Client, node: String, what: Announce) -> Self {
-        let (queue, entries) = mpsc::channel(BURST as usize);
+        let (queue, due) = mpsc::channel(BURST as usize);
         if what != Announce::None {
-            tokio::spawn(writer::write(client, entries));
+            tokio::spawn(writer::write(client, due));
         }
         Self {
             what,
@@ -119,8 +119,8 @@ impl Announcer {
             let next = self
                 .series
                 .next(now, Timestamp::now(), || self.budget.take(now));
-            let Some(entry) = next else { return };
-            place.send(entry);
+            let Some(due) = next else { return };
+            place.send(due);
         }
     }
 }
@@ -142,8 +142,13 @@ const MOST: usize = 1024;
 #[derive(Debug, Default)]
 struct Series(BTreeMap<(Subject, String), Course<Event>>);
 
-/// A complete Event to write, and whether it was written before: then only its series is written.
-type Entry = (Event, bool);
+/// A complete Event to write.
+#[derive(Debug)]
+struct DueEvent {
+    event: Event,
+    /// True if it was written before: then only its series is written.
+    is_repeated: bool,
+}
 
 impl Series {
     /// Counts so many occurrences. Those about one object and topic are one Event, the first one.
@@ -175,7 +180,7 @@ impl Series {
         now: Duration,
         wall: Timestamp,
         may_write: impl FnOnce() -> bool,
-    ) -> Option<Entry> {
+    ) -> Option<DueEvent> {
         self.0
             .retain(|_, course| now.saturating_sub(course.last) < MEMORY);
         let course = self
@@ -198,7 +203,7 @@ impl Series {
                 last_observed_time: wall_time(course.last, now, wall),
             });
         }
-        Some((event, is_repeated))
+        Some(DueEvent { event, is_repeated })
     }
 }
 
@@ -248,8 +253,11 @@ mod tests {
         let next = || series.next(s(at), Timestamp::UNIX_EPOCH, || true);
         let count = |event: &Event| event.series.as_ref().map_or(1, |series| series.count);
         let all = std::iter::from_fn(next).take(most);
-        all.map(|(event, repeated)| (event.note.clone().unwrap(), count(&event), repeated))
-            .collect()
+        all.map(|due| {
+            let note = due.event.note.clone().unwrap();
+            (note, count(&due.event), due.is_repeated)
+        })
+        .collect()
     }
 
     fn row(note: &str, count: i32, repeated: bool) -> (String, i32, bool) {

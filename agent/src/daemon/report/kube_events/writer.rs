@@ -1,6 +1,6 @@
 //! Writes Events, one after the other, and pauses while the API server forbids it.
 
-use super::Entry;
+use super::DueEvent;
 use crate::shared::client::cause;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, Patch, PatchParams, PostParams};
@@ -22,20 +22,20 @@ const FORBIDDEN: Duration = Duration::from_mins(10);
 
 /// Writes Events until the queue is closed. If the API server cannot take an Event now, retries it
 /// for a minute. All other Events wait meanwhile: the server cannot take them either.
-pub async fn write(client: Client, mut entries: mpsc::Receiver<Entry>) {
+pub async fn write(client: Client, mut queue: mpsc::Receiver<DueEvent>) {
     let mut may_patch = true;
-    while let Some((event, repeated)) = entries.recv().await {
-        if repeated && !may_patch {
+    while let Some(DueEvent { event, is_repeated }) = queue.recv().await {
+        if is_repeated && !may_patch {
             continue;
         }
-        match retry(&client, &event, repeated).await {
+        match retry(&client, &event, is_repeated).await {
             // An Event that was written is not written again because of the form of the answer.
             Ok(_) | Err(kube::Error::SerdeError(_)) => {}
             Err(kube::Error::Api(status)) if is_ending(&status) => {}
             // The role may be missing, or may be created within the next minutes. Without the right
             // to patch, each Event is written once, without later counts.
             Err(kube::Error::Api(status)) if lacks_role(&status) => {
-                let (verb, until) = if repeated {
+                let (verb, until) = if is_repeated {
                     (
                         "patch",
                         "their counts stay unchanged until the agent restarts",
@@ -48,7 +48,7 @@ pub async fn write(client: Client, mut entries: mpsc::Receiver<Entry>) {
                     "cannot {verb} Events: forbidden ({message}); allow the agent's account create and patch on events in \
                      events.k8s.io, or give it --events none; {until}"
                 );
-                if repeated {
+                if is_repeated {
                     may_patch = false;
                 } else {
                     sleep(FORBIDDEN).await;
@@ -63,10 +63,10 @@ pub async fn write(client: Client, mut entries: mpsc::Receiver<Entry>) {
     }
 }
 
-async fn retry(client: &Client, event: &Event, repeated: bool) -> kube::Result<Event> {
+async fn retry(client: &Client, event: &Event, is_repeated: bool) -> kube::Result<Event> {
     let mut rests = RESTS.into_iter();
     loop {
-        let sent = timeout(PATIENCE, send(client, event, repeated)).await;
+        let sent = timeout(PATIENCE, send(client, event, is_repeated)).await;
         let sent = sent.unwrap_or_else(|late| Err(kube::Error::Service(late.into())));
         match (sent, rests.next()) {
             (Err(error), Some(rest)) if may_pass(&error) => sleep(Duration::from_secs(rest)).await,
@@ -75,10 +75,10 @@ async fn retry(client: &Client, event: &Event, repeated: bool) -> kube::Result<E
     }
 }
 
-async fn send(client: &Client, event: &Event, repeated: bool) -> kube::Result<Event> {
+async fn send(client: &Client, event: &Event, is_repeated: bool) -> kube::Result<Event> {
     let events: Api<Event> =
         Api::namespaced(client.clone(), &event.namespace().unwrap_or_default());
-    if repeated {
+    if is_repeated {
         let series = Patch::Merge(json!({"series": event.series}));
         match events
             .patch(&event.name_any(), &PatchParams::default(), &series)
@@ -124,16 +124,16 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use tokio::time::Instant;
 
-    fn entry(number: u64, repeated: bool) -> Entry {
+    fn due(number: u64, is_repeated: bool) -> DueEvent {
         let mut event = Event::default();
         event.metadata.name = Some(format!("web.{number:016x}"));
         event.metadata.namespace = Some("shop".into());
-        (event, repeated)
+        DueEvent { event, is_repeated }
     }
 
     /// The requests to a server that gives these answers in order, each with a code and a cause,
     /// and then accepts everything.
-    async fn asked(entries: Vec<Entry>, answers: &'static [(u16, &str)]) -> Vec<String> {
+    async fn asked(events: Vec<DueEvent>, answers: &'static [(u16, &str)]) -> Vec<String> {
         const MESSAGE: &str =
             r#"events.events.k8s.io is forbidden: User "a" cannot create resource "events""#;
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -153,8 +153,8 @@ mod tests {
             async { Ok::<_, Infallible>(answer) }
         });
         let (queue, waiting) = mpsc::channel(8);
-        for entry in entries {
-            queue.try_send(entry).unwrap();
+        for event in events {
+            queue.try_send(event).unwrap();
         }
         drop(queue);
         write(Client::new(server, "default"), waiting).await;
@@ -165,17 +165,17 @@ mod tests {
     async fn an_event_is_written_anew_after_its_deletion_and_again_after_a_server_error_but_not_after_a_refusal()
      {
         const PATCH: &str = "PATCH web.0000000000000001";
-        let series = || vec![entry(1, false), entry(1, true), entry(1, true)];
+        let series = || vec![due(1, false), due(1, true), due(1, true)];
         let deleted = asked(series(), &[(201, ""), (200, ""), (404, "")]).await;
         assert_eq!(deleted, ["POST events", PATCH, PATCH, "POST events"]);
-        let two = series().into_iter().chain([entry(2, false)]).collect();
+        let two = series().into_iter().chain([due(2, false)]).collect();
         let without_right = asked(two, &[(201, ""), (403, "")]).await;
         assert_eq!(
             without_right,
             ["POST events", PATCH, "POST events"],
             "no right to patch"
         );
-        let one = || vec![entry(1, false)];
+        let one = || vec![due(1, false)];
         assert_eq!(asked(one(), &[(503, ""), (429, "")]).await.len(), 3);
         assert_eq!(asked(one(), &[(500, ""); 99]).await.len(), 1 + RESTS.len());
         assert_eq!(asked(one(), &[(422, ""); 99]).await.len(), 1);
@@ -183,7 +183,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn after_a_refusal_nothing_is_written_for_ten_minutes_unless_the_namespace_ends() {
-        let two = || vec![entry(1, false), entry(2, false)];
+        let two = || vec![due(1, false), due(2, false)];
         let begun = Instant::now();
         assert_eq!(
             asked(two(), &[(403, "NamespaceTerminating")]).await.len(),
@@ -196,14 +196,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_refusal_by_a_quota_or_a_webhook_of_one_namespace_stops_no_event_of_others() {
-        let entries = || {
-            vec![
-                entry(1, false),
-                entry(1, true),
-                entry(1, true),
-                entry(2, false),
-            ]
-        };
+        let entries = || vec![due(1, false), due(1, true), due(1, true), due(2, false)];
         let begun = Instant::now();
         for message in [
             r#"message: events.events.k8s.io "web.1" is forbidden: exceeded quota: events, used: 9, limited: 9"#,

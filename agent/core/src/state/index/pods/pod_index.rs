@@ -16,8 +16,8 @@ pub struct PodIndex {
     pub(crate) records: HashMap<Uid, Box<Record>>,
     pub(crate) places: PodPlaces,
     pub(crate) order: u64,
-    /// The order of the last list: no claim that came before is newer than another.
-    pub(crate) listed: u64,
+    /// `order` at the last list: no claim that came before is newer than another.
+    pub(crate) list_order: u64,
 }
 
 /// A pod that an earlier process saw.
@@ -25,8 +25,8 @@ pub struct PodIndex {
 pub struct RestoredPod {
     /// Its UID.
     pub uid: Uid,
-    /// Its namespace and name, empty if unknown.
-    pub name: ObjectName,
+    /// Its namespace and name, if known.
+    pub name: Option<ObjectName>,
     /// Its node, if known.
     pub node: Option<Text>,
     /// The mode that was in force; for a pod that is gone, annotations are unknown now.
@@ -246,12 +246,12 @@ impl PodIndex {
 
     /// Makes no claim newer than another: a list does not show which came first.
     pub(crate) fn level_claims(&mut self) {
-        self.listed = self.order;
+        self.list_order = self.order;
     }
 
     /// The place of a claim in the order in which claims were first seen.
     pub fn order_of(&self, claim: &Claim) -> u64 {
-        claim.order.max(self.listed)
+        claim.order.max(self.list_order)
     }
 
     /// True for a pod whose facts are as the API showed them last: most changes of pods are of what
@@ -373,7 +373,7 @@ impl PodIndex {
         self.records.entry(uid).or_insert_with(|| {
             let pod = Pod {
                 uid,
-                name,
+                name: name.unwrap_or_default(),
                 node,
                 bound,
                 ..Pod::default()

@@ -22,7 +22,7 @@ pub struct Record {
     /// Every IP that it showed in its podIPs, or shows in an annotation, with the order in which
     /// claims were first seen. Claims of one list share a number, since a list does not show which
     /// was first.
-    pub claims: Claims,
+    pub claims: IpClaims,
     /// True if one list and nothing else showed its end: the pod's next object may take that back,
     /// even a death.
     pub is_by_one_list: bool,
@@ -85,9 +85,9 @@ const MOST: usize = 64;
 
 /// Claims by IP, in one sorted array: nearly all pods have one.
 #[derive(Debug, Clone, Default)]
-pub struct Claims(SmallVec<[(Addr, Claim); 1]>);
+pub struct IpClaims(SmallVec<[(Addr, Claim); 1]>);
 
-impl Claims {
+impl IpClaims {
     /// True if the pod never showed an IP.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -1,0 +1,174 @@
+//! The answers of all nodes, and what is printed of them: a verb's table, or one document.
+
+use super::agents::{Agent, MissingNode};
+use super::scope::FleetOutput;
+use anyhow::Result;
+use epguard_client::shared::output::print;
+use epguard_client::shared::plain::plain;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Exit code if a node did not answer.
+pub const UNKNOWN: u8 = 2;
+/// The most nodes that a line names.
+const NAMED: usize = 5;
+/// The most characters of a cause that are shown: a node may write it.
+const LENGTH: usize = 500;
+
+/// The answer of a node.
+#[derive(Debug, Clone)]
+pub struct NodeAnswer<T> {
+    /// The agent that answered.
+    pub agent: Agent,
+    /// The document that the command printed; for people, each of its texts is plain.
+    pub exact: Value,
+    /// The same as this version's type.
+    pub known: T,
+    /// The command's exit code there; 2 for one that no verb has.
+    pub code: u8,
+}
+
+impl<T> NodeAnswer<T> {
+    /// Name of the node.
+    pub fn node(&self) -> &str {
+        &self.agent.node
+    }
+}
+
+/// The answers of all nodes that answered, by name, and the others.
+#[derive(Debug)]
+pub struct FleetAnswers<T> {
+    /// Sorted by node.
+    pub answers: Vec<NodeAnswer<T>>,
+    /// Sorted by node.
+    pub missing: Vec<MissingNode>,
+    /// Nodes that should have an agent by their labels, and have no pod of one.
+    pub without_agent: Vec<String>,
+}
+
+impl<T> FleetAnswers<T> {
+    /// The exit code of the worst node.
+    pub fn code(&self) -> u8 {
+        if !self.missing.is_empty() {
+            return UNKNOWN;
+        }
+        let codes = self.answers.iter().map(|answer| answer.code);
+        codes.max().unwrap_or(0)
+    }
+
+    /// The nodes that did not answer, and those without an agent, by cause; empty if there are
+    /// none.
+    pub fn absent(&self) -> String {
+        let causes = self
+            .missing
+            .iter()
+            .map(|missing| (short_cause(&missing.why), &*missing.node));
+        let mut lines = Vec::new();
+        for (cause, nodes) in group_by_value(causes) {
+            lines.push(format!("no answer from {}: {cause}", name_nodes(&nodes)));
+        }
+        if !self.without_agent.is_empty() {
+            lines.push(format!(
+                "no agent runs on {}, so packets pass there: see the Events of the DaemonSet, its nodeSelector and tolerations",
+                name_nodes(&self.without_agent)
+            ));
+        }
+        lines.join("\n")
+    }
+
+    /// Prints the text for people and below it the nodes that did not answer, or a document: each
+    /// node's own, and `more` that only the cluster shows, an object or nothing. Returns the exit
+    /// code of the worst node. Errors: the output fails.
+    pub fn print(
+        &self,
+        output: FleetOutput,
+        more: Value,
+        text: impl FnOnce(&[NodeAnswer<T>]) -> String,
+    ) -> Result<ExitCode> {
+        let nodes = self.answers.iter().map(|answer| {
+            json!({
+                "node": answer.node(),
+                "pod": answer.agent.pod,
+                "answer": answer.exact,
+            })
+        });
+        let mut document = more;
+        document["nodes"] = nodes.collect();
+        document["missing"] = json!(self.missing);
+        document["withoutAgent"] = json!(self.without_agent);
+        let for_people = |_: &Value| join_parts([text(&self.answers), self.absent()]);
+        print(&output.of_documents().text(&document, for_people)?)?;
+        Ok(self.code().into())
+    }
+}
+
+/// A cause in one line; a node may have written it.
+fn short_cause(why: &str) -> String {
+    let short: String = why.chars().take(LENGTH).collect();
+    plain(&short).into_owned()
+}
+
+/// Parts of a text with an empty line between them; empty parts are left out.
+pub fn join_parts(parts: impl IntoIterator<Item = String>) -> String {
+    let mut text = String::new();
+    for part in parts {
+        if part.is_empty() {
+            continue;
+        }
+        if !text.is_empty() {
+            text.push_str("\n\n");
+        }
+        text.push_str(&part);
+    }
+    text
+}
+
+/// Each value once, in the order of its first node, with all of its nodes.
+pub fn group_by_value<'a, T: PartialEq>(
+    all: impl IntoIterator<Item = (T, &'a str)>,
+) -> Vec<(T, Vec<&'a str>)> {
+    let mut groups: Vec<(T, Vec<&str>)> = Vec::new();
+    for (value, node) in all {
+        match groups.iter_mut().find(|(other, _)| *other == value) {
+            Some((_, nodes)) => nodes.push(node),
+            None => groups.push((value, vec![node])),
+        }
+    }
+    groups
+}
+
+/// Names nodes, at most [`NAMED`], and counts the others.
+pub fn name_nodes(nodes: &[impl AsRef<str>]) -> String {
+    let nodes: Vec<&str> = nodes.iter().map(AsRef::as_ref).collect();
+    if nodes.len() <= NAMED {
+        return nodes.join(", ");
+    }
+    let others = nodes.len() - NAMED + 1;
+    format!("{} and {others} others", nodes[..NAMED - 1].join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_with_the_same_cause_share_a_line() {
+        let missing = |node: usize, why: &str| MissingNode {
+            node: format!("n{node}"),
+            why: why.into(),
+        };
+        let mut all: Vec<MissingNode> = (1..=6)
+            .map(|node| missing(node, "no answer within 5 s"))
+            .collect();
+        all.push(missing(7, "its pod has gone"));
+        let asked = FleetAnswers::<()> {
+            answers: vec![],
+            missing: all,
+            without_agent: vec![],
+        };
+        assert_eq!(
+            asked.absent(),
+            "no answer from n1, n2, n3, n4 and 2 others: no answer within 5 s\nno answer from n7: its pod has gone"
+        );
+    }
+}

@@ -1,0 +1,63 @@
+//! `kubectl epguard audit`: flows of all nodes that still lead to pods that have ended.
+
+use super::agents::Fleet;
+
+use super::answers::{FleetAnswers, NodeAnswer, join_parts, name_nodes};
+use super::ask::{ask_nodes, command_line};
+use super::scope::FleetOutput;
+use anyhow::Result;
+use clap::Args;
+use epguard_client::answers::audit::AuditReport;
+use epguard_client::shared::args::ServiceArgs;
+use serde_json::Value;
+use std::process::ExitCode;
+
+/// Seconds to wait for a node: it reads all of its conntrack table.
+const PATIENCE: u64 = 30;
+
+/// Options of `kubectl epguard audit`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Columns and states: epguard audit --help.
+
+Exit code: 0 nothing stale, 1 something stale, 2 a node did not answer, or could not read its flows.
+
+Examples:
+  kubectl epguard audit               each node with findings; the others in one line
+  kubectl epguard audit -n shop       what leads to pods of one namespace's Services
+  kubectl epguard audit -o wide       each node")]
+pub struct FleetAuditArgs {
+    /// Which Services.
+    #[command(flatten)]
+    pub services: ServiceArgs,
+}
+
+/// Asks and prints: nodes with findings one after the other, as their own command shows them; the
+/// others share a line. Errors: the output fails.
+pub async fn run(fleet: &Fleet, args: &FleetAuditArgs) -> Result<ExitCode> {
+    let output = fleet.scope.output;
+    let command = command_line(&["audit"], &args.services.flags());
+    let answers: FleetAnswers<AuditReport> = ask_nodes(fleet, &command, PATIENCE).await;
+    let shows_all = output == FleetOutput::Wide;
+    answers.print(output, Value::Null, |answers| {
+        reports_text(answers, shows_all)
+    })
+}
+
+/// The reports with findings, or all reports; then a line with the other nodes.
+fn reports_text(answers: &[NodeAnswer<AuditReport>], shows_all: bool) -> String {
+    let mut parts = Vec::new();
+    let mut clean = Vec::new();
+    for answer in answers {
+        let report = &answer.known;
+        if shows_all || !report.findings.is_empty() || !report.not_looked_at.is_empty() {
+            parts.push(report.to_text());
+        } else {
+            clean.push(answer.node());
+        }
+    }
+    if !clean.is_empty() {
+        parts.push(format!("{}: nothing is stale", name_nodes(&clean)));
+    }
+    join_parts(parts)
+}
