@@ -12,6 +12,7 @@ mod answers;
 mod ask;
 mod audit;
 mod breaker;
+mod check;
 mod completion;
 mod drops;
 mod exec;
@@ -72,6 +73,8 @@ pub enum Verb {
     /// List the denials that the breaker stops, on all nodes, or release them; shows what changes,
     /// and asks
     Breaker(breaker::FleetBreakerArgs),
+    /// Play stale traffic on chosen nodes, and compare what was sent with what their agents saw
+    Check(check::CheckArgs),
     /// Write one archive with the archives of all nodes, without credentials
     Sysdump(sysdump::FleetSysdumpArgs),
 }
@@ -163,6 +166,7 @@ impl Verb {
             Verb::Mode(args) => mode::run(&fleet, &args).await,
             Verb::Action(args) => action::run(&fleet, &args).await,
             Verb::Breaker(args) => breaker::run(&fleet, &args).await,
+            Verb::Check(args) => Box::pin(check::run(fleet, &args)).await,
             Verb::Sysdump(args) => sysdump::run(fleet, &args).await,
         }
     }

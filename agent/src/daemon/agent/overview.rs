@@ -209,6 +209,7 @@ impl Agent {
             },
             events_skipped: self.report.budget.skipped(),
             uncounted: self.writer.uncounted(),
+            passed: self.writer.passed(),
             leases_lost: self.lease.lost(),
             ..self.timings.figures.clone()
         }

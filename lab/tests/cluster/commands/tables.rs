@@ -72,6 +72,10 @@ pub(crate) const NOT_RUN: [(&str, &str); 43] = [
     ("epguard ...", "stands for any verb"),
     ("epguard agent --action *", "the DaemonSet starts the agent"),
     ("kubectl epguard", "the name of the program"),
+    (
+        "kubectl epguard check *",
+        "the tests of `check` run it beside kubelets that start its pods",
+    ),
     ("kubectl epguard ...", "stands for any verb"),
     (
         "kubectl auth can-i *",

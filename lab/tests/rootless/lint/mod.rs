@@ -5,9 +5,7 @@
 use super::fleet::world::{World, beside, compare, golden};
 use epguard::shared::args::ClusterArgs;
 use epguard::shared::output::Output;
-use epguard_client::lint::{
-    self, LintArgs, LintReport, ListedObjects, Unlisted, UnlistedPods,
-};
+use epguard_client::lint::{self, LintArgs, LintReport, ListedObjects, Unlisted, UnlistedPods};
 use epguard_core::facts::Object;
 use epguard_lab::api::Kind;
 use epguard_lab::replay::recording::Listed as Objects;

@@ -2,8 +2,9 @@
 
 mod problems;
 
-pub(crate) use problems::gap_problem;
-pub use problems::{Problem, problems};
+pub use problems::{
+    Problem, gap_problem, hook_problems, problems, socket_lb_problems, view_problems,
+};
 
 use crate::shared::output::{count, first, seconds, table};
 use crate::shared::status::{Attachment, Status, Unanswered};
