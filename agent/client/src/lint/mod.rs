@@ -103,7 +103,8 @@ async fn fetch(
         Some(longest) => timeout(longest, fetching).await.unwrap_or_else(|_| {
             let seconds = longest.as_secs();
             Err(anyhow!(
-                "cannot list everything within {seconds} s: pass a longer --timeout, or -n NAMESPACE"
+                "cannot list everything within {seconds} s: see whether the server is right and reachable, or pass a \
+                 longer --timeout, or -n NAMESPACE"
             ))
         }),
     };
