@@ -37,15 +37,6 @@ fn the_first_step_that_fails_is_named_with_its_pods() {
         ..b()
     });
     let own = shown(pod("shop", "d", "web", &[X]));
-    let six = Addr::from(std::net::IpAddr::V6("fd00::a".parse().unwrap()));
-    let with_old_ip = Pod {
-        ips: [Y].into(),
-        ..pending("shop", "d", "web")
-    };
-    let unreadable = Pod {
-        partial: true,
-        ..pod("shop", "d", "web", &[Y])
-    };
     let at_once = list_of(&[terminal(&a()), b()]);
     for (sentence, facts, expected) in [
         (
@@ -100,21 +91,6 @@ fn the_first_step_that_fails_is_named_with_its_pods() {
             NotProven::PossibleHolder("shop/d".into(), HolderShows::Nothing),
         ),
         (
-            "one that shows an IP, of its sandbox before",
-            vec![is_dead.clone(), shown(with_old_ip)],
-            NotProven::PossibleHolder("shop/d".into(), HolderShows::MaybeOfOldSandbox),
-        ),
-        (
-            "one that shows an IP of the other family",
-            vec![is_dead.clone(), shown(pod("shop", "d", "web", &[six]))],
-            NotProven::PossibleHolder("shop/d".into(), HolderShows::OtherFamily),
-        ),
-        (
-            "one with an address that cannot be read",
-            vec![is_dead.clone(), shown(unreadable)],
-            NotProven::PossibleHolder("shop/d".into(), HolderShows::Unreadable),
-        ),
-        (
             "a pod of the Service",
             vec![is_dead, own],
             NotProven::OwnPod("shop/d".into()),
@@ -128,6 +104,31 @@ fn the_first_step_that_fails_is_named_with_its_pods() {
         let (mut world, _) = World::cluster().with_a();
         world.tell_all(facts);
         assert_eq!(why(&world), Some(expected), "{sentence}");
+    }
+}
+
+#[test]
+fn a_possible_holder_is_named_with_what_it_shows() {
+    let six = Addr::from(std::net::IpAddr::V6("fd00::a".parse().unwrap()));
+    let with_old_ip = Pod {
+        ips: [Y].into(),
+        ..pending("shop", "d", "web")
+    };
+    let unreadable = Pod {
+        partial: true,
+        ..pod("shop", "d", "web", &[Y])
+    };
+    let of_other_family = pod("shop", "d", "web", &[six]);
+    for (holder, shows) in [
+        (pending("shop", "d", "web"), HolderShows::Nothing),
+        (with_old_ip, HolderShows::MaybeOfOldSandbox),
+        (of_other_family, HolderShows::OtherFamily),
+        (unreadable, HolderShows::Unreadable),
+    ] {
+        let (mut world, _) = World::cluster().with_a();
+        world.tell_all(vec![shown(dead(&a())), shown(holder)]);
+        let expected = NotProven::PossibleHolder("shop/d".into(), shows);
+        assert_eq!(why(&world), Some(expected));
     }
 }
 
