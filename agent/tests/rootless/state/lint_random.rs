@@ -128,7 +128,9 @@ prop_compose! {
         let mut nodes = vec![node("node-a", 1), node("node-b", 2)];
         nodes[1].virtual_kubelet = is_virtual;
         if !has_ranges {
-            nodes.iter_mut().for_each(|node| node.pod_cidrs.clear());
+            for node in &mut nodes {
+                node.pod_cidrs.clear();
+            }
         }
         ListedObjects {
             slices: slices.into(),

@@ -104,7 +104,7 @@ async fn the_clusters_actions_are_keys_of_the_config_map_and_every_node_follows(
         ),
     ] {
         let output = world.run(words).await;
-        outputs.push(format!("{words}: {}", output));
+        outputs.push(format!("{words}: {output}"));
         assert_eq!(data(&world), after, "{output}");
     }
     expect("action.txt", &outputs.join("\n"));
@@ -259,7 +259,7 @@ async fn a_release_is_written_for_what_is_shown_and_every_node_carries_it_out() 
         "breaker",
     ] {
         let output = world.run(words).await;
-        outputs.push(format!("{words}: {}", output));
+        outputs.push(format!("{words}: {output}"));
     }
     assert_eq!(data(&world), json!({"breaker-release": "44 shop/web"}));
     expect("breaker.txt", &outputs.join("\n"));

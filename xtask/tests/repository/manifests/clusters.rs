@@ -226,7 +226,7 @@ fn the_notes_name_the_agents_namespace_only_if_the_plugin_would_not_find_it() {
         let line = lines
             .find(|line| line.starts_with("kubectl epguard status"))
             .unwrap();
-        assert!(epguard::fleet::Plugin::try_parse_from(line.split(' ').skip(1)).is_ok());
+        assert!(kubectl_epguard::Plugin::try_parse_from(line.split(' ').skip(1)).is_ok());
         let mut words = line.split(" --agents-namespace ").skip(1);
         assert_eq!(words.next(), flag, "{line}");
     }
