@@ -41,5 +41,5 @@ pub(crate) fn fetch_advisories() -> Result<()> {
 }
 
 fn deny() -> Result<PathBuf> {
-    tools::cargo_tool("cargo-deny", "0.20.2", "")
+    tools::cargo_tool("cargo-deny", "0.20.2", &[])
 }

@@ -3,6 +3,7 @@
 mod arch;
 mod archive;
 mod bench;
+mod book;
 mod build;
 mod commit;
 mod dependencies;
@@ -52,6 +53,8 @@ enum Verb {
     Dependencies(dependencies::Args),
     /// Check GitHub's workflows and the shell scripts alone
     Workflows,
+    /// Build the pages of docs/ as a site with search, in target/book
+    Book,
     /// Show the story of kubernetes #109414: observed, denied, observed again
     Demo(lab::Args),
     /// Run scenario files
@@ -88,6 +91,7 @@ fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Lint => lint::run(),
         Verb::Dependencies(args) => dependencies::run(&args),
         Verb::Workflows => workflows::run(),
+        Verb::Book => book::run(),
         Verb::Demo(args) => lab::run("demo", &args),
         Verb::Scenario(args) => lab::run("scenario", &args),
         Verb::Replay(args) => lab::run("replay", &args),

@@ -13,22 +13,20 @@ pub(crate) fn folder() -> PathBuf {
     root().join("target/tools")
 }
 
-/// A tool for cargo at a version, built with these features if it is not there.
-pub(crate) fn cargo_tool(name: &str, version: &str, features: &str) -> Result<PathBuf> {
+/// A tool at a version. If it is not there, `cargo install` builds it with these arguments.
+pub(crate) fn cargo_tool(name: &str, version: &str, arguments: &[&str]) -> Result<PathBuf> {
     let path = folder().join("bin").join(name);
-    let verb = name.trim_start_matches("cargo-");
-    let there = path.exists() && read(command(&path).args([verb, "--version"]))?.contains(version);
+    let mut asks = command(&path);
+    // Cargo starts its tools with their verb.
+    asks.args(name.strip_prefix("cargo-")).arg("--version");
+    let there = path.exists() && read(&mut asks)?.contains(version);
     if !there {
         println!("setup: building {name} {version} in target/tools, once (some minutes)");
         // They run for seconds, and an optimised build takes four times as long as another.
-        let quickly = [
-            "--debug",
-            "--config",
-            "profile.dev.debug=false",
-            "--features",
-            features,
-        ];
-        install(name, version, |install| _ = install.args(quickly))?;
+        let quickly = ["--debug", "--config", "profile.dev.debug=false"];
+        install(name, version, |install| {
+            install.args(quickly).args(arguments);
+        })?;
     }
     Ok(path)
 }

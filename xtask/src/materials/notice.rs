@@ -26,7 +26,7 @@ pub(super) fn of_plugin() -> Result<String> {
 /// for those of its about.toml; each with the crates that it is of. cargo-about reads them from the
 /// crates' files, and accepts those in about.toml alone.
 fn of_crates(folder: &str, target: Option<&str>) -> Result<String> {
-    let about = tools::cargo_tool("cargo-about", "0.9.3", "cli")?;
+    let about = tools::cargo_tool("cargo-about", "0.9.3", &["--features", "cli"])?;
     let mut generate = command(about);
     generate.args(["about", "generate", "--fail", "--offline"]);
     generate.args(["--manifest-path", &format!("{folder}/Cargo.toml")]);

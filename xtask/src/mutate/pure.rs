@@ -50,7 +50,7 @@ pub(super) fn run(files: &[String]) -> Result<ExitCode> {
             bail!("no file {file}");
         }
     }
-    let cargo_mutants = tools::cargo_tool("cargo-mutants", VERSION, "")?;
+    let cargo_mutants = tools::cargo_tool("cargo-mutants", VERSION, &[])?;
     let tree = Tree::of_head()?;
     let mut all_caught = true;
     for one in &PURE_CRATES {

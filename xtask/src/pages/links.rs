@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use super::SUMMARY;
 use super::markdown::parts;
 use crate::files::File;
+use crate::place::REPOSITORY;
 
 /// Folders of the sources. A page may name a file there in backticks.
 const FOLDERS: [&str; 7] = [
@@ -13,7 +14,8 @@ const FOLDERS: [&str; 7] = [
 ];
 
 /// A line for each link whose file or heading does not exist, and for each file that is named and
-/// does not. Addresses on other machines are not followed.
+/// does not. Addresses on other machines are not followed, but a heading at the repository's own
+/// address is one of the README.
 pub(super) fn broken(pages: &[File], root: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for page in pages {
@@ -41,6 +43,12 @@ fn is_path(span: &str) -> bool {
 }
 
 fn error(page: &File, link: &str, pages: &[File], root: &Path) -> Option<&'static str> {
+    if let Some(anchor) = link
+        .strip_prefix(REPOSITORY)
+        .and_then(|rest| rest.strip_prefix('#'))
+    {
+        return missing_heading(Path::new("README.md"), anchor, pages);
+    }
     if link.starts_with("https://") || link.starts_with("http://") {
         return None;
     }
@@ -58,7 +66,10 @@ fn error(page: &File, link: &str, pages: &[File], root: &Path) -> Option<&'stati
     if target == Path::new(SUMMARY) || !root.join(&target).exists() {
         return Some("there is no such file");
     }
-    let anchor = anchor?;
+    missing_heading(&target, anchor?, pages)
+}
+
+fn missing_heading(target: &Path, anchor: &str, pages: &[File]) -> Option<&'static str> {
     let headed = pages.iter().find(|page| Path::new(&page.name) == target);
     let anchors = headed.map(|page| anchors(&page.text)).unwrap_or_default();
     (!anchors.contains(anchor)).then_some("there is no such heading")
@@ -147,6 +158,15 @@ mod tests {
                 "xtask/none.rs"
             ]
         );
+    }
+
+    #[test]
+    fn a_heading_at_the_repositorys_address_is_one_of_the_readme() {
+        let links = format!("[a]({REPOSITORY}#one) [b]({REPOSITORY}#two) [c]({REPOSITORY}/wiki#x)");
+        let pages = [page("README.md", "# One"), page("docs/b.md", &links)];
+        let found = broken(&pages, crate::process::root());
+        let expected = format!("docs/b.md: {REPOSITORY}#two: there is no such heading");
+        assert_eq!(found, [expected]);
     }
 
     #[test]

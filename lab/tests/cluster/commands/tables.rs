@@ -1,7 +1,7 @@
 //! What is special about some commands of the pages.
 
 /// Commands that no test here runs, and why. `*` at the end stands for any arguments, or none.
-pub(crate) const NOT_RUN: [(&str, &str); 44] = [
+pub(crate) const NOT_RUN: [(&str, &str); 46] = [
     (
         "cargo test *",
         "`cargo xtask test` runs these tests; with the pages' variables they take minutes or hours",
@@ -46,6 +46,7 @@ pub(crate) const NOT_RUN: [(&str, &str); 44] = [
     ("export *", "its variables are for cosign"),
     ("gh *", "needs a release"),
     ("tar *", "needs a release"),
+    ("install -D *", "needs RKE2"),
     ("install kubectl-epguard *", "needs a release"),
     ("sha256sum *", "needs the files of a release"),
     ("skopeo *", "needs a registry"),

@@ -58,8 +58,8 @@ fn an_action_is_that_of_flags_then_of_the_policy_then_of_the_command_and_its_sou
     }
     assert!(mode_policy.take_actions(true).is_some());
     let on_canary = config_of(&mode_policy);
-    let of_canary = shown(&mode_policy, &on_canary, Reason::Terminated);
-    assert_eq!(of_canary, (Action::Drop, Canary));
+    let canary_action = shown(&mode_policy, &on_canary, Reason::Terminated);
+    assert_eq!(canary_action, (Action::Drop, Canary));
     let of_one_reason = shown(&mode_policy, &on_canary, Reason::Reused);
     assert_eq!(of_one_reason, (Action::Reject, ModePolicy));
 
