@@ -1,7 +1,8 @@
 //! The command line.
 
 use crate::commands::{
-    action, audit, breaker, completion, detach, drops, dump, lint, mode, status, sysdump, why,
+    action, audit, breaker, check_pod, completion, detach, drops, dump, lint, mode, status,
+    sysdump, why,
 };
 use crate::daemon::args::AgentArgs;
 use crate::daemon::run;
@@ -48,6 +49,9 @@ pub enum Command {
     Completion(completion::CompletionArgs),
     /// Remove all hooks and maps from this node; stop the agent first
     Detach(detach::DetachArgs),
+    /// Serve or call in a pod of `kubectl epguard check`
+    #[command(hide = true)]
+    CheckPod(check_pod::CheckPodArgs),
 }
 
 impl Command {
@@ -70,6 +74,7 @@ impl Command {
                 Ok(())
             }
             Self::Detach(args) => detach::run(&args),
+            Self::CheckPod(args) => check_pod::run(args).await,
         };
         done.map(|()| ExitCode::SUCCESS)
     }

@@ -38,6 +38,18 @@ impl Action {
         }
     }
 
+    /// The actions that the operator may choose.
+    pub fn all_of_operator() -> impl Iterator<Item = Self> + Clone {
+        Self::ALL
+            .into_iter()
+            .filter(|action| action.choosers().operator)
+    }
+
+    /// The one of them with this name.
+    pub fn of_operator(name: &str) -> Option<Self> {
+        Self::all_of_operator().find(|action| action.as_str() == name)
+    }
+
     /// This action, or the other one if this is unset.
     #[inline]
     pub const fn or(self, other: Self) -> Self {

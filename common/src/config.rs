@@ -20,8 +20,8 @@ pub struct Config<M = Mode, A = Action> {
     pub actions: PerReason<A>,
     /// The limits of answers.
     pub limits: AnswerLimits,
-    /// Always 0.
-    pub reserved: u32,
+    /// Not 0: actions are those of a `ConfigMap`. The next agent keeps them until it has read it.
+    pub actions_from_config_map: u32,
     /// Not 0: the programs log through aya-log.
     pub debug: u32,
     /// Not 0: the modes are those of a `ConfigMap`. The next agent keeps them until it has read it.
@@ -41,7 +41,7 @@ impl RawConfig {
             configured: self.configured.map(Mode::from_raw),
             actions: self.actions.map(Action::from_raw),
             limits: self.limits,
-            reserved: 0,
+            actions_from_config_map: self.actions_from_config_map,
             debug: self.debug,
             from_config_map: self.from_config_map,
         }
@@ -56,7 +56,7 @@ impl From<Config> for RawConfig {
             configured: config.configured.map(|mode| mode as u32),
             actions: config.actions.map(|action| action as u32),
             limits: config.limits,
-            reserved: 0,
+            actions_from_config_map: config.actions_from_config_map,
             debug: config.debug,
             from_config_map: config.from_config_map,
         }

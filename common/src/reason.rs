@@ -88,6 +88,14 @@ macro_rules! per_reason {
             }
 
             /// That of a reason; `None` for [`Reason::Nothing`].
+            pub const fn get(&self, reason: Reason) -> Option<&T> {
+                match reason {
+                    Reason::Nothing => None,
+                    $(Reason::$reason => Some(&self.$field),)*
+                }
+            }
+
+            /// The same, to change it.
             pub fn get_mut(&mut self, reason: Reason) -> Option<&mut T> {
                 match reason {
                     Reason::Nothing => None,

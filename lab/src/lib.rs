@@ -11,6 +11,7 @@ pub mod counters;
 pub mod demo;
 pub mod figures;
 mod files;
+pub mod kubelet;
 pub mod neighbour;
 pub mod net;
 mod object;

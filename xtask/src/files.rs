@@ -8,6 +8,9 @@ use anyhow::{Context, Result};
 
 use crate::process::root;
 
+/// Folders that cargo and npm make.
+const MADE: [&str; 2] = ["target", "node_modules"];
+
 /// A text file.
 #[derive(Debug)]
 pub(crate) struct File {
@@ -38,7 +41,7 @@ fn below(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in list(folder)? {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if path.is_dir() && name != "target" && !name.starts_with('.') {
+        if path.is_dir() && !MADE.contains(&&*name) && !name.starts_with('.') {
             found.extend(below(&path, extension)?);
         } else if path.extension().is_some_and(|end| end == extension) {
             found.push(path);

@@ -25,7 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const UNREACHABLE: &str =
     "see whether the server is right and reachable from here (network, VPN, proxy)";
 /// The labels of nodes on which the chart runs agents.
-const NODES: &str = "kubernetes.io/os=linux,type!=virtual-kubelet,eks.amazonaws.com/compute-type!=fargate";
+const NODES: &str =
+    "kubernetes.io/os=linux,type!=virtual-kubelet,eks.amazonaws.com/compute-type!=fargate";
 
 /// An agent, as the API shows its pod.
 #[derive(Debug, Clone)]

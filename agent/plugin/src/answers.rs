@@ -103,7 +103,7 @@ impl<T> FleetAnswers<T> {
 }
 
 /// A cause in one line; a node may have written it.
-fn short_cause(why: &str) -> String {
+pub fn short_cause(why: &str) -> String {
     let short: String = why.chars().take(LENGTH).collect();
     plain(&short).into_owned()
 }

@@ -13,7 +13,7 @@ use futures::{StreamExt as _, stream};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{pin::pin, time::Duration};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 /// Seconds to wait for a node, unless it has much to read.
@@ -64,14 +64,8 @@ pub async fn run_on_nodes<T>(
     let places = Semaphore::new(fleet.scope.parallel.into());
     let run = async |agent: &Agent| {
         let place = places.acquire().await.ok();
-        let mut running = pin!(timeout(patience, exec::run(fleet, agent, &command, limit)));
-        let ended = if let Ok(ended) = timeout(patience / SLOW, &mut running).await {
-            ended
-        } else {
-            // One that is slow makes room for others.
-            drop(place);
-            running.await
-        };
+        let running = timeout(patience, exec::run(fleet, agent, &command, limit));
+        let ended = give_way(place, patience / SLOW, running).await;
         let answer = match ended {
             Ok(done) => done.and_then(|done| read(agent, done)),
             Err(_) => Err(format!("no answer within {} s", patience.as_secs())),
@@ -108,6 +102,21 @@ pub async fn run_on_nodes<T>(
         missing,
         without_agent: fleet.without_agent.clone().unwrap_or_default(),
     }
+}
+
+/// Waits for an answer in a place among the nodes that are asked at a time. One that takes longer
+/// than `slow` makes room for others.
+pub async fn give_way<T>(
+    place: Option<SemaphorePermit<'_>>,
+    slow: Duration,
+    answer: impl Future<Output = T>,
+) -> T {
+    let mut answer = pin!(answer);
+    if let Ok(answer) = timeout(slow, &mut answer).await {
+        return answer;
+    }
+    drop(place);
+    answer.await
 }
 
 /// Reads a document, as it is and as this version's type. For people, its texts are plain, and the

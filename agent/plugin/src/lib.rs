@@ -6,18 +6,26 @@
 //!            the worst node's exit code
 //! ```
 
+mod action;
 mod agents;
 mod answers;
 mod ask;
 mod audit;
+mod breaker;
+mod check;
 mod completion;
 mod drops;
 mod exec;
+mod follow;
 #[cfg(test)]
 mod fuzz;
 mod mode;
+mod policy_change;
+mod policy_map;
+mod policy_writer;
 mod scope;
 mod status;
+mod switch;
 mod sysdump;
 mod version;
 mod why;
@@ -59,6 +67,14 @@ pub enum Verb {
     Audit(audit::FleetAuditArgs),
     /// Show or switch the modes of all nodes, or of chosen ones; shows what changes, and asks
     Mode(mode::FleetModeArgs),
+    /// Show or switch the actions for denied packets of all nodes, or of chosen ones; shows what
+    /// changes, and asks
+    Action(action::FleetActionArgs),
+    /// List the denials that the breaker stops, on all nodes, or release them; shows what changes,
+    /// and asks
+    Breaker(breaker::FleetBreakerArgs),
+    /// Play stale traffic on chosen nodes, and compare what was sent with what their agents saw
+    Check(check::CheckArgs),
     /// Write one archive with the archives of all nodes, without credentials
     Sysdump(sysdump::FleetSysdumpArgs),
 }
@@ -90,6 +106,10 @@ Examples:
   kubectl epguard lint                          all namespaces
   kubectl epguard lint -n shop -o json          one namespace, for a script
   kubectl epguard lint && kubectl apply -k .    before a change";
+
+/// Why chosen nodes contradict these flags.
+const OF_ALL_NODES: &str =
+    "nothing is changed: --canary and --unset change the ConfigMap of all nodes;";
 
 impl Plugin {
     /// Does it. The exit code is that of the worst node; 2 if a node did not answer, or if none
@@ -129,9 +149,8 @@ impl Verb {
         );
         let needs_all = match &self {
             Verb::Why(args) if args.client.is_some() => "--client chooses the nodes:",
-            Verb::Mode(args) if args.canary || args.unset => {
-                "nothing is changed: --canary and --unset change the ConfigMap of all nodes;"
-            }
+            Verb::Mode(args) if args.canary || args.unset => OF_ALL_NODES,
+            Verb::Action(args) if args.canary || args.unset => OF_ALL_NODES,
             _ => "",
         };
         ensure!(
@@ -145,6 +164,9 @@ impl Verb {
             Verb::Why(args) => why::run(fleet, &args).await,
             Verb::Audit(args) => audit::run(&fleet, &args).await,
             Verb::Mode(args) => mode::run(&fleet, &args).await,
+            Verb::Action(args) => action::run(&fleet, &args).await,
+            Verb::Breaker(args) => breaker::run(&fleet, &args).await,
+            Verb::Check(args) => Box::pin(check::run(fleet, &args)).await,
             Verb::Sysdump(args) => sysdump::run(fleet, &args).await,
         }
     }

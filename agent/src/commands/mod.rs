@@ -3,6 +3,7 @@
 pub mod action;
 pub mod audit;
 pub mod breaker;
+pub mod check_pod;
 pub mod completion;
 pub mod detach;
 pub mod drops;

@@ -72,6 +72,8 @@ pub struct Agent {
     breaker: BreakerAlarms,
     demotions: Demotions,
     mode_policy: NodeModePolicy,
+    /// The resourceVersion up to which the maps have what the mode policy sets.
+    policy_version: Option<u64>,
     watches: BTreeMap<Watched, Watch>,
     timings: Timings,
     /// The ranges of which netlink has to report the parts that the node has routes to.
@@ -101,6 +103,7 @@ impl Agent {
             breaker: BreakerAlarms::default(),
             demotions: parts.demotions,
             mode_policy: parts.mode_policy,
+            policy_version: None,
             watches: Watched::ALWAYS
                 .into_iter()
                 .map(|id| (id, Watch::default()))

@@ -112,6 +112,7 @@ pub fn stopped_denials(state: &State, now: Duration) -> Vec<StoppedDenials> {
             stopped: service.stopped,
             ready_recently: service.ready_recently,
             since_ms: milliseconds_since(now, service.since),
+            resource_version: service.resource_version,
             why: service.reason,
         })
         .collect()
@@ -133,6 +134,7 @@ mod tests {
             denied: 2,
             ready_recently: 2,
             since: Duration::ZERO,
+            resource_version: 41,
             reason: StopReason::MoreThanHalf,
         };
         let mut all = BTreeMap::new();

@@ -9,8 +9,8 @@
 //!    layout starts empty.
 //! 3. It reads these maps ([`Writer::new`]). The denials in them stay in force until the lease of
 //!    the earlier agent ends (`VIEW`; [`Lease::inheriting`](super::lease::Lease::inheriting)).
-//! 4. It sets the modes. Those of the mode policy stay as the earlier agent left them until the
-//!    policy is read ([`NodeModePolicy::new`]).
+//! 4. It sets the modes and actions. Those of the mode policy stay as the earlier agent left them
+//!    until the policy is read ([`NodeModePolicy::new`]).
 //! 5. The state begins with the restored denials, with the names of their pods, and with the
 //!    Services that are only observed ([`restored_state`]). Until everything is listed, the agent
 //!    only removes what a fact contradicts (`agent.rs`, `install`); from then on the maps hold
@@ -23,7 +23,7 @@
 
 use crate::daemon::args::AgentArgs;
 use crate::daemon::demotion::Demotions;
-use crate::daemon::mode_policy::{Modes, NodeModePolicy};
+use crate::daemon::mode_policy::{Actions, Modes, NodeModePolicy};
 use crate::daemon::report::Names;
 use crate::daemon::translators::TranslatorFollower;
 use crate::kernel::datapath::{Datapath, Pins, find_cgroup2};
@@ -66,8 +66,8 @@ impl Takeover {
         datapath.want_ingress(earlier.flows != 0 || earlier.socket_lb != 0);
         let mut translators = TranslatorFollower::new(&nfct, &args.cilium_maps, pin_dir);
         translators.follow()?;
-        let mode_policy = set_modes(args, &mut writer)?;
-        set_actions(args, &mut writer)?;
+        let mode_policy = set_modes_and_actions(args, &mut writer)?;
+        set_limits(args, &mut writer)?;
         Ok(Self {
             datapath,
             writer,
@@ -144,25 +144,25 @@ fn find_cgroup(given: Option<&Path>) -> Result<Option<PathBuf>> {
     Ok(found)
 }
 
-/// Writes the modes that are in force before the mode policy is read.
-fn set_modes(args: &AgentArgs, writer: &mut Writer) -> Result<NodeModePolicy> {
+/// Writes the modes and actions that are in force before the mode policy is read.
+fn set_modes_and_actions(args: &AgentArgs, writer: &mut Writer) -> Result<NodeModePolicy> {
     let flags = Modes::of_flags(args.mode, args.reasons.modes());
     let earlier = writer.config.read_config()?;
-    let policy = NodeModePolicy::new(args.mode_policy.clone(), flags, &earlier);
+    let flag_actions = Actions::of_flags(args.actions.actions());
+    let policy = NodeModePolicy::new(args.mode_policy.clone(), flags, flag_actions, &earlier);
     let modes = policy.in_force();
-    writer
-        .config
-        .configure(modes.mode, modes.reasons, modes.source.is_mode_policy())?;
+    let config = &mut writer.config;
+    config.configure(modes.mode, modes.reasons, modes.source.is_mode_policy())?;
+    let actions = policy.actions();
+    config.set_actions(actions.actions, actions.are_of_policy())?;
     Ok(policy)
 }
 
-/// Writes what is done with denied packets.
-fn set_actions(args: &AgentArgs, writer: &mut Writer) -> Result<()> {
-    let actions = args.actions.actions();
+/// Writes the limits of answers, and whether the programs log.
+fn set_limits(args: &AgentArgs, writer: &mut Writer) -> Result<()> {
     let limits = args.actions.limits();
     let debug = args.debug_datapath.into();
     writer.config.change(|config| Config {
-        actions,
         limits,
         debug,
         ..config

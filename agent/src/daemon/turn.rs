@@ -15,6 +15,7 @@ use epguard_core::freshness::Due;
 use epguard_core::state::State;
 use message_queue::MessageQueue;
 use std::time::Duration;
+use tokio::time::Instant;
 use tracing::Span;
 
 /// After this time, the rest waits for the next turn: what ends a denial is written after one, and
@@ -124,18 +125,15 @@ impl Turn<'_> {
             WatchEvent::Fact {
                 received,
                 sent,
+                rv,
                 fact,
-                ..
-            } => match *fact {
-                Fact::ModePolicy(change) => observer.takes_policy(change),
-                fact => {
-                    let received = (self.clock)().saturating_sub(received.elapsed());
-                    self.state
-                        .begin_list(sent.unwrap_or(received), received, fact);
-                    tracing::debug!("applied");
-                    self.relist_if_revived(observer);
+            } => {
+                self.state.see_resource_version(rv);
+                match *fact {
+                    Fact::ModePolicy(change) => observer.takes_policy(change),
+                    fact => self.apply_fact(received, sent, fact, observer),
                 }
-            },
+            }
             WatchEvent::Proven { as_of, by } => {
                 self.lease.view.proven(watch, as_of, by);
             }
@@ -148,8 +146,24 @@ impl Turn<'_> {
             WatchEvent::Rewound(_) => self.start_over(watch),
             WatchEvent::Up => self.lease.view.connected(watch, true),
             WatchEvent::Down { .. } => self.lease.view.connected(watch, false),
-            WatchEvent::Progress(_) | WatchEvent::CheckFailed(_) | WatchEvent::Skipped(_) => {}
+            WatchEvent::Progress(rv) => self.state.see_resource_version(rv),
+            WatchEvent::CheckFailed(_) | WatchEvent::Skipped(_) => {}
         }
+    }
+
+    /// Applies a fact of the state; `sent`: when it was requested, if it is a list of everything.
+    fn apply_fact(
+        &mut self,
+        received: Instant,
+        sent: Option<Duration>,
+        fact: Fact,
+        observer: &mut impl Observer,
+    ) {
+        let received = (self.clock)().saturating_sub(received.elapsed());
+        self.state
+            .begin_list(sent.unwrap_or(received), received, fact);
+        tracing::debug!("applied");
+        self.relist_if_revived(observer);
     }
 
     /// Starts over, because nothing known holds any more. Asks the other watches to list again:

@@ -1,7 +1,7 @@
 //! Objects of the API, from their JSON to the state that they lead to.
 
-use crate::daemon::mode_policy::{Modes, NodeModePolicy};
-use epguard_common::{Config, Mode, Reason, ReasonModes};
+use crate::daemon::mode_policy::{Actions, Modes, NodeModePolicy};
+use epguard_common::{Config, Mode, Reason, ReasonActions, ReasonModes};
 use epguard_core::facts::{
     self, Change, Fact, Ignored, Namespace, Node, Object, Pod, Presence, Routes, Service, Slice,
     Watched,
@@ -93,12 +93,17 @@ fn the_mode_policy() {
             let mut mode_policy = NodeModePolicy::new(
                 Some(epguard_core::facts::ObjectName::new("epguard", "epguard")),
                 Modes::of_flags(flags.0, flags.1),
+                Actions::of_flags(ReasonActions::default()),
                 &Config::default(),
             );
             let has_errors = !map.errors.is_empty();
             mode_policy.apply(Change::Applied(map));
             let changed = mode_policy.take_change(true);
             assert_eq!(has_errors, mode_policy.problem(None).is_some());
+            if has_errors {
+                let applied = mode_policy.take_actions(true);
+                assert!(applied.is_none() && mode_policy.take_release().is_none());
+            }
             if let Some(mut modes) = changed.filter(|_| has_errors) {
                 assert!(modes.mode <= flags.0, "a map with an error raised the mode");
                 for reason in Reason::ALL {

@@ -73,13 +73,35 @@ pub fn table_under(page: &str, heading: &str, first: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn the_page_of_lint_has_a_row_for_each_finding() {
-    let rows = LintProblem::VARIANTS.iter().map(|problem| {
-        let meaning = problem.get_documentation().unwrap();
-        vec![format!("`{problem}`"), meaning.to_owned()]
-    });
-    let rows: Vec<_> = rows.collect();
-    assert_rows("docs/operate.md", "Lint", "finding", &rows);
+fn the_page_of_lint_says_of_each_finding_what_happens_if_its_advice_is_followed() {
+    let page = repository("docs/lint.md");
+    let sections = page.split("\n## `").skip(1);
+    let mut described = Vec::new();
+    for section in sections {
+        let (name, text) = section.split_once("`\n\n").unwrap();
+        let problem = LintProblem::VARIANTS
+            .iter()
+            .find(|one| one.to_string() == name);
+        let problem = problem.unwrap_or_else(|| panic!("no finding has the name {name}"));
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let meaning = problem.get_documentation().unwrap().replace('\n', " ");
+        assert!(
+            words.starts_with(&meaning.replace("`EndpointSlice`", "EndpointSlice")),
+            "{name}: {meaning}"
+        );
+        let mut rest = text;
+        for label in [
+            "**It means:** ",
+            "**The advice:** ",
+            "**If it is followed:** ",
+        ] {
+            let found = rest.split_once(&format!("\n{label}"));
+            rest = found.unwrap_or_else(|| panic!("{name}: {label}")).1;
+        }
+        described.push(*problem);
+    }
+    described.sort();
+    assert_eq!(described, LintProblem::VARIANTS);
 }
 
 #[test]

@@ -63,11 +63,7 @@ impl Access {
 
     /// 403 unless the request is allowed.
     pub(super) fn check(&self, verb: &str, route: &Route) -> Result<(), ApiError> {
-        let mut state = self.state();
-        let Some(granted) = &state.granted else {
-            return Ok(());
-        };
-        if granted.iter().any(|rule| rule.allows(verb, route)) {
+        if self.allows(verb, route) {
             return Ok(());
         }
         let group = &route.group;
@@ -79,8 +75,16 @@ impl Access {
         let message = format!(
             "{resource} is forbidden: User \"lab\" cannot {verb} resource \"{resource}\" in API group \"{group}\" {scope}"
         );
-        state.refused.push(format!("{verb} {group}/{resource}"));
+        let refused = format!("{verb} {group}/{resource}");
+        self.state().refused.push(refused);
         Err(ApiError::new(403, "Forbidden", message))
+    }
+
+    /// Whether the request is allowed.
+    pub(super) fn allows(&self, verb: &str, route: &Route) -> bool {
+        let state = self.state();
+        let granted = state.granted.as_ref();
+        granted.is_none_or(|granted| granted.iter().any(|rule| rule.allows(verb, route)))
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {

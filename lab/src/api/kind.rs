@@ -11,7 +11,8 @@ use super::ApiError;
 use crate::object::non_empty;
 
 /// A resource kind served by the embedded API server: those that the agent reads or writes, and
-/// those of its manifests (`kubectl rollout undo` reads the revisions of a `DaemonSet`).
+/// those of its manifests (`kubectl rollout undo` reads the revisions of a `DaemonSet`), and those
+/// that `kubectl epguard check` makes.
 #[derive(
     Clone,
     Copy,
@@ -38,6 +39,9 @@ pub enum Kind {
     EndpointSlice,
     DaemonSet,
     ControllerRevision,
+    Job,
+    #[strum(serialize = "networkpolicie")]
+    NetworkPolicy,
     Role,
     RoleBinding,
     ClusterRole,
@@ -58,6 +62,8 @@ impl Kind {
         match self {
             Kind::EndpointSlice => "discovery.k8s.io/v1",
             Kind::DaemonSet | Kind::ControllerRevision => "apps/v1",
+            Kind::Job => "batch/v1",
+            Kind::NetworkPolicy => "networking.k8s.io/v1",
             Kind::Role | Kind::RoleBinding | Kind::ClusterRole | Kind::ClusterRoleBinding => {
                 "rbac.authorization.k8s.io/v1"
             }

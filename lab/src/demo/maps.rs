@@ -1,13 +1,14 @@
 //! The kernel's maps, read with `bpftool` and printed for human readers.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::net::Ipv6Addr;
 
 use anyhow::Result;
 use epguard_common::Uid;
 use serde_json::Value;
 
-use super::screen::{Screen, WIDTH};
+use super::screen::Screen;
 use crate::api::Kind;
 use crate::scenario::entries;
 use crate::scenario::stage::Stage;
@@ -30,7 +31,7 @@ const MAPS: [(&str, &str); 4] = [
 ];
 
 /// Prints the four maps.
-pub fn show(stage: &Stage, screen: &Screen) -> Result<()> {
+pub fn show(stage: &Stage, screen: &mut Screen<impl Write>) -> Result<()> {
     let pods = stage.cluster.store.list(Kind::Pod);
     let names: BTreeMap<String, String> = pods.iter().filter_map(name).collect();
     for (map, purpose) in MAPS {
@@ -45,8 +46,8 @@ pub fn show(stage: &Stage, screen: &Screen) -> Result<()> {
             .collect();
         lines.sort();
         for [key, value] in &lines {
-            screen.say(&wrapped("  key    ", key));
-            screen.say(&wrapped("  value  ", value));
+            screen.field("  key    ", key);
+            screen.field("  value  ", value);
         }
     }
     Ok(())
@@ -91,22 +92,6 @@ fn word(field: &str, value: &Value, names: &BTreeMap<String, String>) -> String 
     format!("{field}={}", words(value, names))
 }
 
-/// Words after a label, on as many lines as they need.
-fn wrapped(label: &str, words: &str) -> String {
-    let mut text = label.to_owned();
-    let mut column = label.len();
-    for word in words.split(' ') {
-        let length = word.chars().count() + 1;
-        if column + length > WIDTH {
-            text = format!("{}\n{:2$}", text.trim_end(), "", label.len());
-            column = label.len();
-        }
-        text = text + word + " ";
-        column += length;
-    }
-    text.trim_end().into()
-}
-
 fn uid(octets: [u8; 16], names: &BTreeMap<String, String>) -> String {
     let text = Uid { octets }.to_string();
     match names.get(&text) {
@@ -125,15 +110,6 @@ fn octets(value: &Value) -> Option<[u8; 16]> {
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn long_values_are_wrapped_in_their_column() {
-        let word = "x".repeat(50);
-        assert_eq!(
-            wrapped("  key  ", &format!("{word} {word}")),
-            format!("  key  {word}\n       {word}")
-        );
-    }
 
     #[test]
     fn octets_become_addresses_and_names() {

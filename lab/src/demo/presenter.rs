@@ -1,6 +1,7 @@
 //! Shows a story on a screen, and goes on after a claim that does not hold.
 
 use std::fs;
+use std::io::Stdout;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -20,7 +21,7 @@ use crate::scenario::stage::Stage;
 /// A screen, and which of the claims made there did not hold.
 #[derive(Debug)]
 pub(super) struct OnScreen {
-    screen: Screen,
+    screen: Screen<Stdout>,
     claims: usize,
     broken: Vec<String>,
 }
@@ -28,7 +29,7 @@ pub(super) struct OnScreen {
 impl OnScreen {
     /// Shows the title.
     pub(super) fn new(story: &Scenario) -> Self {
-        let screen = Screen::new();
+        let mut screen = Screen::of_stdout();
         screen.heading(&format!("epguard: {}", story.title));
         let claims = 0;
         let broken = Vec::new();
@@ -40,7 +41,7 @@ impl OnScreen {
     }
 
     /// Shows that all claims held; an error if one did not.
-    pub(super) fn end(self, story: &Scenario) -> Result<()> {
+    pub(super) fn end(mut self, story: &Scenario) -> Result<()> {
         let Self { claims, broken, .. } = &self;
         ensure!(
             broken.is_empty(),
@@ -62,18 +63,19 @@ impl Presenter for OnScreen {
             Step::Say(text) => self.screen.say(text),
             Step::Note(text) => self.screen.detail(text),
             Step::Epguard(words) => self.screen.command(&format!("epguard {words}")),
-            Step::Show(Show::Objects) => self.screen.say(&listing(&stage.cluster)),
+            Step::Show(Show::Objects) => self.screen.lines(&listing(&stage.cluster)),
             Step::Show(Show::Calls) => {
                 let titles: Vec<&str> = played.iter().map(|played| &*played.burst.title).collect();
-                self.screen.table(&table(played), &titles);
+                self.screen
+                    .table(&table(played, self.screen.width()), &titles);
             }
             Step::Show(Show::Maps) => {
-                maps::show(stage, &self.screen)?;
+                maps::show(stage, &mut self.screen)?;
                 self.screen.pause();
             }
             Step::Show(Show::Fleet) => {
                 self.screen.command("kubectl epguard status");
-                self.screen.say(&fleet_output(stage, "status")?);
+                self.screen.lines(&fleet_output(stage, "status")?);
                 self.screen.pause();
             }
             _ => {}
@@ -95,11 +97,11 @@ impl Presenter for OnScreen {
                 group.means
             ));
             let [outcome, reason] = [&kind.outcome, &kind.reason];
-            self.screen.say(&format!(
+            self.screen.lines(&format!(
                 "    {outcome} {reason} service={} opened={openings}",
                 kind.service
             ));
-            self.screen.say(&format!(
+            self.screen.lines(&format!(
                 "    meant={} hit={} endpoint={}",
                 kind.meant, kind.hit, kind.endpoint
             ));
@@ -117,7 +119,8 @@ impl Presenter for OnScreen {
     }
 }
 
-const NAMESPACE: &str = "epguard";
+/// The namespace of the agents.
+pub(super) const NAMESPACE: &str = "epguard";
 const NODE: &str = "node-a";
 
 /// What `kubectl epguard` prints beside the story's API server, which runs its commands beside the

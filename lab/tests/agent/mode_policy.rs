@@ -1,7 +1,9 @@
 //! Modes for all nodes from one `ConfigMap`, with the real agent.
 
+use super::rbac::{bind_without, mass};
 use super::world::World;
-use epguard_common::{Mode, Reason};
+use epguard::shared::status::{ActionSource, Status};
+use epguard_common::{Action, Mode, Reason};
 use epguard_core::facts::Watched;
 use epguard_lab::api::{Kind, ObjectRef};
 use serde_json::{Value, json};
@@ -161,4 +163,142 @@ async fn an_agent_without_a_hook_ends_when_the_config_map_enforces() {
         said.contains("no interface can be hooked, so nothing would be enforced"),
         "{said}"
     );
+}
+
+/// Writes the `ConfigMap`, and waits until the agent has it in its maps.
+fn follow(world: &mut World, data: &Value) -> Status {
+    let written = world.store.apply(wish(data)).unwrap();
+    let version = written["metadata"]["resourceVersion"].as_str().unwrap();
+    let version: u64 = version.parse().unwrap();
+    world.until("following", |status| {
+        let applied = status.applied.get(&Watched::ModePolicy);
+        applied.is_some_and(|applied| *applied >= version)
+    })
+}
+
+/// The action of a reason, and its source.
+fn action(status: &Status, reason: Reason) -> (Action, ActionSource) {
+    let shown = status.actions[&reason];
+    (shown.action, shown.source)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn an_action_of_the_mode_policy_holds_until_a_command_and_again_after_a_restart() {
+    use ActionSource::{Command, Flags, ModePolicy, Pinned};
+    let mut world = World::new("actions");
+    world.store.ensure_namespace("epguard").unwrap();
+    let options = [
+        "--mode-policy",
+        "epguard/epguard",
+        "--action",
+        "terminated=drop",
+    ];
+    world.start(&options);
+    let status = world.until("synced", |status| status.synced);
+    assert_eq!(action(&status, Reason::Terminated), (Action::Drop, Flags));
+    let reject = json!({"action": "reject", "terminated-action": "drop"});
+    let status = follow(&mut world, &reject);
+    assert_eq!(
+        action(&status, Reason::Reused),
+        (Action::Reject, ModePolicy)
+    );
+    assert_eq!(
+        action(&status, Reason::Terminated),
+        (Action::Drop, ModePolicy)
+    );
+
+    let pins = world.dir.join("bpf/epguard");
+    let mut command = world.epguard();
+    command.args(["action", "drop", "--pin-dir"]).arg(pins);
+    assert!(command.status().unwrap().success());
+    let other_key = json!({"action": "reject", "terminated-action": "drop", "mode": "observe"});
+    let status = follow(&mut world, &other_key);
+    assert_eq!(action(&status, Reason::Reused), (Action::Drop, Command));
+    assert!(
+        status
+            .mode_policy
+            .unwrap()
+            .contains("an action was set by hand")
+    );
+
+    world.stop();
+    world.start(&options);
+    let mistaken = json!({"action": "rejct"});
+    world.until("rejecting again", |status| {
+        action(status, Reason::Reused) == (Action::Reject, ModePolicy)
+    });
+    let status = follow(&mut world, &mistaken);
+    assert_eq!(
+        action(&status, Reason::Reused),
+        (Action::Reject, ModePolicy)
+    );
+    let problem = status.mode_policy.unwrap();
+    assert!(
+        problem.contains("action: \"rejct\" is not an action: drop or reject"),
+        "{problem}"
+    );
+
+    world.stop();
+    world
+        .server
+        .faults(|faults| faults.forbidden = [Kind::ConfigMap].into());
+    world.start(&options);
+    let status = world.until("synced", |status| status.synced);
+    assert_eq!(action(&status, Reason::Reused), (Action::Reject, Pinned));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn an_agent_has_no_version_of_the_mode_policy_in_force_before_it_has_listed_everything() {
+    let mut world = World::new("applied");
+    world.store.ensure_namespace("epguard").unwrap();
+    world
+        .server
+        .faults(|faults| faults.forbidden = [Kind::Pod].into());
+    world.store.apply(wish(&json!({"mode": "off"}))).unwrap();
+    world.start(&["--mode-policy", "epguard/epguard"]);
+    let status = world.until("watching the ConfigMap", |status| {
+        let watch = status.watches.get(&Watched::ModePolicy);
+        watch.is_some_and(|watch| watch.up && watch.rv > 0)
+    });
+    assert_eq!(status.applied.get(&Watched::ModePolicy), None);
+    assert_eq!(status.mode, Some(Mode::Enforce));
+    world.server.faults(|faults| faults.forbidden.clear());
+    let status = follow(&mut world, &json!({"mode": "off"}));
+    assert_eq!(status.mode, Some(Mode::Off));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs root: runs the agent"]
+async fn a_release_of_the_mode_policy_ends_what_was_stopped_by_then_and_nothing_later() {
+    let mut world = mass("release");
+    world.store.ensure_namespace("epguard").unwrap();
+    // No second list comes.
+    bind_without(&world, &["list /pods"]);
+    world.start(&["--mode-policy", "epguard/epguard"]);
+    let stopping = |status: &Status, number: usize| {
+        let mut services = status.breaker.iter();
+        status.synced && services.any(|service| service.stopped == number)
+    };
+    let status = world.until("stopping", |status| stopping(status, 3));
+    let version = status.breaker[0].resource_version;
+    let earlier = json!({"breaker-release": format!("{} shop/web", version - 1)});
+    let status = follow(&mut world, &earlier);
+    assert!(stopping(&status, 3), "{:?}", status.breaker);
+    let release = json!({"breaker-release": format!("{version} shop/web")});
+    let status = follow(&mut world, &release);
+    assert_eq!((status.breaker, status.mode_policy), (vec![], None));
+    assert!(!status.services.is_empty());
+
+    for number in 4..=6 {
+        let ip = format!("10.244.1.1{number}");
+        world.list_dead(&format!("a{number}"), &ip, "web", "TCP");
+    }
+    world.until("stopping again", |status| stopping(status, 3));
+    let mut left = release;
+    left["mode"] = "enforce".into();
+    let status = follow(&mut world, &left);
+    assert!(stopping(&status, 3), "{:?}", status.breaker);
+    assert!(status.breaker[0].resource_version > version);
 }

@@ -15,7 +15,7 @@ fn roles() -> [Value; 2] {
 const MODE_POLICY: [&str; 2] = ["--mode-policy", "epguard/epguard"];
 
 /// Three dead pods that a Service lists: more than the breaker lets one list deny.
-fn mass(name: &str) -> World {
+pub(crate) fn mass(name: &str) -> World {
     let world = World::new(name);
     world.store.ensure_namespace("shop").unwrap();
     world.gets_range("10.244.1.0/24");

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test panics")]
 
 mod audit;
+mod check;
 mod commands;
 mod demo;
 mod links;

@@ -30,6 +30,14 @@ pub(crate) fn stage_as(story: &str, variant: impl Into<Option<Variant>>) -> Stag
     stage
 }
 
+/// The same in its first variant, run in another way. The agent is not waited for.
+pub(crate) fn stage_with(story: &str, how: &How) -> Stage {
+    let scenario = parse(&format!("id: stage\ntitle: t\nmust: m\n{story}"), "story").unwrap();
+    let variant = Variant::all(&scenario.runs).remove(0);
+    let told = tell(&mut (), &scenario, variant, how);
+    told.unwrap_or_else(|failure| panic!("{failure:?}"))
+}
+
 /// A host's network namespace: a pod's, or a node's.
 pub(crate) fn netns<'a>(stage: &'a Stage, host: &str) -> &'a NetNs {
     stage.cluster.topology.netns(host).unwrap()

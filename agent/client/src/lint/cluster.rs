@@ -1,17 +1,19 @@
 //! The objects of the API at one moment, as an agent that was shown the lists once knows them.
 
-use crate::watch::{Failure, list_once};
-use anyhow::{Result, anyhow};
+use super::unlisted::{Unlisted, UnlistedPods};
+use crate::watch::{Failure, OneList, list_once};
+use anyhow::Result;
 use epguard_common::{Addr, Uid, UidState};
 use epguard_core::facts::{
-    Change, Cidr, Fact, Ignored, ListedSlice, Node, ObjectName, Pod, PortName, Protocol, Service,
-    Slice, SlicePort,
+    Change, Cidr, Fact, ListedSlice, Node, ObjectName, Pod, PortName, Protocol, Service, Slice,
+    SlicePort,
 };
 use epguard_core::state::{
     ClusterIndex, Exemption, Ipam, OwnPods, Ranges, Record, Settings, State,
 };
 use kube::Client;
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::time::Duration;
 
 /// Everything that was listed.
@@ -19,67 +21,60 @@ use std::time::Duration;
 pub struct ListedObjects {
     /// `EndpointSlices` to check.
     pub slices: Vec<ListedSlice>,
-    /// Services of the same namespaces.
+    /// All Services, or those that the credentials permit.
     pub services: Vec<Service>,
     /// All pods, or those that the credentials permit.
     pub pods: Vec<Pod>,
     /// All Nodes; none if the credentials do not permit them.
     pub nodes: Vec<Node>,
+    /// What these lists lack.
+    pub unlisted: Unlisted,
 }
 
 impl ListedObjects {
-    /// Lists once. With a namespace, rights in that namespace are enough; `unchecked` gets what
-    /// they leave out, in one line each.
+    /// Lists once. With a namespace, rights in that namespace are enough. Slices are of that
+    /// namespace; pods, Services and Nodes are those that the credentials permit.
     ///
     /// Errors name the list, the cause and the remedy.
-    pub async fn fetch(
-        client: &Client,
-        namespace: Option<&str>,
-        unchecked: &mut Vec<String>,
-    ) -> Result<Self> {
-        let slices = take(list_once(client, namespace).await, namespace, unchecked)?;
-        let services = take(list_once(client, namespace).await, namespace, unchecked)?;
-        let mut pods = list_once(client, None).await;
-        if namespace.is_some() && pods.as_ref().is_err_and(Failure::is_forbidden) {
-            unchecked.push(NO_PODS.to_owned());
-            pods = list_once(client, namespace).await;
+    pub async fn fetch(client: &Client, namespace: Option<&str>) -> Result<Self> {
+        let mut unlisted = Unlisted::default();
+        let slices = unlisted.take(list_once(client, namespace).await, namespace)?;
+        let mut services = list_once(client, None).await;
+        if namespace.is_some() && is_forbidden(&services) {
+            unlisted.services = true;
+            services = list_once(client, namespace).await;
         }
-        let pods = take(pods, namespace, unchecked)?;
+        let mut pods = list_once(client, None).await;
+        if let Some(namespace) = namespace
+            && is_forbidden(&pods)
+        {
+            unlisted.pods = UnlistedPods::OutsideOf(namespace.to_owned());
+            pods = list_once(client, Some(namespace)).await;
+        }
+        if is_forbidden(&pods) {
+            unlisted.pods = UnlistedPods::All;
+            pods = Ok(OneList::default());
+        }
+        if let Ok(pods) = &pods {
+            unlisted.unreadable_pods.clone_from(&pods.unreadable);
+        }
         let mut nodes = list_once(client, None).await;
-        if nodes.as_ref().is_err_and(Failure::is_forbidden) {
-            unchecked.push(NO_NODES.to_owned());
-            nodes = Ok(<(Vec<Node>, Ignored)>::default());
+        if is_forbidden(&nodes) {
+            unlisted.nodes = true;
+            nodes = Ok(OneList::default());
         }
         Ok(Self {
             slices,
-            services,
-            pods,
-            nodes: take(nodes, namespace, unchecked)?,
+            services: unlisted.take(services, namespace)?,
+            pods: unlisted.take(pods, namespace)?,
+            nodes: unlisted.take(nodes, namespace)?,
+            unlisted,
         })
     }
 }
 
-/// What is not checked with fewer rights.
-const NO_PODS: &str = "pods of other namespaces: may not list them, so other pods with the same address are not found";
-const NO_NODES: &str = "ranges: may not list nodes, so addresses outside of them, or in them without a pod, are not found";
-
-/// The objects of a list; what of it could not be read is `unchecked`.
-fn take<O>(
-    list: Result<(Vec<O>, Ignored), Failure>,
-    namespace: Option<&str>,
-    unchecked: &mut Vec<String>,
-) -> Result<Vec<O>> {
-    let (objects, skipped) = list.map_err(|failure| {
-        let is_hinted = failure.is_forbidden() && namespace.is_none();
-        let hint = if is_hinted {
-            ", or pass -n NAMESPACE to check only one"
-        } else {
-            ""
-        };
-        anyhow!("{}{hint}", failure.error)
-    })?;
-    unchecked.extend(skipped);
-    Ok(objects)
+fn is_forbidden<O>(list: &Result<OneList<O>, Failure>) -> bool {
+    list.as_ref().is_err_and(Failure::is_forbidden)
 }
 
 /// Everything that was listed, indexed.
@@ -87,12 +82,32 @@ pub struct Cluster<'a> {
     /// Which pods have an address, which are spared, and which are a Service's own.
     state: State,
     by_name: HashMap<&'a ObjectName, Uid>,
-    /// The Services and Nodes that have an address, for people.
-    pub not_pods: BTreeMap<Addr, Vec<String>>,
+    /// What the lists lack.
+    pub unlisted: &'a Unlisted,
+    /// The Services and Nodes that have an address.
+    pub not_pods: BTreeMap<Addr, Vec<NotPod<'a>>>,
     ranges: Vec<Cidr>,
     /// Whether pods get their addresses from their node's range here: more than half of those with
     /// an address do.
     pub ranges_are_used: bool,
+}
+
+/// A Service or a Node that has an address.
+#[derive(Debug, Clone, Copy)]
+pub enum NotPod<'a> {
+    /// A Service: one of its VIPs.
+    Service(&'a ObjectName),
+    /// A Node: one of its own addresses.
+    Node(&'a str),
+}
+
+impl fmt::Display for NotPod<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Service(name) => write!(f, "Service {name}"),
+            Self::Node(name) => write!(f, "Node {name}"),
+        }
+    }
 }
 
 impl<'a> Cluster<'a> {
@@ -102,23 +117,26 @@ impl<'a> Cluster<'a> {
             services,
             pods,
             nodes,
+            unlisted,
             ..
         } = listed;
-        let mut not_pods: BTreeMap<Addr, Vec<String>> = BTreeMap::new();
-        let of_services = services
-            .iter()
-            .map(|one| (format!("Service {}", one.name), &one.vips));
-        let of_nodes = nodes
-            .iter()
-            .map(|node| (format!("Node {}", node.name), &node.addresses));
-        for (name, addresses) in of_services.chain(of_nodes) {
-            for ip in addresses {
-                not_pods.entry(*ip).or_default().push(name.clone());
+        let mut not_pods: BTreeMap<Addr, Vec<NotPod<'a>>> = BTreeMap::new();
+        for service in services {
+            for ip in &service.vips {
+                let others = not_pods.entry(*ip).or_default();
+                others.push(NotPod::Service(&service.name));
+            }
+        }
+        for node in nodes {
+            for ip in &node.addresses {
+                let others = not_pods.entry(*ip).or_default();
+                others.push(NotPod::Node(&node.name));
             }
         }
         let mut cluster = Self {
             state: state_after(listed),
             by_name: pods.iter().map(|pod| (&pod.name, pod.uid)).collect(),
+            unlisted,
             not_pods,
             ranges: nodes
                 .iter()
@@ -162,6 +180,14 @@ impl<'a> Cluster<'a> {
             Some(Exemption::VirtualKubelet) => !self.agent().nodes.is_empty(),
             Some(Exemption::StaticIp | Exemption::OptedOut) => true,
         }
+    }
+
+    /// True if the pod will never run again: a kubelet reported its end, and no virtual one.
+    pub fn is_proven_dead(&self, pod: &Pod) -> bool {
+        let node = pod.node.as_deref();
+        let node = node.and_then(|name| self.agent().nodes.get(name));
+        let is_reported = node.is_some_and(|node| !node.virtual_kubelet);
+        pod.uid_state == UidState::Dead && is_reported && !self.is_spared(pod)
     }
 
     /// Whether a live pod of the Service's own has the address: traffic for it is right there.
@@ -232,6 +258,7 @@ fn state_after(listed: &ListedObjects) -> State {
         services,
         pods,
         nodes,
+        ..
     } = listed;
     for fact in [
         Fact::Service(Change::Reset(services.clone())),

@@ -1,19 +1,40 @@
 //! Checks each endpoint of each slice: does the pod that it names have the address?
 
+use super::advice::{UNJUDGED, who_corrects, why_listed};
 use super::cluster::Cluster;
-use super::finding::{ENDPOINTSLICE, LintFinding, LintProblem, Severity, correct, pod_names};
+use super::finding::{ENDPOINTSLICE, LintFinding, LintProblem, Severity, pod_names};
 
 use epguard_common::UidState;
 use epguard_core::facts::{ListedSlice, ObjectName, Pod, SliceEndpoint};
 
-/// The problems of a slice's endpoints; of each at most one, the worst.
-pub fn check(cluster: &Cluster<'_>, slice: &ListedSlice) -> impl Iterator<Item = LintFinding> {
+/// What is found out about an endpoint.
+pub enum Checked {
+    /// The endpoint agrees with the pods.
+    Good,
+    /// Its worst problem.
+    Problem(LintFinding),
+    /// It cannot be compared with the pod that it names.
+    Unknown(UnknownPod),
+}
+
+/// Why nothing is known of the pod that an endpoint names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum UnknownPod {
+    /// Pods of its namespace were not listed.
+    NotListed,
+    /// This cluster has neither the pod nor the address, and the slice's writer may list those of
+    /// another cluster.
+    Elsewhere,
+}
+
+/// Checks a slice's endpoints.
+pub fn check(cluster: &Cluster<'_>, slice: &ListedSlice) -> impl Iterator<Item = Checked> {
     slice
         .facts
         .endpoints
         .iter()
         .zip(&slice.targets)
-        .filter_map(move |(endpoint, target)| {
+        .map(move |(endpoint, target)| {
             let check = EndpointCheck {
                 cluster,
                 slice,
@@ -21,7 +42,7 @@ pub fn check(cluster: &Cluster<'_>, slice: &ListedSlice) -> impl Iterator<Item =
             };
             match target {
                 None => check.check_anonymous(),
-                Some(name) => check.check_named(name, cluster.pod_named(name)),
+                Some(name) => check.check_named(name),
             }
         })
 }
@@ -35,83 +56,112 @@ struct EndpointCheck<'a> {
 impl EndpointCheck<'_> {
     /// Checks an endpoint without targetRef. Selector-less Services may list addresses that are no
     /// pod's; only those of pods have to name their pod.
-    fn check_anonymous(&self) -> Option<LintFinding> {
+    fn check_anonymous(&self) -> Checked {
         let mut shown = self.cluster.showing(self.endpoint.ip);
         shown.retain(|pod| pod.uid_state == UidState::Live || !self.cluster.is_spared(pod));
         let holders = self.holders();
-        let what = match &shown[..] {
-            _ if !holders.is_empty() => {
-                let what = format!(
-                    "belongs to {}, but the endpoint names no pod",
-                    pod_names(holders)
-                );
-                let how = "set its targetRef with the pod's UID";
-                return Some(self.found(
-                    LintProblem::MissingTargetRef,
-                    Severity::Warning,
-                    what,
-                    how,
-                ));
-            }
-            [] if !self.cluster.is_in_a_range(self.endpoint.ip) => return None,
-            [] => "is in a node's pod range, and no pod has it".to_owned(),
-            finished => {
-                format!(
-                    "was that of {}, finished; the endpoint names no pod",
-                    pod_names(finished.to_vec())
-                )
-            }
-        };
-        Some(self.found(
+        if !holders.is_empty() {
+            let what = format!(
+                "belongs to {}, but the endpoint names no pod",
+                pod_names(holders)
+            );
+            let mut found = self.found(LintProblem::MissingTargetRef, Severity::Warning, what);
+            found.fix = format!("{UNJUDGED}, and only its writer can name the pod, with its UID");
+            return Checked::Problem(found);
+        }
+        if !shown.is_empty() {
+            let what = format!(
+                "was that of {}, finished; the endpoint names no pod",
+                pod_names(shown)
+            );
+            return Checked::Problem(self.found(LintProblem::TerminalPod, self.severity(), what));
+        }
+        if !self.is_nobodys() {
+            return Checked::Good;
+        }
+        let what =
+            "is in a node's pod range, and no pod shows it: it leads to nobody, or to the node";
+        Checked::Problem(self.found(
             LintProblem::NobodysAddress,
             self.severity(),
-            what,
-            "remove the endpoint",
+            what.to_owned(),
         ))
     }
 
-    /// Checks an endpoint that names a pod; `now` is the pod of this name.
-    fn check_named(&self, target: &ObjectName, now: Option<&Pod>) -> Option<LintFinding> {
-        let name = target.to_string();
-        let Some(uid) = self.endpoint.target else {
-            let (severity, state) = match now {
-                None => (self.severity(), "which does not exist"),
-                Some(pod) if pod.uid_state != UidState::Live => {
-                    (self.severity(), "which has finished")
-                }
-                Some(pod) if !self.is_at(pod) => (self.severity(), "which has another address"),
-                Some(_) => (Severity::Warning, "which has the address now"),
-            };
-            let unclear = "after a replacement it is unclear which pod is meant";
-            let what = format!(
-                "names pod {name} without a UID, {state}; {unclear}{}",
-                self.hit_instead_of(now)
-            );
-            let how = "set targetRef.uid, or remove the endpoint";
-            return Some(self.found(LintProblem::MissingUid, severity, what, how));
+    /// Checks an endpoint that names a pod.
+    fn check_named(&self, name: &ObjectName) -> Checked {
+        let now = self.cluster.pod_named(name);
+        let meant = match self.endpoint.target {
+            Some(uid) => self.cluster.pod(uid),
+            None => now,
         };
-        let how = "remove the endpoint, or name the pod that is meant";
-        match (self.cluster.pod(uid), now) {
-            (None, Some(pod)) => {
-                let what = format!(
-                    "means UID {uid}, but pod {name} is UID {}{}",
-                    pod.uid,
-                    self.hit_instead_of(now)
-                );
-                Some(self.found(LintProblem::ForeignUid, self.astray(), what, how))
+        let Some(pod) = meant else {
+            if !self.cluster.unlisted.lists_pod(name) {
+                return Checked::Unknown(UnknownPod::NotListed);
             }
-            (None, None) => {
-                let what = format!(
-                    "names pod {name} ({uid}), which does not exist{}",
-                    self.hit_instead_of(now)
-                );
-                Some(self.found(LintProblem::GonePod, self.severity(), what, how))
+            if !self.is_of_this_cluster() {
+                return Checked::Unknown(UnknownPod::Elsewhere);
             }
-            (Some(pod), _) if self.cluster.is_spared(pod) => None,
-            (Some(pod), _) if pod.uid_state != UidState::Live => Some(self.terminal(pod)),
-            (Some(pod), _) if !self.is_at(pod) => Some(self.elsewhere(pod)),
-            (Some(pod), _) => self.outside(pod),
+            return Checked::Problem(self.not_there(name, now));
+        };
+        if self.endpoint.target.is_none() {
+            if !self.is_at(pod) && !self.is_of_this_cluster() {
+                return Checked::Unknown(UnknownPod::Elsewhere);
+            }
+            return Checked::Problem(self.without_uid(name, pod));
         }
+        if self.cluster.is_spared(pod) {
+            return Checked::Good;
+        }
+        if pod.uid_state != UidState::Live {
+            return Checked::Problem(self.terminal(pod));
+        }
+        if !self.is_at(pod) {
+            return Checked::Problem(self.elsewhere(pod));
+        }
+        Checked::Good
+    }
+
+    /// The pod that is meant is not there; `now` is another one of this name.
+    fn not_there(&self, name: &ObjectName, now: Option<&Pod>) -> LintFinding {
+        let hit = self.hit_instead_of(now);
+        match (self.endpoint.target, now) {
+            (Some(uid), Some(pod)) => {
+                let what = format!("means UID {uid}, but pod {name} is UID {}{hit}", pod.uid);
+                self.found(LintProblem::ForeignUid, self.astray(), what)
+            }
+            (Some(uid), None) => {
+                let what =
+                    format!("names pod {name} ({uid}), which this cluster does not have{hit}");
+                self.found(LintProblem::GonePod, self.severity(), what)
+            }
+            (None, _) => {
+                let what = format!(
+                    "names pod {name} without a UID, which this cluster does not have{hit}"
+                );
+                self.found(LintProblem::MissingUid, self.severity(), what)
+            }
+        }
+    }
+
+    fn without_uid(&self, name: &ObjectName, pod: &Pod) -> LintFinding {
+        let (severity, state) = if pod.uid_state != UidState::Live {
+            (self.severity(), "which has finished")
+        } else if self.is_at(pod) {
+            (Severity::Warning, "which has the address now")
+        } else {
+            (self.severity(), "which has another address")
+        };
+        let unclear = "after a replacement it is unclear which pod is meant";
+        let what = format!(
+            "names pod {name} without a UID, {state}; {unclear}{}",
+            self.hit_instead_of(Some(pod))
+        );
+        let mut found = self.found(LintProblem::MissingUid, severity, what);
+        if pod.uid_state == UidState::Live && self.is_at(pod) {
+            found.fix = format!("{UNJUDGED}, and only its writer can add the pod's UID");
+        }
+        found
     }
 
     fn terminal(&self, pod: &Pod) -> LintFinding {
@@ -127,18 +177,9 @@ impl EndpointCheck<'_> {
         };
         let now = self.hit_instead_of(Some(pod));
         let what = format!("pod {} {proof}, still listed as {ready}{now}", pod.name);
-        let mut found = self.found(
-            LintProblem::TerminalPod,
-            self.severity(),
-            what,
-            "remove the endpoint",
-        );
-        if self.slice.managed_by.as_deref() == Some(ENDPOINTSLICE) {
-            let ObjectName { namespace, name } = &pod.name;
-            found.fix = format!(
-                "delete the finished pod: kubectl -n {namespace} delete pod {name}; for Jobs set \
-                 ttlSecondsAfterFinished, or keep their pods out of the Service's selector"
-            );
+        let mut found = self.found(LintProblem::TerminalPod, self.severity(), what);
+        if self.is_kept_by_selector() {
+            found.fix = why_listed(self.cluster, pod);
         }
         found
     }
@@ -151,48 +192,23 @@ impl EndpointCheck<'_> {
             addresses.join(", ")
         };
         let holders = self.holders();
-        let (problem, severity, whose) = if holders.is_empty() {
-            (
-                LintProblem::NobodysAddress,
-                self.severity(),
-                "no pod has it".to_owned(),
-            )
+        let (problem, severity, whose) = if !holders.is_empty() {
+            let whose = format!("belongs to {}", pod_names(holders));
+            (LintProblem::AnothersAddress, self.astray(), whose)
+        } else if self.cluster.unlisted.lists_all_pods() {
+            let severity = if self.is_of_this_cluster() {
+                self.severity()
+            } else {
+                Severity::Warning
+            };
+            let whose = "no pod shows it".to_owned();
+            (LintProblem::NobodysAddress, severity, whose)
         } else {
-            (
-                LintProblem::AnothersAddress,
-                self.astray(),
-                format!("belongs to {}", pod_names(holders)),
-            )
+            let whose = "no pod that was listed shows it".to_owned();
+            (LintProblem::AnothersAddress, self.severity(), whose)
         };
         let what = format!("{whose}; pod {}, which is meant, has {shown}", pod.name);
-        self.found(
-            problem,
-            severity,
-            what,
-            "list the pod's present address, or remove the endpoint",
-        )
-    }
-
-    fn outside(&self, pod: &Pod) -> Option<LintFinding> {
-        let ip = self.endpoint.ip;
-        let ranges = self.cluster.ranges(pod, ip);
-        let expected = !pod.host_network && pod.ips.contains(&ip) && self.cluster.ranges_are_used;
-        if !expected || ranges.is_empty() || ranges.iter().any(|range| range.contains(ip)) {
-            return None;
-        }
-        let ranges: Vec<String> = ranges.iter().map(ToString::to_string).collect();
-        let node = pod.node.as_deref().unwrap_or_default();
-        let what = format!(
-            "pod {} has it, outside of {} of its node {node}",
-            pod.name,
-            ranges.join(", ")
-        );
-        let fix = "see which IPAM the node's CNI configuration names: other nodes' pods get addresses from their own range";
-        let found = self.found(LintProblem::OutsidePodCidr, Severity::Warning, what, "");
-        Some(LintFinding {
-            fix: fix.to_owned(),
-            ..found
-        })
+        self.found(problem, severity, what)
     }
 
     fn holders(&self) -> Vec<&Pod> {
@@ -201,6 +217,27 @@ impl EndpointCheck<'_> {
 
     fn is_at(&self, pod: &Pod) -> bool {
         pod.addresses().any(|ip| ip == self.endpoint.ip)
+    }
+
+    /// True if the `EndpointSlice` controller updates the slice when pods come and go.
+    fn is_kept_by_selector(&self) -> bool {
+        let service = self.slice.facts.service.as_ref();
+        let service = service.and_then(|name| self.cluster.agent().service(name));
+        self.slice.managed_by.as_deref() == Some(ENDPOINTSLICE)
+            && service.is_some_and(|service| service.selector.is_some())
+    }
+
+    /// True if the address is of a node's range, and it is known that no pod shows it.
+    fn is_nobodys(&self) -> bool {
+        self.cluster.unlisted.lists_all_pods() && self.cluster.is_in_a_range(self.endpoint.ip)
+    }
+
+    /// True if the endpoint is one of this cluster's: its own controller lists no others, and
+    /// packets to an address of its pods or ranges stay in it.
+    fn is_of_this_cluster(&self) -> bool {
+        self.slice.managed_by.as_deref() == Some(ENDPOINTSLICE)
+            || !self.holders().is_empty()
+            || self.cluster.is_in_a_range(self.endpoint.ip)
     }
 
     /// The severity for ready and other endpoints: traffic goes to ready endpoints only.
@@ -241,15 +278,9 @@ impl EndpointCheck<'_> {
         format!("; the address belongs to {} now{own}", pod_names(others))
     }
 
-    /// A finding that is corrected in the slice.
-    fn found(
-        &self,
-        problem: LintProblem,
-        severity: Severity,
-        what: String,
-        how: &str,
-    ) -> LintFinding {
-        let found = LintFinding::of_slice(self.slice, problem, what, correct(self.slice, how));
+    /// A finding that the slice's writer corrects.
+    fn found(&self, problem: LintProblem, severity: Severity, what: String) -> LintFinding {
+        let found = LintFinding::of_slice(self.slice, problem, what, who_corrects(self.slice));
         LintFinding {
             address: Some(self.endpoint.ip.ip()),
             severity,

@@ -20,7 +20,7 @@ pub struct LintFinding {
     pub object: LintObject,
     /// The writer of the object: the slice's `managed-by`, or a description.
     pub controller: String,
-    /// The endpoint that it is about; none for one about a whole Service or slice.
+    /// The address that it is about; none where it is about several.
     pub address: Option<IpAddr>,
     /// The kind of problem.
     pub problem: LintProblem,
@@ -28,7 +28,7 @@ pub struct LintFinding {
     pub severity: Severity,
     /// The problem in words, with the names of all concerned.
     pub what: String,
-    /// The remedy.
+    /// Where to look for the cause, or what changes nothing that is in service.
     pub fix: String,
 }
 
@@ -36,9 +36,10 @@ pub struct LintFinding {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LintObject {
-    /// `EndpointSlice`, `Service` or `Pod`.
+    /// `EndpointSlice`, `Service`, `Pod` or `Node`.
     pub kind: &'static str,
-    /// Its namespace.
+    /// Its namespace; empty for a Node.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
     /// Its name.
     pub name: String,
@@ -55,8 +56,8 @@ pub enum Severity {
     Warning,
 }
 
-/// Every kind of problem: the table of docs/operate.md has these names, which are stable, and these
-/// sentences.
+/// Every kind of problem, one for each cause: docs/lint.md has a heading for each of these names,
+/// which are stable, and below it this sentence.
 #[derive(
     Debug,
     Clone,
@@ -79,28 +80,32 @@ pub enum LintProblem {
     TerminalPod,
     /// A `targetRef` with another UID than that of the pod of this name
     ForeignUid,
-    /// A `targetRef` to a pod that does not exist
+    /// A `targetRef` to a pod that this cluster does not have
     GonePod,
     /// A `targetRef` without the pod's UID: epguard passes the endpoint's packets
     MissingUid,
     /// A pod's address without a `targetRef` to the pod: epguard passes the endpoint's packets
     MissingTargetRef,
-    /// An address that is not the named pod's, but another's
+    /// An address that the named pod does not have, and another pod may have
     AnothersAddress,
-    /// An address that no pod has
+    /// An address that no pod shows
     NobodysAddress,
-    /// Several live pods with one address
-    DuplicateAddress,
-    /// A live pod's address that a Service or a Node has, too
-    ForeignAddress,
-    /// A pod's address outside of its node's range, where most pods keep to theirs
-    OutsidePodCidr,
-    /// A slice by another controller than its Service wants, or slices by several
+    /// Slices of the `EndpointSlice` controller whose Service has no selector: they are updated no more
+    AbandonedSlice,
+    /// A Service whose slices have several writers
     ForeignController,
-    /// A slice that is copied from an Endpoints object
-    Mirrored,
     /// A Service with pods of the host network, which are never judged, beside others
     HostNetworkMix,
+    /// Pods of one node with the same address
+    DuplicateAddress,
+    /// Nodes that give their pods the same addresses
+    SharedRange,
+    /// A pod's address that a terminating pod shows, too
+    HandedOnAddress,
+    /// A pod's address that a Service or another Node has, too
+    ForeignAddress,
+    /// Pods with addresses outside of their node's range, where most pods keep to theirs
+    OutsidePodCidr,
 }
 
 impl LintFinding {
@@ -124,7 +129,13 @@ impl LintFinding {
         }
     }
 
-    /// A problem of a whole slice.
+    /// True if both are about the same: the words may differ, as lists are not of one moment.
+    pub fn is_about_same(&self, other: &Self) -> bool {
+        let is_same_problem = self.problem == other.problem;
+        is_same_problem && self.object == other.object && self.address == other.address
+    }
+
+    /// A problem of a slice.
     pub fn of_slice(
         slice: &ListedSlice,
         problem: LintProblem,
@@ -154,6 +165,9 @@ impl LintObject {
 
 impl fmt::Display for LintObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.namespace.is_empty() {
+            return write!(f, "{} {}", self.kind, self.name);
+        }
         write!(f, "{} {}/{}", self.kind, self.namespace, self.name)
     }
 }
@@ -162,26 +176,6 @@ impl fmt::Display for LintObject {
 pub fn controller_name(slice: &ListedSlice) -> String {
     let name = slice.managed_by.as_deref();
     name.unwrap_or("none (no managed-by label)").to_owned()
-}
-
-/// How an endpoint is taken out of the slice, or corrected: it depends on the slice's controller.
-pub fn correct(listed: &ListedSlice, how: &str) -> String {
-    let slice = &listed.facts;
-    let ObjectName { namespace, name } = &slice.name;
-    // An Endpoints object has its Service's name.
-    let service = slice.service.as_ref().unwrap_or(&slice.name).to_string();
-    match listed.managed_by.as_deref() {
-        Some(ENDPOINTSLICE) => format!(
-            "{how}: {ENDPOINTSLICE} should have, so check that kube-controller-manager runs, and its log about {service}"
-        ),
-        Some(MIRRORING) => {
-            format!("{how} in the Endpoints object {service}, of which this is a copy")
-        }
-        Some(other) => format!("have {other} {how}; it alone writes this slice"),
-        None => format!(
-            "{how}: kubectl -n {namespace} edit endpointslice {name}; no controller does it"
-        ),
-    }
 }
 
 /// Names of pods: `a/b, a/c and a/d`.

@@ -2,18 +2,26 @@
 //! the API and nothing else.
 //!
 //! ```text
-//! lists -> ListedObjects -> State (as an agent knows them) -> services -> endpoints (pure)
-//!   -> findings -> report
+//! lists -> ListedObjects -> State (as an agent knows them)
+//!   -> services -> endpoints, addresses (pure) -> findings -> report
 //! ```
+//!
+//! A finding states a fact, and its advice changes nothing that may be in service: whether an
+//! endpoint is, often only its writer knows. What was not listed is unknown, and not absent.
 
+mod addresses;
+mod advice;
 mod cluster;
 mod endpoints;
 mod finding;
+mod ranges;
 mod services;
+mod unlisted;
 
 pub use cluster::ListedObjects;
 pub use finding::{LintFinding, LintObject, LintProblem, Severity};
-pub use services::find_problems;
+pub use services::check;
+pub use unlisted::{Unlisted, UnlistedPods};
 
 use crate::shared::args::{ClusterArgs, seconds};
 use crate::shared::client::ApiServer;
@@ -68,22 +76,19 @@ pub async fn run(cluster: &ClusterArgs, output: Output, args: &LintArgs) -> Exit
 pub async fn collect(cluster: &ClusterArgs, args: &LintArgs) -> Result<LintReport> {
     let namespace = args.namespace.as_deref();
     let server = ApiServer::connect(cluster).await?;
-    let mut unchecked = Vec::new();
-    let mut listed = fetch(&server, cluster.timeout, namespace, &mut unchecked).await?;
-    let mut found = find_problems(&listed, namespace);
-    if !found.is_empty() && !args.confirm_after.is_zero() {
-        tokio::time::sleep(args.confirm_after).await;
-        unchecked.clear();
-        listed = fetch(&server, cluster.timeout, namespace, &mut unchecked).await?;
-        let again = find_problems(&listed, namespace);
-        found.retain(|finding| again.contains(finding));
+    let listed = fetch(&server, cluster.timeout, namespace).await?;
+    let before = check(&listed, namespace);
+    if before.findings.is_empty() || args.confirm_after.is_zero() {
+        return Ok(before);
     }
-    Ok(LintReport {
-        slices: listed.slices.len(),
-        pods: listed.pods.len(),
-        findings: found,
-        unchecked,
-    })
+    tokio::time::sleep(args.confirm_after).await;
+    let listed = fetch(&server, cluster.timeout, namespace).await?;
+    let mut report = check(&listed, namespace);
+    report.findings.retain(|finding| {
+        let mut before = before.findings.iter();
+        before.any(|other| other.is_about_same(finding))
+    });
+    Ok(report)
 }
 
 /// Lists everything once, within `longest` if that is given.
@@ -91,15 +96,15 @@ async fn fetch(
     server: &ApiServer,
     longest: Option<Duration>,
     namespace: Option<&str>,
-    unchecked: &mut Vec<String>,
 ) -> Result<ListedObjects> {
-    let fetching = ListedObjects::fetch(&server.client, namespace, unchecked);
+    let fetching = ListedObjects::fetch(&server.client, namespace);
     let listed = match longest {
         None => fetching.await,
         Some(longest) => timeout(longest, fetching).await.unwrap_or_else(|_| {
             let seconds = longest.as_secs();
             Err(anyhow!(
-                "cannot list everything within {seconds} s: pass a longer --timeout, or -n NAMESPACE"
+                "cannot list everything within {seconds} s: see whether the server is right and reachable, or pass a \
+                 longer --timeout, or -n NAMESPACE"
             ))
         }),
     };

@@ -1,124 +1,201 @@
-//! Checks each Service with its slices, which controllers make them, and do they mix networks; and
-//! pods that share an address.
+//! Checks each Service with its slices: which controllers make them, and do they mix networks.
 
+use super::LintReport;
+use super::addresses;
+use super::advice::show_writers;
 use super::cluster::{Cluster, ListedObjects};
-use super::endpoints;
+use super::endpoints::{self, Checked, UnknownPod};
 use super::finding::{
-    ENDPOINTSLICE, LintFinding, LintObject, LintProblem, MIRRORING, Severity, controller_name,
-    pod_names,
+    ENDPOINTSLICE, LintFinding, LintObject, LintProblem, Severity, controller_name,
 };
-use crate::shared::output::in_words;
-use epguard_common::{Addr, UidState};
+use crate::shared::output::{after, count, first};
+use epguard_common::UidState;
 use epguard_core::facts::{ListedSlice, ObjectName, Pod, Service};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// All findings, sorted. `namespace`: of pods only those that concern it; slices are checked as
-/// given.
-pub fn find_problems(listed: &ListedObjects, namespace: Option<&str>) -> Vec<LintFinding> {
+/// How many names a finding has.
+pub const NAMES: usize = 3;
+
+/// All findings, sorted, and what could not be checked. `namespace`: of pods only those that
+/// concern it; slices are checked as given.
+pub fn check(listed: &ListedObjects, namespace: Option<&str>) -> LintReport {
     let cluster = Cluster::new(listed);
     // The API servers write this one themselves, with neither targetRef nor controller.
     let of_the_api = ObjectName::new("default", "kubernetes");
-    let mut findings = Vec::new();
-    let mut by_service: BTreeMap<&ObjectName, Vec<&ListedSlice>> = BTreeMap::new();
+    let mut by_service: BTreeMap<Option<&ObjectName>, Vec<&ListedSlice>> = BTreeMap::new();
     for slice in &listed.slices {
-        if slice.facts.service.as_ref() == Some(&of_the_api) {
-            continue;
-        }
-        findings.extend(endpoints::check(&cluster, slice));
-        if let Some(service) = &slice.facts.service {
-            by_service.entry(service).or_default().push(slice);
+        if slice.facts.service.as_ref() != Some(&of_the_api) {
+            let slices = by_service.entry(slice.facts.service.as_ref()).or_default();
+            slices.push(slice);
         }
     }
+    let mut findings = Vec::new();
+    let mut unchecked = listed.unlisted.to_lines();
     for (name, slices) in by_service {
-        if let Some(service) = cluster.agent().service(name) {
-            findings.extend(check_service(&cluster, service, &slices));
+        let service = name.and_then(|name| cluster.agent().service(name));
+        let (abandoned, kept): (Vec<&ListedSlice>, Vec<&ListedSlice>) = slices
+            .iter()
+            .partition(|slice| service.is_some_and(|service| is_abandoned(service, slice)));
+        let mut unknown = BTreeMap::new();
+        findings.extend(problems_of_endpoints(&cluster, &kept, &mut unknown));
+        let wrong = problems_of_endpoints(&cluster, &abandoned, &mut unknown);
+        for (endpoints, number) in &unknown {
+            unchecked.push(endpoints.to_line(*number));
+        }
+        if let Some(service) = service {
+            findings.extend(abandoned_slices(service, &abandoned, &wrong));
+            findings.extend(several_writers(service, &slices));
+            findings.extend(mixed_networks(&cluster, service, &slices));
         }
     }
-    findings.extend(shared_addresses(&cluster, namespace));
+    findings.extend(addresses::check(&cluster, &listed.pods, namespace));
     findings.sort();
-    findings
+    LintReport {
+        slices: listed.slices.len(),
+        pods: listed.pods.len(),
+        findings,
+        unchecked,
+    }
 }
 
-fn check_service(
+/// Endpoints of a Service that cannot be checked for one reason, and how many these are.
+type Unknown = BTreeMap<UnknownEndpoints, usize>;
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct UnknownEndpoints {
+    service: Option<String>,
+    controller: String,
+    why: UnknownPod,
+}
+
+fn problems_of_endpoints(
     cluster: &Cluster<'_>,
+    slices: &[&ListedSlice],
+    unknown: &mut Unknown,
+) -> Vec<LintFinding> {
+    let mut found = Vec::new();
+    for slice in slices {
+        for checked in endpoints::check(cluster, slice) {
+            match checked {
+                Checked::Good => {}
+                Checked::Problem(finding) => found.push(finding),
+                Checked::Unknown(why) => {
+                    let endpoints = UnknownEndpoints {
+                        service: slice.facts.service.as_ref().map(ToString::to_string),
+                        controller: controller_name(slice),
+                        why,
+                    };
+                    *unknown.entry(endpoints).or_default() += 1;
+                }
+            }
+        }
+    }
+    found
+}
+
+impl UnknownEndpoints {
+    fn to_line(&self, number: usize) -> String {
+        let of = after(" of Service ", self.service.as_ref());
+        let why = match self.why {
+            UnknownPod::NotListed => "the pods that are meant were not listed",
+            UnknownPod::Elsewhere => {
+                "neither the pods nor the addresses are this cluster's, and may be another's"
+            }
+        };
+        let endpoints = count(number, "endpoint");
+        format!("{endpoints}{of}, controller {}: {why}", self.controller)
+    }
+}
+
+/// True if the slice is the `EndpointSlice` controller's, which updates those of Services with a
+/// selector alone (`syncService`, endpointslice controller 1.36).
+fn is_abandoned(service: &Service, slice: &ListedSlice) -> bool {
+    service.selector.is_none() && slice.managed_by.as_deref() == Some(ENDPOINTSLICE)
+}
+
+/// Slices that are updated no more, and the problems of their endpoints, which have this cause.
+fn abandoned_slices(
     service: &Service,
     slices: &[&ListedSlice],
-) -> Vec<LintFinding> {
-    let makers: BTreeSet<Option<&str>> = slices
+    wrong: &[LintFinding],
+) -> Option<LintFinding> {
+    if slices.is_empty() {
+        return None;
+    }
+    let names = names_of(slices);
+    let mut what = format!(
+        "has no selector, so {ENDPOINTSLICE} does not update its slices ({}): they stay as they are when pods end or come",
+        first(&names, NAMES, names.len())
+    );
+    let worst = wrong.iter().map(|finding| finding.severity).min();
+    let wrong: Vec<String> = wrong.iter().map(in_short).collect();
+    if !wrong.is_empty() {
+        what = format!(
+            "{what}; wrong already: {}",
+            first(&wrong, NAMES, wrong.len())
+        );
+    }
+    let fix = format!(
+        "leave them, as clients reach these endpoints; who changed the Service, and when: {}",
+        show_writers("service", &service.name)
+    );
+    let found = of_service(service, LintProblem::AbandonedSlice, what, fix);
+    Some(LintFinding {
+        controller: ENDPOINTSLICE.to_owned(),
+        severity: worst.unwrap_or(Severity::Warning),
+        ..found
+    })
+}
+
+fn in_short(finding: &LintFinding) -> String {
+    let address = after("", finding.address);
+    format!("{address} ({})", finding.what)
+}
+
+fn names_of(slices: &[&ListedSlice]) -> Vec<String> {
+    slices
+        .iter()
+        .map(|slice| slice.facts.name.name.to_string())
+        .collect()
+}
+
+/// A Service with slices of writers that do not know of each other. Controllers of several clusters
+/// and of scale from zero do that on purpose.
+fn several_writers(service: &Service, slices: &[&ListedSlice]) -> Option<LintFinding> {
+    let mut others = slices.to_vec();
+    others.retain(|slice| slice.managed_by.as_deref() != Some(ENDPOINTSLICE));
+    let writers: BTreeSet<Option<&str>> = others
         .iter()
         .map(|slice| slice.managed_by.as_deref())
         .collect();
-    let mut findings = Vec::new();
-    for slice in slices {
-        findings.extend(foreign_controller(service, slice, makers.len()));
-        findings.extend(mirrored_slice(cluster, slice));
-    }
-    findings.extend(mixed_networks(cluster, service, slices));
-    findings
-}
-
-fn foreign_controller(
-    service: &Service,
-    slice: &ListedSlice,
-    makers: usize,
-) -> Option<LintFinding> {
-    let ours = slice.managed_by.as_deref() == Some(ENDPOINTSLICE);
-    let ObjectName {
-        namespace,
-        name: slice_name,
-    } = &slice.facts.name;
-    let service_name = service.name.to_string();
-    let delete = format!("kubectl -n {namespace} delete endpointslice {slice_name}");
-    let (what, fix) = match (&service.selector, ours) {
-        (Some(_), false) => (
-            format!(
-                "Service {service_name} has a selector, so {ENDPOINTSLICE} keeps its slices; this one lists \
-                 endpoints beside them, and is not updated when pods come and go"
-            ),
-            format!("remove it ({delete}), or the Service's selector"),
-        ),
-        (None, true) => (
-            format!(
-                "Service {service_name} has no selector, so {ENDPOINTSLICE} does not update this slice any more"
-            ),
-            format!("remove it ({delete}), or give the Service its selector back"),
-        ),
-        (None, false) if makers > 1 => (
-            format!(
-                "Service {service_name} has slices of {makers} controllers, which do not coordinate"
-            ),
-            format!("let one of them make all slices, and remove the others ({delete})"),
-        ),
-        _ => return None,
-    };
-    Some(LintFinding::of_slice(
-        slice,
-        LintProblem::ForeignController,
-        what,
-        fix,
-    ))
-}
-
-/// Finds a mirrored slice. The mirroring controller copies what another client wrote: it notices no
-/// pod's end.
-fn mirrored_slice(cluster: &Cluster<'_>, slice: &ListedSlice) -> Option<LintFinding> {
-    let mut endpoints = slice.facts.endpoints.iter().zip(&slice.targets);
-    let of_pods =
-        endpoints.any(|(one, target)| target.is_some() || !cluster.holders(one.ip).is_empty());
-    if slice.managed_by.as_deref() != Some(MIRRORING) || !of_pods {
+    let first_other = others.first()?;
+    let has_selector = service.selector.is_some();
+    if !has_selector && writers.len() == 1 {
         return None;
     }
-    let service = slice.facts.service.as_ref().unwrap_or(&slice.facts.name);
-    let what = format!(
-        "lists pods as the Endpoints object {service} does, which its writer has to keep correct by hand"
+    let names = names_of(&others);
+    let names = first(&names, NAMES, names.len());
+    let what = if has_selector {
+        format!(
+            "has a selector, by which {ENDPOINTSLICE} keeps its slices, and {} of others ({names}): the selector does \
+             not tell which pods are its own",
+            count(others.len(), "slice")
+        )
+    } else {
+        let writers = count(writers.len(), "controller");
+        format!("has slices of {writers}, which do not coordinate ({names})")
+    };
+    let fix = format!(
+        "nothing has to change if these controllers are meant to add endpoints, as those of several clusters and of \
+         scale from zero do; who writes such a slice: {}",
+        show_writers("endpointslice", &first_other.facts.name)
     );
-    let fix = "give the Service a selector, or have the writer make EndpointSlices with targetRef and UID";
-    Some(LintFinding::of_slice(
-        slice,
-        LintProblem::Mirrored,
-        what,
-        fix,
-    ))
+    let makers: BTreeSet<String> = slices.iter().map(|slice| controller_name(slice)).collect();
+    let found = of_service(service, LintProblem::ForeignController, what, fix);
+    Some(LintFinding {
+        controller: makers.into_iter().collect::<Vec<_>>().join(", "),
+        ..found
+    })
 }
 
 fn mixed_networks(
@@ -144,118 +221,18 @@ fn mixed_networks(
         pod_or_count(&own)
     );
     let fix =
-        "give the pods of the host network a Service of their own, or expect no protection there";
-    let makers = makers.into_iter().collect::<Vec<_>>().join(", ");
-    let service = LintObject::new("Service", &service.name);
-    Some(LintFinding::new(
-        service,
-        makers,
-        LintProblem::HostNetworkMix,
-        what,
-        fix,
-    ))
-}
-
-/// Pods that share an address, as the CNI's IPAM gave it out twice, or gave out one that is no
-/// pod's: at most one finding of each kind for each address, on the first of the pods. Further
-/// networks may overlap. `namespace`: only addresses that concern one of its pods.
-fn shared_addresses(cluster: &Cluster<'_>, namespace: Option<&str>) -> Vec<LintFinding> {
-    let mut findings = Vec::new();
-    for ip in cluster.agent().pods.shared_ips() {
-        findings.extend(duplicate_address(cluster, ip, namespace));
-    }
-    for (ip, others) in &cluster.not_pods {
-        findings.extend(foreign_address(cluster, *ip, others, namespace));
-    }
-    findings
-}
-
-fn duplicate_address(
-    cluster: &Cluster<'_>,
-    ip: Addr,
-    namespace: Option<&str>,
-) -> Option<LintFinding> {
-    let mut holders = concerned_holders(cluster, ip, namespace);
-    // Pods whose IP outlives them may share it, such as those of a machine that migrates.
-    holders.retain(|pod| !cluster.is_spared(pod));
-    if holders.len() < 2 {
-        return None;
-    }
-    let what = format!(
-        "{} have the same address",
-        pod_names(holders.iter().copied())
-    );
-    let fix = "delete all of these pods but one, so that they come back with others; then check \
-               for nodes with the same range, or leases that the IPAM lost";
-    let found = of_ipam(ip, &holders, LintProblem::DuplicateAddress, what, fix);
+        "nothing has to change: packets to the pods of the host network pass, as without epguard"
+            .to_owned();
+    let found = of_service(service, LintProblem::HostNetworkMix, what, fix);
     Some(LintFinding {
-        severity: Severity::Error,
+        controller: makers.into_iter().collect::<Vec<_>>().join(", "),
         ..found
     })
 }
 
-fn foreign_address(
-    cluster: &Cluster<'_>,
-    ip: Addr,
-    others: &[String],
-    namespace: Option<&str>,
-) -> Option<LintFinding> {
-    let holders = concerned_holders(cluster, ip, namespace);
-    if holders.is_empty() {
-        return None;
-    }
-    let what = format!(
-        "{} has the address of {}",
-        pod_names(holders.iter().copied()),
-        in_words(others)
-    );
-    let fix = "see which ranges the IPAM, the Services and the nodes use: one of them gets the \
-               other's packets, and epguard denies none of these";
-    let problem = LintProblem::ForeignAddress;
-    Some(of_ipam(ip, &holders, problem, what, fix))
-}
-
-/// The live pods that have the address on their own network; none if none of them is of the
-/// namespace.
-fn concerned_holders<'a>(
-    cluster: &'a Cluster<'_>,
-    ip: Addr,
-    namespace: Option<&str>,
-) -> Vec<&'a Pod> {
-    let mut holders = cluster.holders(ip);
-    holders.retain(|pod| pod.ips.contains(&ip));
-    if let Some(namespace) = namespace
-        && !holders.iter().any(|pod| &*pod.name.namespace == namespace)
-    {
-        return Vec::new();
-    }
-    holders
-}
-
-fn of_ipam(
-    ip: Addr,
-    holders: &[&Pod],
-    problem: LintProblem,
-    what: String,
-    fix: &str,
-) -> LintFinding {
-    let nodes: BTreeSet<&str> = holders
-        .iter()
-        .filter_map(|pod| pod.node.as_deref())
-        .collect();
-    let nodes: Vec<&str> = nodes.into_iter().collect();
-    let ipam = format!("IPAM of the CNI on {}", nodes.join(", "));
-    let found = LintFinding::new(
-        LintObject::new("Pod", &holders[0].name),
-        ipam,
-        problem,
-        what,
-        fix,
-    );
-    LintFinding {
-        address: Some(ip.ip()),
-        ..found
-    }
+fn of_service(service: &Service, problem: LintProblem, what: String, fix: String) -> LintFinding {
+    let object = LintObject::new("Service", &service.name);
+    LintFinding::new(object, String::new(), problem, what, fix)
 }
 
 /// `pod ro/h`, or `3 pods (ro/a, ...)`.

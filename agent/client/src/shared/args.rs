@@ -91,17 +91,22 @@ pub fn one_of<T: Copy + Send + Sync + 'static, const N: usize>(
 
 /// Reads `NAMESPACE/NAME`; none without both.
 pub fn name(text: &str) -> Option<ObjectName> {
-    let (namespace, name) = text.split_once('/')?;
-    if namespace.is_empty() || name.is_empty() || name.contains('/') {
-        return None;
-    }
-    Some(ObjectName::new(namespace, name))
+    ObjectName::parse(text)
 }
 
 /// A Service, `namespace/name`.
 pub fn service(text: &str) -> Result<String, &'static str> {
     let named = name(text).map(|_| text.to_owned());
     named.ok_or("not a Service: NAMESPACE/NAME")
+}
+
+/// A Service, or nothing for all. Errors: it is not named in full.
+pub fn service_or_all(text: &str) -> Result<String, &'static str> {
+    if name(text).is_some() || text.is_empty() {
+        Ok(text.to_owned())
+    } else {
+        Err("not a Service: NAMESPACE/NAME, or nothing for all")
+    }
 }
 
 /// The words of a command line as these arguments.
@@ -117,4 +122,17 @@ pub fn parsed<A: Args>(words: &[&str]) -> Result<A, String> {
 /// Reads the name of a reason. Errors: the reasons that there are.
 pub fn reason(text: &str) -> Result<Reason, String> {
     Reason::parse(text).ok_or_else(|| format!("not a reason: {}", OneOf(Reason::TO_DENY)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_is_named_in_full_or_not_at_all() {
+        assert!(service_or_all("").is_ok() && service_or_all("shop/web").is_ok());
+        for text in ["web", "/web", "shop/"] {
+            assert!(service_or_all(text).is_err(), "{text}");
+        }
+    }
 }

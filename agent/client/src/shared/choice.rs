@@ -29,7 +29,7 @@ impl Choice {
 /// The actions that an operator may choose, each with its meaning.
 pub fn help() -> String {
     let mut sentences = Vec::new();
-    for action in chosen_by_operator() {
+    for action in Action::all_of_operator() {
         let (first, rest) = action.help().split_at(1);
         sentences.push(format!("{action}: {}{rest}", first.to_lowercase()));
     }
@@ -55,22 +55,13 @@ pub fn choice(text: &str) -> Result<Choice, String> {
 }
 
 fn read_action(text: &str) -> Result<Action, String> {
-    match Action::from_name(text) {
-        Some(action) if action.choosers().operator => Ok(action),
-        _ => Err(not_an_action()),
-    }
+    Action::of_operator(text).ok_or_else(not_an_action)
 }
 
 fn not_an_action() -> String {
     format!(
         "not an action: {}, or REASON=ACTION for one reason; a Service asks for redirect by its annotation \
          epguard.io/action",
-        OneOf(chosen_by_operator())
+        OneOf(Action::all_of_operator())
     )
-}
-
-fn chosen_by_operator() -> impl Iterator<Item = Action> + Clone {
-    Action::ALL
-        .into_iter()
-        .filter(|action| action.choosers().operator)
 }

@@ -11,8 +11,11 @@ use kube::{Client, Config};
 use same_file::is_same_file;
 use std::env::consts::{ARCH, OS};
 use std::env::split_paths;
+use std::error::Error;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tokio::time::error::Elapsed;
 
 /// Longest wait for a connection. A server that takes longer counts as unreachable; the next
 /// attempt may reach another one.
@@ -207,9 +210,21 @@ pub fn cause(error: kube::Error) -> (u16, String) {
         kube::Error::UpgradeConnection(UpgradeConnectionError::ProtocolSwitch(code)) => {
             (code.as_u16(), format!("the API server answers {code}"))
         }
-        error => (0, anyhow::Error::from(error).root_cause().to_string()),
+        error => (0, cause_without_answer(&error.into())),
     };
     (code, one_line(&cause))
+}
+
+/// Why there was no answer at all.
+fn cause_without_answer(error: &anyhow::Error) -> String {
+    let is_late = |cause: &(dyn Error + 'static)| {
+        let io = cause.downcast_ref::<io::Error>();
+        cause.is::<Elapsed>() || io.is_some_and(|io| io.kind() == io::ErrorKind::TimedOut)
+    };
+    if error.chain().any(is_late) {
+        return "no connection in time".to_owned();
+    }
+    error.root_cause().to_string()
 }
 
 /// A text of another program, in one line.

@@ -1,6 +1,7 @@
 //! Arguments, the API's client, the documents of the agent, and how text is printed.
 
 pub mod args;
+pub mod calls;
 pub mod choice;
 pub mod client;
 pub mod drops;

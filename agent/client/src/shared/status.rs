@@ -11,6 +11,6 @@ pub use document::{DocumentForm, Status};
 pub use epguard_core::state::{PossibleHolder, UnprovenDeaths};
 pub use figures::{ApiFigures, Distribution, Evicted, Figures, Fill, Latency, LatencyFigures};
 pub use parts::{
-    Attachment, Cause, Conflict, Gap, ModeSource, Partial, Ranges, SocketLb, StoppedDenials,
-    Translators, Unanswered, Watch,
+    ActionInForce, ActionSource, Attachment, Cause, Conflict, Gap, ModeSource, Partial, Ranges,
+    SocketLb, StoppedDenials, Translators, Unanswered, Watch,
 };

@@ -7,7 +7,7 @@ use super::line::{Head, Headed, ReceivedObject};
 use super::request_error::RequestError;
 use super::step::Step;
 use anyhow::Context as _;
-use epguard_core::facts::{Ignored, Object};
+use epguard_core::facts::{Ignored, Object, ObjectName};
 use futures::io::{AsyncBufRead, AsyncBufReadExt};
 use kube::api::ListParams;
 use kube::{Client, core};
@@ -115,25 +115,47 @@ pub(super) async fn list<O: Object>(
     }
 }
 
-/// Lists everything of a kind, or everything in one namespace, for a command. Returns also what
-/// could not be read.
+/// What a command has listed of a kind.
+#[derive(Debug)]
+pub struct OneList<O> {
+    /// The objects that could be read.
+    pub objects: Vec<O>,
+    /// What could not be read, of these objects and of others, in one line each.
+    pub skipped: Ignored,
+    /// The names of the objects that could not be read at all; empty for one without a name.
+    pub unreadable: Vec<ObjectName>,
+}
+
+impl<O> Default for OneList<O> {
+    fn default() -> Self {
+        Self {
+            objects: Vec::new(),
+            skipped: Ignored::new(),
+            unreadable: Vec::new(),
+        }
+    }
+}
+
+/// Lists everything of a kind, or everything in one namespace, for a command.
 pub async fn list_once<O: Object>(
     client: &Client,
     namespace: Option<&str>,
-) -> Result<(Vec<O>, Ignored), Failure> {
+) -> Result<OneList<O>, Failure> {
     let collection = namespace.map_or_else(Collection::all::<O>, Collection::in_namespace::<O>);
     // A command dates no proof by it.
     let sent = Duration::ZERO;
     let listed = list(client, &collection, &WHOLE, sent)
         .await
         .map_err(|error| Failure::of(Step::Once, O::PATH, &error))?;
-    let mut skipped = Ignored::new();
-    let objects = listed
-        .entries
-        .into_iter()
-        .filter_map(|entry| entry.read(&mut skipped))
-        .collect();
-    Ok((objects, skipped))
+    let mut read = OneList::default();
+    for entry in listed.entries {
+        let name = entry.name.clone();
+        match entry.read(&mut read.skipped) {
+            Some(object) => read.objects.push(object),
+            None => read.unreadable.push(name),
+        }
+    }
+    Ok(read)
 }
 
 /// Reads the answer to a list, and hands over each of its objects.

@@ -32,6 +32,6 @@ mod tests;
 mod watches;
 
 pub use failure::Failure;
-pub use list::list_once;
+pub use list::{OneList, list_once};
 pub use message::{Clock, Message, WatchEvent};
 pub use watches::{Watches, start};

@@ -5,6 +5,7 @@
 //! object around it, because an object left out could be the one that shows an IP alive.
 
 mod annotations;
+mod breaker_release;
 mod change;
 mod cidr;
 mod json;
@@ -27,12 +28,13 @@ mod text;
 mod watched;
 
 pub use annotations::{Namespace, cut};
+pub use breaker_release::BreakerRelease;
 pub use change::Change;
 pub use cidr::Cidr;
 pub use json::OrDefault;
 pub use labels::{Labels, Selector};
 pub use meta::{Ignored, Meta, Unreadable};
-pub use mode_policy::{ModePolicy, WantedModes};
+pub use mode_policy::{ModePolicy, PolicyKey, WantedActions, WantedModes};
 pub use node::{Node, NodeSeen, WATCHED_NODES};
 pub use object::{Object, RawObject};
 pub use object_name::ObjectName;

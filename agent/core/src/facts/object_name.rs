@@ -24,6 +24,15 @@ impl ObjectName {
         }
     }
 
+    /// Reads `namespace/name`; none if a part is missing, or if there are more.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (namespace, name) = text.split_once('/')?;
+        if namespace.is_empty() || name.is_empty() || name.contains('/') {
+            return None;
+        }
+        Some(Self::new(namespace, name))
+    }
+
     /// The least name of a namespace: a range of all its objects begins there.
     pub fn first_of(namespace: impl Into<Text>) -> Self {
         Self::new(namespace, Text::default())

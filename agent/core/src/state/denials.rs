@@ -7,7 +7,7 @@ use super::index::ClusterIndex;
 use super::index::endpoints::Endpoint;
 use super::proof::stands_while_pods_start;
 use crate::counts::{Counts, uncount};
-use crate::facts::{ObjectName, Text};
+use crate::facts::{BreakerRelease, ObjectName, Text};
 use crate::sorted_map::SortedMap;
 use epguard_common::{Addr, Denial, Uid, UidState};
 use itertools::Itertools as _;
@@ -261,19 +261,18 @@ impl Denials {
         awaited
     }
 
-    /// Releases the stopped denials of a Service, or of all. Returns those that are carried out
-    /// from now on.
+    /// Releases stopped denials. Returns those that are carried out from now on.
     pub fn release(
         &mut self,
         cluster: &ClusterIndex,
-        service: Option<&ObjectName>,
+        release: &BreakerRelease,
     ) -> BTreeMap<ObjectName, Vec<Endpoint>> {
         let mut released = BTreeMap::new();
         for (name, of_service) in &mut self.of_services {
-            if service.is_some_and(|service| service != name) {
+            if !release.names(name) {
                 continue;
             }
-            let endpoints = of_service.release(cluster, name);
+            let endpoints = of_service.release(cluster, name, release.until);
             if !endpoints.is_empty() {
                 released.insert(name.clone(), endpoints);
             }
@@ -294,7 +293,13 @@ impl Denials {
                 .stopped()
                 .map(|(_, stopped)| stopped.reason)
                 .max();
-            let (Some(since), Some(reason)) = (since, reason) else {
+            let resource_version = of_service
+                .stopped()
+                .map(|(_, stopped)| stopped.resource_version)
+                .max();
+            let (Some(since), Some(reason), Some(resource_version)) =
+                (since, reason, resource_version)
+            else {
                 continue;
             };
             let service = StoppedService {
@@ -306,6 +311,7 @@ impl Denials {
                     .count(),
                 ready_recently: cluster.endpoint_index.ready_after(now, name, None).count(),
                 since: since.into(),
+                resource_version,
                 reason,
             };
             services.insert(name, service);
@@ -383,11 +389,18 @@ impl OfService {
         self.fill_share(endpoint, fills_share);
     }
 
-    /// Carries out what is stopped. Returns its endpoints.
-    fn release(&mut self, cluster: &ClusterIndex, service: &ObjectName) -> Vec<Endpoint> {
+    /// Carries out what was stopped when the agent had seen no newer resourceVersion than `until`.
+    /// Returns its endpoints.
+    fn release(
+        &mut self,
+        cluster: &ClusterIndex,
+        service: &ObjectName,
+        until: u64,
+    ) -> Vec<Endpoint> {
         let mut released = Vec::new();
         for (endpoint, denied) in self.proven() {
-            if denied.stopped.is_some() {
+            let stopped = denied.stopped.as_ref();
+            if stopped.is_some_and(|stopped| stopped.resource_version <= until) {
                 released.push((*endpoint, denied.proven.dead_uid));
             }
         }

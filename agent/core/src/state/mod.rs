@@ -38,7 +38,7 @@ pub use breaker::{SecondList, StopReason, StoppedService, request_spread};
 pub use index::endpoints::{Endpoint, EndpointIndex, MEMORY, Target};
 pub use index::pods::Record;
 pub use index::{ClusterIndex, Ipam, Ranges, Settings};
-pub use not_proven::{Exemption, NotProven, NotStale};
+pub use not_proven::{Exemption, HolderShows, NotProven, NotStale};
 pub use orphan_ip::OrphanIp;
 pub use proof::OwnPods;
 pub use report::{

@@ -33,8 +33,8 @@ pub enum NotProven {
     },
     /// The Service has no selector, and no slice of it lists the IP.
     NotListed,
-    /// A pod of the Service may hold the IP without showing it.
-    PossibleHolder(String),
+    /// A pod of the Service may hold the IP without showing it: the pod, and what it shows.
+    PossibleHolder(String, HolderShows),
     /// As `PossibleHolder`, unless its node is still the one that hands out other IPs: the pod, and
     /// that node, which was not seen since the pod was bound.
     NodeNotSeen(String, String),
@@ -42,6 +42,20 @@ pub enum NotProven {
     OwnPod(String),
     /// The live pod that shows the IP was not seen to come after the retired one that is meant.
     NotLater(String),
+}
+
+/// What a possible holder shows, so that it may hold another IP, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HolderShows {
+    /// No IP.
+    Nothing,
+    /// IPs that may be those of its sandbox before.
+    MaybeOfOldSandbox,
+    /// IPs of the other family alone.
+    OtherFamily,
+    /// More addresses than are read, or one that cannot be read.
+    Unreadable,
 }
 
 /// Why a pod that is meant is not proven retired or dead.

@@ -24,7 +24,9 @@ use super::review::PastDenial;
 use super::tables::layout::Layout;
 use super::tables::restore::RestoredProofs;
 use super::tables::{Changes, Inherited, Tables};
-use crate::facts::{Change, Fact, ObjectName, Pod, Presence, Protocol, Service, Watched};
+use crate::facts::{
+    BreakerRelease, Change, Fact, ObjectName, Pod, Presence, Protocol, Service, Watched,
+};
 use epguard_common::{Addr, Denial, Event, Reason, ServiceNumber, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -188,6 +190,12 @@ impl State {
             .add_denied(&self.cluster, seen_at, case, event.owner_uid, is_stopped);
     }
 
+    /// Takes in the resourceVersion of a fact, or of a bookmark, of any watch: what the breaker stops
+    /// from now on has seen it.
+    pub fn see_resource_version(&mut self, version: u64) {
+        self.cluster.see_resource_version(version);
+    }
+
     /// Only observes a Service from now on: a denial of it was wrong.
     pub fn demote(&mut self, now: Duration, service: &ObjectName) {
         if self.cluster.demote(service) {
@@ -201,7 +209,12 @@ impl State {
         for promoted in self.cluster.promote(service) {
             self.end_and_queue(now, Affected::only_service(&promoted));
         }
-        let released = self.denials.release(&self.cluster, service);
+        self.release_stopped(&BreakerRelease::of_all_stopped(service))
+    }
+
+    /// Carries out stopped denials without a second list. Returns how many there were.
+    pub fn release_stopped(&mut self, release: &BreakerRelease) -> usize {
+        let released = self.denials.release(&self.cluster, release);
         for (name, endpoints) in &released {
             let ips = endpoints.iter().map(|endpoint| endpoint.ip).collect();
             self.lay_out(name, &ips);
@@ -392,7 +405,7 @@ impl State {
                     Ok(denial) => {
                         proven.insert(endpoint, denial);
                     }
-                    Err(NotProven::PossibleHolder(_)) => is_possibly_held = true,
+                    Err(NotProven::PossibleHolder(..)) => is_possibly_held = true,
                     Err(NotProven::NodeNotSeen(_, node)) => {
                         is_possibly_held = true;
                         unseen_node = Some(node.as_str().into());

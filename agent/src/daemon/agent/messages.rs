@@ -2,11 +2,11 @@
 
 use super::slow_steps::SlowSteps;
 use super::{Agent, now};
-use crate::daemon::mode_policy::NodeModePolicy;
+use crate::daemon::mode_policy::{Actions, Modes, NodeModePolicy};
 use crate::daemon::report::metrics::Timings;
 use crate::daemon::spans;
 use crate::daemon::turn::{Observer, PART, Turn};
-use crate::shared::status::Watch;
+use crate::shared::status::{ActionInForce, Watch};
 use crate::watch::{Message, WatchEvent};
 use anyhow::Result;
 use epguard_common::{Mode, Reason};
@@ -84,7 +84,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Applies the mode policy if it changed. Does nothing before the sync: only the first list
+    /// Applies what has changed of the mode policy. Does nothing before the sync: only the first list
     /// shows if the node is a canary.
     fn apply_mode_policy(&mut self) -> Result<()> {
         if !self.state.is_synced() {
@@ -92,9 +92,38 @@ impl Agent {
         }
         let node = self.state.cluster().nodes.get(self.state.node());
         let is_canary = node.is_some_and(|node| node.canary);
-        let Some(modes) = self.mode_policy.take_change(is_canary) else {
-            return Ok(());
-        };
+        if let Some(actions) = self.mode_policy.take_actions(is_canary) {
+            self.set_actions(&actions)?;
+        }
+        if let Some(release) = self.mode_policy.take_release() {
+            let released = self.state.release_stopped(&release);
+            if released > 0 {
+                tracing::warn!(released, %release, "breaker released by the mode policy");
+                self.write()?;
+            }
+        }
+        if let Some(modes) = self.mode_policy.take_change(is_canary) {
+            self.set_modes(&modes)?;
+        }
+        if let Some(watch) = self.watches.get(&Watched::ModePolicy) {
+            self.policy_version = Some(watch.rv);
+        }
+        Ok(())
+    }
+
+    fn set_actions(&mut self, actions: &Actions) -> Result<()> {
+        let config = &mut self.writer.config;
+        config.set_actions(actions.actions, actions.are_of_policy())?;
+        let set = config.read_config()?;
+        let mut actions = Vec::new();
+        for (reason, ActionInForce { action, source }) in self.mode_policy.actions_in_force(&set) {
+            actions.push(format!("{reason}={action} (by {source})"));
+        }
+        tracing::info!(actions = actions.join(", "), "action set");
+        Ok(())
+    }
+
+    fn set_modes(&mut self, modes: &Modes) -> Result<()> {
         let config = &mut self.writer.config;
         config.configure(modes.mode, modes.reasons, modes.source.is_mode_policy())?;
         let reasons: Vec<String> = config

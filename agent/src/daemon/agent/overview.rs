@@ -85,13 +85,12 @@ impl Agent {
             mode_source: self.mode_policy.in_force().source,
             mode_policy: self.mode_policy.problem(config.as_ref()),
             reasons: self.writer.config.reasons(),
+            actions: config.map_or_else(BTreeMap::new, |config| {
+                self.mode_policy.actions_in_force(&config)
+            }),
             mode: config.map(|config| config.mode),
             ranges: (&self.state.cluster().settings.ranges).into(),
-            applied: self
-                .watches
-                .iter()
-                .map(|(id, watch)| (*id, watch.rv))
-                .collect(),
+            applied: self.applied(),
             translators: self.node.seen.translators.shown.clone(),
             socket_lb: self.node.seen.socket_lb.clone(),
             redirect_waits: self.state.redirects() && !self.writer.translates_replies(),
@@ -121,6 +120,22 @@ impl Agent {
             figures: self.counted(),
             ..self.readiness()
         }
+    }
+
+    /// The resourceVersion of each watch up to which the maps are written.
+    fn applied(&self) -> BTreeMap<Watched, u64> {
+        let mut applied = BTreeMap::new();
+        for (id, watch) in &self.watches {
+            let version = match id {
+                // It waits for the sync.
+                Watched::ModePolicy => self.policy_version,
+                _ => Some(watch.rv),
+            };
+            if let Some(version) = version {
+                applied.insert(*id, version);
+            }
+        }
+        applied
     }
 
     /// What readiness depends on. It costs the same in any cluster: no tenant can make a probe
@@ -194,6 +209,7 @@ impl Agent {
             },
             events_skipped: self.report.budget.skipped(),
             uncounted: self.writer.uncounted(),
+            passed: self.writer.passed(),
             leases_lost: self.lease.lost(),
             ..self.timings.figures.clone()
         }

@@ -7,7 +7,7 @@ use crate::shared::choice::Choice;
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{Array, MapData};
-use epguard_common::{Config, Mode, RawConfig, Reason, ReasonModes};
+use epguard_common::{Config, Mode, RawConfig, Reason, ReasonActions, ReasonModes};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -83,6 +83,15 @@ impl PinnedConfig {
         })
     }
 
+    /// Sets the operator's actions.
+    pub fn set_actions(&mut self, actions: ReasonActions, from_config_map: bool) -> Result<()> {
+        self.change(|before| Config {
+            actions,
+            actions_from_config_map: from_config_map.into(),
+            ..before
+        })
+    }
+
     /// Limits a reason to `observe` from now on, until `epguard mode` sets it again.
     pub fn demote(&mut self, reason: Reason) -> Result<()> {
         self.change(|config| without(config, reason))
@@ -123,6 +132,8 @@ pub fn configuration(pin_dir: &Path) -> Result<Config> {
 pub fn set_action(pin_dir: &Path, choice: Choice) -> Result<()> {
     reconfigure(pin_dir, |config| Config {
         actions: choice.applied_to(config.actions),
+        // An action that is set by hand lasts until the agent restarts.
+        actions_from_config_map: 0,
         ..config
     })
 }

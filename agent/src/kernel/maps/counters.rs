@@ -7,7 +7,9 @@ use super::refusal::{BPF_NOEXIST, accept_absent, is_full};
 use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{MapData, MapError, PerCpuArray, PerCpuHashMap, PerCpuValues};
-use epguard_common::{Count, Denial, DenialCount, DenialKey, Outcome, Reason, Uid, counter};
+use epguard_common::{
+    Count, Denial, DenialCount, DenialKey, Effect, Outcome, Reason, Uid, counter,
+};
 use epguard_core::plan::Op;
 use epguard_core::state::Tables;
 use std::collections::{BTreeMap, HashMap};
@@ -33,6 +35,29 @@ pub fn counters(pin_dir: &Path) -> Result<Counters> {
     pairs
         .map(|(reason, outcome)| Ok(((reason, outcome), sum(&map, reason, outcome)?)))
         .collect()
+}
+
+/// The programs' COUNTERS, as the agent reads them.
+pub(super) struct PacketCounts(PerCpuArray<MapData, Count>);
+
+impl PacketCounts {
+    pub fn take_from(ebpf: &mut Ebpf) -> Result<Self> {
+        take_map(ebpf, "COUNTERS").map(Self)
+    }
+
+    /// Packets to suspects that passed, by the cause. An outcome that cannot be read is left out.
+    pub fn passed(&self) -> BTreeMap<Outcome, u64> {
+        let mut passed = BTreeMap::new();
+        for outcome in Outcome::ALL {
+            if outcome.effect() != Effect::Passed {
+                continue;
+            }
+            let counts = Reason::ALL.map(|reason| sum(&self.0, reason, outcome));
+            let packets: u64 = counts.iter().flatten().map(|count| count.packets).sum();
+            passed.insert(outcome, packets);
+        }
+        passed
+    }
 }
 
 fn sum(map: &PerCpuArray<MapData, Count>, reason: Reason, outcome: Outcome) -> Result<Count> {

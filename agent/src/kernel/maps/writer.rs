@@ -4,7 +4,7 @@ mod terminated;
 mod write;
 
 use super::config::PinnedConfig;
-use super::counters::{DenialCounts, Reading};
+use super::counters::{DenialCounts, PacketCounts, Reading};
 use super::flows::Flows;
 use super::gate::GateMap;
 use super::keyed::KeyedMap;
@@ -15,8 +15,8 @@ use anyhow::{Context as _, Result};
 use aya::Ebpf;
 use aya::maps::{HashMap, MapData};
 use epguard_common::{
-    Addr, Backends, DenialKey, Owner, Rate, RawDenial, RawRole, ServiceNumber, Suspect, Terminated,
-    Vip,
+    Addr, Backends, DenialKey, Outcome, Owner, Rate, RawDenial, RawRole, ServiceNumber, Suspect,
+    Terminated, Vip,
 };
 use epguard_core::plan::{self, Op};
 use epguard_core::state::{Changes, Tables};
@@ -42,6 +42,7 @@ pub struct Writer {
     /// Entries that the kernel had no room for when the tables were written last.
     left_out: usize,
     counts: DenialCounts,
+    packets: PacketCounts,
     flows: Flows,
     flows_go_on: bool,
     /// Lifts of removed entries, until [`Writer::take_lifts`] returns them.
@@ -105,6 +106,7 @@ impl Writer {
             to_retry: Changes::default(),
             left_out: 0,
             counts: DenialCounts::take_from(ebpf)?,
+            packets: PacketCounts::take_from(ebpf)?,
             flows: Flows::take_from(ebpf)?,
             flows_go_on: true,
             lifts: Vec::new(),
@@ -195,6 +197,11 @@ impl Writer {
     /// Whether that is so.
     pub const fn translates_replies(&self) -> bool {
         self.translates_replies
+    }
+
+    /// Packets to suspects that passed, by the cause.
+    pub fn passed(&self) -> BTreeMap<Outcome, u64> {
+        self.packets.passed()
     }
 
     /// The counts of denials, as of `DenialCounts::take_readings`. Errors: `DENIAL_COUNTS` cannot

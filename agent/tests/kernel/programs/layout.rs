@@ -63,15 +63,15 @@ fn bpftool_names_every_field_of_a_denial_and_of_the_settings() {
             per_suspect: 2,
             per_node: 3,
         },
-        reserved: 0,
+        actions_from_config_map: 1,
         debug: 1,
         from_config_map: 1,
     };
     let map = datapath.ebpf.map_mut("CONFIG").unwrap();
     let mut map: Array<_, RawConfig> = map.try_into().unwrap();
     map.set(0, RawConfig::from(config), 0).unwrap();
-    let value = json!({"mode": 2, "reserved": 0, "debug": 1, "from_config_map": 1, "limits": {"per_suspect": 2, "per_node": 3},
-        "actions": per_reason(action), "reasons": per_reason(|reason| mode(reason, 0)),
+    let value = json!({"mode": 2, "debug": 1, "from_config_map": 1, "actions_from_config_map": 1,
+        "limits": {"per_suspect": 2, "per_node": 3}, "actions": per_reason(action), "reasons": per_reason(|reason| mode(reason, 0)),
         "configured": per_reason(|reason| mode(reason, 1))});
     assert_eq!(dumped("CONFIG"), [json!({"key": 0, "value": value})]);
 }

@@ -48,7 +48,7 @@ const DROP: ReasonActions = ReasonActions::all(Action::Drop);
 
 /// Everything in force.
 pub const ENFORCE: Config = Config {
-    reserved: 0,
+    actions_from_config_map: 0,
     mode: Mode::Enforce,
     reasons: ALL,
     configured: ALL,

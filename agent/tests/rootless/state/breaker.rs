@@ -1,6 +1,7 @@
 //! Stopped denials: only one list shows them, or they are too many at once. One story each.
 
 use super::*;
+use epguard_core::facts::BreakerRelease;
 use std::collections::BTreeSet;
 
 const PODS: Watched = Watched::Pods;
@@ -236,6 +237,36 @@ fn the_first_lists_of_an_agent_count_as_one_list() {
     );
     tell(&mut world);
     assert_eq!((world.carried_out(), world.stopped()), (vec![X], vec![]));
+}
+
+/// A release of the mode policy stays in its `ConfigMap`.
+#[test]
+fn a_release_by_resource_version_carries_out_what_was_stopped_by_then_and_nothing_later() {
+    let (mut world, pods) = World::cluster().with_backends(8);
+    world.state.see_resource_version(10);
+    let half_dead = [all(&pods[..4], dead), pods[4..].to_vec()].concat();
+    world.list(&half_dead);
+    assert_eq!(world.stopped().len(), 4);
+    let release = |text: &str| BreakerRelease::parse(text).unwrap();
+    assert_eq!(world.state.release_stopped(&release("9")), 0, "before");
+    assert_eq!(world.state.release_stopped(&release("10 shop/other")), 0);
+    assert_eq!(world.state.release_stopped(&release("10 shop/web")), 4);
+    assert_eq!((world.carried_out().len(), world.stopped().len()), (4, 0));
+
+    world.state.see_resource_version(11);
+    world.state.see_resource_version(7);
+    world.list(&all(&pods, dead));
+    assert_eq!((world.carried_out().len(), world.stopped().len()), (4, 4));
+    let now = world.state.stopped_services(world.now);
+    let versions: Vec<u64> = now
+        .values()
+        .map(|service| service.resource_version)
+        .collect();
+    assert_eq!(versions, [11], "the newest that was seen");
+    for left in ["10", "10 shop/web"] {
+        assert_eq!(world.state.release_stopped(&release(left)), 0, "{left}");
+    }
+    assert_eq!(world.stopped().len(), 4);
 }
 
 #[test]

@@ -1,21 +1,21 @@
 //! What lint finds in small clusters; `lab/tests/rootless/lint` has real ones.
 
 use super::*;
-use epguard_client::lint::{LintProblem, ListedObjects, Severity, find_problems};
+use epguard_client::lint::{LintFinding, LintProblem, ListedObjects, Severity, Unlisted, check};
 
-const ENDPOINTSLICE: &str = "endpointslice-controller.k8s.io";
-const MIRRORING: &str = "endpointslicemirroring-controller.k8s.io";
+pub const ENDPOINTSLICE: &str = "endpointslice-controller.k8s.io";
+pub const MIRRORING: &str = "endpointslicemirroring-controller.k8s.io";
 
-fn addr(last: u8) -> Addr {
+pub fn addr(last: u8) -> Addr {
     Addr::v4([10, 244, 1, last])
 }
 
 /// Of node-a, whose range is 10.244.1.0/24.
-fn backend(name: &str, last: u8) -> Pod {
+pub fn backend(name: &str, last: u8) -> Pod {
     pod("shop", name, "web", &[addr(last)])
 }
 
-fn slice(name: &str, managed_by: Option<&str>, pods: &[&Pod]) -> ListedSlice {
+pub fn slice(name: &str, managed_by: Option<&str>, pods: &[&Pod]) -> ListedSlice {
     let endpoints = pods.iter().map(|pod| endpoint(pod.ips[0], Some(pod.uid)));
     ListedSlice {
         facts: Slice {
@@ -30,16 +30,21 @@ fn slice(name: &str, managed_by: Option<&str>, pods: &[&Pod]) -> ListedSlice {
     }
 }
 
-fn cluster(service: Service, pods: Vec<Pod>, slices: Vec<ListedSlice>) -> ListedObjects {
+pub fn cluster(service: Service, pods: Vec<Pod>, slices: Vec<ListedSlice>) -> ListedObjects {
     ListedObjects {
         slices,
         services: vec![service],
         pods,
         nodes: vec![node("node-a", 1), node("node-b", 2)],
+        unlisted: Unlisted::default(),
     }
 }
 
-fn selector_less() -> Service {
+pub fn find_problems(listed: &ListedObjects, namespace: Option<&str>) -> Vec<LintFinding> {
+    check(listed, namespace).findings
+}
+
+pub fn selector_less() -> Service {
     Service {
         selector: None,
         ..web()
@@ -47,7 +52,7 @@ fn selector_less() -> Service {
 }
 
 /// Each finding in one line, without the fix, which is never empty.
-fn found(listed: &ListedObjects) -> Vec<String> {
+pub fn found(listed: &ListedObjects) -> Vec<String> {
     let mut lines = Vec::new();
     for finding in find_problems(listed, None) {
         assert!(
@@ -64,11 +69,11 @@ fn found(listed: &ListedObjects) -> Vec<String> {
 }
 
 /// A slice that the EndpointSlice controller keeps.
-fn by_controller(pods: &[&Pod]) -> Vec<ListedSlice> {
+pub fn by_controller(pods: &[&Pod]) -> Vec<ListedSlice> {
     vec![slice("web-1", Some(ENDPOINTSLICE), pods)]
 }
 
-fn by(managed_by: Option<&str>, pod: &Pod) -> Vec<ListedSlice> {
+pub fn by(managed_by: Option<&str>, pod: &Pod) -> Vec<ListedSlice> {
     vec![slice("web-1", managed_by, &[pod])]
 }
 
@@ -93,7 +98,10 @@ fn an_address_of_another_pod_or_of_none_is_an_error() {
         (
             "a finished pod does not count",
             cluster(web(), vec![same.clone(), a.clone(), finished], vec![]),
-            &["Pod shop/a duplicate-address 10.244.1.10: shop/a and shop/b have the same address"],
+            &[
+                "Node node-a duplicate-address 10.244.1.10: pods of node node-a have the same address: 10.244.1.10 \
+               (shop/a and shop/b)",
+            ],
         ),
         (
             "an address outside of its node's range",
@@ -103,8 +111,8 @@ fn an_address_of_another_pod_or_of_none_is_an_error() {
                 by_controller(&[&stray]),
             ),
             &[
-                "EndpointSlice shop/web-1 outside-pod-cidr 10.244.2.10: pod shop/stray has it, outside of 10.244.1.0/24 of \
-               its node node-a",
+                "Node node-a outside-pod-cidr -: its pods have addresses outside of its range 10.244.1.0/24: 10.244.2.10 \
+               (shop/stray)",
             ],
         ),
         (
@@ -116,7 +124,7 @@ fn an_address_of_another_pod_or_of_none_is_an_error() {
             "the address of no pod",
             cluster(web(), vec![moved.clone()], by_controller(&[&a])),
             &[
-                "EndpointSlice shop/web-1 nobodys-address 10.244.1.10: no pod has it; pod shop/a, which is meant, has \
+                "EndpointSlice shop/web-1 nobodys-address 10.244.1.10: no pod shows it; pod shop/a, which is meant, has \
                10.244.1.11",
             ],
         ),
@@ -151,6 +159,8 @@ fn an_address_of_a_service_or_node_is_an_error_and_an_ip_that_outlives_its_pod_i
     };
     let mut at_node = cluster(web(), vec![b], vec![]);
     at_node.nodes[1].addresses = vec![addr(11)];
+    let mut on_a_node_of_its_own = cluster(web(), vec![backend("b", 11)], vec![]);
+    on_a_node_of_its_own.nodes[0].addresses = vec![addr(11)];
     for (name, listed, expected) in [
         (
             "an IP that outlives its pod",
@@ -169,43 +179,59 @@ fn an_address_of_a_service_or_node_is_an_error_and_an_ip_that_outlives_its_pod_i
         (
             "the address of a Service",
             cluster(with_vip, vec![a], vec![]),
-            &["Pod shop/a foreign-address 10.244.1.10: shop/a has the address of Service shop/web"],
+            &["Pod shop/a foreign-address 10.244.1.10: shop/a has 10.244.1.10 of Service shop/web"],
         ),
         (
             "the address of a Node",
             at_node,
-            &["Pod shop/b foreign-address 10.244.1.11: shop/b has the address of Node node-b"],
+            &["Pod shop/b foreign-address 10.244.1.11: shop/b has 10.244.1.11 of Node node-b"],
         ),
+        ("the address of its own Node", on_a_node_of_its_own, &[]),
     ] {
         assert_eq!(found(&listed), expected, "{name}");
     }
 }
 
 #[test]
-fn a_slice_that_its_controller_does_not_keep_is_an_error() {
+fn slices_of_several_writers_and_those_without_one_are_found() {
     let a = backend("a", 10);
     let b = backend("b", 11);
-    let mut of_others = by(Some(MIRRORING), &a);
-    of_others[0].facts.endpoints = vec![endpoint(Addr::v4([192, 0, 2, 7]), None)];
-    of_others[0].targets = vec![None];
     let two_controllers = vec![
         slice("web-1", Some("one.example"), &[&a]),
         slice("web-2", None, &[&b]),
     ];
-    let of_two = "foreign-controller -: Service shop/web has slices of 2 controllers, which do not coordinate";
-    let foreign = "EndpointSlice shop/web-1 foreign-controller -: Service shop/web has a selector, so \
-         endpointslice-controller.k8s.io keeps its slices; this one lists endpoints beside them, and is not updated \
-         when pods come and go";
+    let beside = |names: &str, count: &str| {
+        format!(
+            "Service shop/web foreign-controller -: has a selector, by which endpointslice-controller.k8s.io keeps its \
+             slices, and {count} of others ({names}): the selector does not tell which pods are its own"
+        )
+    };
+    let of_one = [beside("web-1", "1 slice")];
+    let of_two = [beside("web-1, web-2", "2 slices")];
+    let of_two_without_selector = [
+        "Service shop/web foreign-controller -: has slices of 2 controllers, which do not coordinate (web-1, web-2)"
+            .to_owned(),
+    ];
+    let abandoned = [
+        "Service shop/web abandoned-slice -: has no selector, so endpointslice-controller.k8s.io does not update its \
+         slices (web-1): they stay as they are when pods end or come"
+            .to_owned(),
+    ];
     for (name, listed, expected) in [
         (
             "a slice without a controller",
             cluster(web(), vec![a.clone()], by(None, &a)),
-            &[foreign][..],
+            &of_one[..],
         ),
         (
             "another controller",
             cluster(web(), vec![a.clone()], by(Some("me.example"), &a)),
-            &[foreign],
+            &of_one,
+        ),
+        (
+            "two others are one finding",
+            cluster(web(), vec![a.clone(), b.clone()], two_controllers.clone()),
+            &of_two,
         ),
         (
             "without a selector and a controller",
@@ -218,33 +244,19 @@ fn a_slice_that_its_controller_does_not_keep_is_an_error() {
             &[],
         ),
         (
-            "the controller of selectors",
-            cluster(selector_less(), vec![a.clone()], by_controller(&[&a])),
-            &[
-                "EndpointSlice shop/web-1 foreign-controller -: Service shop/web has no selector, so \
-               endpointslice-controller.k8s.io does not update this slice any more",
-            ],
-        ),
-        (
-            "a mirrored slice that lists pods",
+            "without a selector, a copy of an Endpoints object",
             cluster(selector_less(), vec![a.clone()], by(Some(MIRRORING), &a)),
-            &[
-                "EndpointSlice shop/web-1 mirrored -: lists pods as the Endpoints object shop/web does, which its writer has \
-               to keep correct by hand",
-            ],
-        ),
-        (
-            "one that lists others",
-            cluster(selector_less(), vec![a.clone()], of_others),
             &[],
         ),
         (
-            "two controllers",
+            "the controller of selectors",
+            cluster(selector_less(), vec![a.clone()], by_controller(&[&a])),
+            &abandoned,
+        ),
+        (
+            "without a selector, two controllers",
             cluster(selector_less(), vec![a.clone(), b], two_controllers),
-            &[
-                &format!("EndpointSlice shop/web-1 {of_two}"),
-                &format!("EndpointSlice shop/web-2 {of_two}"),
-            ],
+            &of_two_without_selector,
         ),
     ] {
         assert_eq!(found(&listed), expected, "{name}");

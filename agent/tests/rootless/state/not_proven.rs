@@ -17,27 +17,13 @@ fn target(why: NotStale, listed: bool) -> NotProven {
 }
 
 #[test]
-fn the_first_step_that_fails_is_named_with_its_pods() {
+fn a_pod_that_is_not_proven_dead_is_named() {
     let unknown = |listed| target(NotStale::Unknown(uid("b").to_string()), listed);
     let deleting = shown(Pod {
         deleting: true,
         ..a()
     });
     let listed_b = sliced(&[(X, Some(uid("b")))]);
-    let is_dead = shown(dead(&a()));
-    let web = |change: fn(&mut Service)| {
-        let mut web = web();
-        change(&mut web);
-        service(web)
-    };
-    let no_vip = web(|web| (web.vips, web.ports) = (vec![], vec![]));
-    let by_hand = web(|web| web.selector = None);
-    let opted_out = shown(Pod {
-        bound: Mode::Off,
-        ..b()
-    });
-    let own = shown(pod("shop", "d", "web", &[X]));
-    let at_once = list_of(&[terminal(&a()), b()]);
     for (sentence, facts, expected) in [
         (
             "the pod lives",
@@ -64,6 +50,30 @@ fn the_first_step_that_fails_is_named_with_its_pods() {
             vec![gone(&a()), listed_b, sliced(&[])],
             unknown(false),
         ),
+    ] {
+        let (mut world, _) = World::cluster().with_a();
+        world.tell_all(facts);
+        assert_eq!(why(&world), Some(expected), "{sentence}");
+    }
+}
+
+#[test]
+fn what_forbids_the_denial_of_a_dead_pods_endpoint_is_named() {
+    let is_dead = shown(dead(&a()));
+    let web = |change: fn(&mut Service)| {
+        let mut web = web();
+        change(&mut web);
+        service(web)
+    };
+    let no_vip = web(|web| (web.vips, web.ports) = (vec![], vec![]));
+    let by_hand = web(|web| web.selector = None);
+    let opted_out = shown(Pod {
+        bound: Mode::Off,
+        ..b()
+    });
+    let own = shown(pod("shop", "d", "web", &[X]));
+    let at_once = list_of(&[terminal(&a()), b()]);
+    for (sentence, facts, expected) in [
         ("no VIP", vec![is_dead.clone(), no_vip], NotProven::NoVip),
         (
             "another proxy serves it",
@@ -86,11 +96,6 @@ fn the_first_step_that_fails_is_named_with_its_pods() {
             NotProven::OwnerOptedOut("other/b".into()),
         ),
         (
-            "a possible holder",
-            vec![is_dead.clone(), shown(pending("shop", "d", "web"))],
-            NotProven::PossibleHolder("shop/d".into()),
-        ),
-        (
             "a pod of the Service",
             vec![is_dead, own],
             NotProven::OwnPod("shop/d".into()),
@@ -104,6 +109,31 @@ fn the_first_step_that_fails_is_named_with_its_pods() {
         let (mut world, _) = World::cluster().with_a();
         world.tell_all(facts);
         assert_eq!(why(&world), Some(expected), "{sentence}");
+    }
+}
+
+#[test]
+fn a_possible_holder_is_named_with_what_it_shows() {
+    let six = Addr::from(std::net::IpAddr::V6("fd00::a".parse().unwrap()));
+    let with_old_ip = Pod {
+        ips: [Y].into(),
+        ..pending("shop", "d", "web")
+    };
+    let unreadable = Pod {
+        partial: true,
+        ..pod("shop", "d", "web", &[Y])
+    };
+    let of_other_family = pod("shop", "d", "web", &[six]);
+    for (holder, shows) in [
+        (pending("shop", "d", "web"), HolderShows::Nothing),
+        (with_old_ip, HolderShows::MaybeOfOldSandbox),
+        (of_other_family, HolderShows::OtherFamily),
+        (unreadable, HolderShows::Unreadable),
+    ] {
+        let (mut world, _) = World::cluster().with_a();
+        world.tell_all(vec![shown(dead(&a())), shown(holder)]);
+        let expected = NotProven::PossibleHolder("shop/d".into(), shows);
+        assert_eq!(why(&world), Some(expected));
     }
 }
 

@@ -31,10 +31,12 @@ pub(super) fn answer(path: &str) -> Result<Response<Body>, ApiError> {
 }
 
 /// Each `apiVersion` that is served, in the order in which clients see it.
-const VERSIONS: [&str; 4] = [
+const VERSIONS: [&str; 6] = [
     "v1",
     "discovery.k8s.io/v1",
     "apps/v1",
+    "batch/v1",
+    "networking.k8s.io/v1",
     "rbac.authorization.k8s.io/v1",
 ];
 

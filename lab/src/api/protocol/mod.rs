@@ -5,6 +5,8 @@ mod event;
 mod exec;
 mod reply;
 mod request;
+mod review;
+mod service_ip;
 mod verbs;
 mod watch;
 
@@ -109,6 +111,9 @@ impl Api {
         let Some(route) = route else {
             return discovery::answer(parts.uri.path());
         };
+        if review::is_asked(verb, &route) {
+            return self.review(body).await;
+        }
         self.access.check(verb, &route)?;
         let kind = route.kind().ok_or_else(ApiError::unknown_path)?;
         if self.faults.borrow().forbidden.contains(&kind) {
@@ -126,16 +131,12 @@ impl Api {
         if query.text("dryRun").is_some() {
             return Err(ApiError::bad_request("dryRun is not served here"));
         }
-        let body = body
-            .collect()
-            .await
-            .map_err(|e| ApiError::bad_request(format!("cannot read the body: {e}")))?;
         let call = Call {
             kind,
             route,
             query,
             headers: parts.headers.clone(),
-            body: body.to_bytes(),
+            body: read(body).await?,
         };
         match (verb, call.route.name.is_some()) {
             ("watch", _) => self.watch(&call).await,
@@ -176,6 +177,15 @@ impl Call {
         serde_json::from_slice(&self.body)
             .map_err(|e| ApiError::bad_request(format!("body is not JSON: {e}")))
     }
+}
+
+/// A whole body.
+async fn read(body: Incoming) -> Result<Bytes, ApiError> {
+    let body = body
+        .collect()
+        .await
+        .map_err(|e| ApiError::bad_request(format!("cannot read the body: {e}")))?;
+    Ok(body.to_bytes())
 }
 
 /// A header that is text; empty without one.

@@ -48,6 +48,19 @@ impl Route {
         })
     }
 
+    /// A resource of all namespaces and names, or of those that are not empty.
+    pub(super) fn of(group: &str, resource: &str, namespace: &str, name: &str) -> Self {
+        let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let (plural, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+        Self {
+            group: group.into(),
+            namespace: given(namespace),
+            plural: plural.into(),
+            name: given(name),
+            subresource: given(subresource),
+        }
+    }
+
     /// The kind; none if this server does not serve the path.
     pub(super) fn kind(&self) -> Option<Kind> {
         let kind = Kind::by_plural(&self.group, &self.plural)?;

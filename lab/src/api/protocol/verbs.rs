@@ -9,7 +9,7 @@ use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::reply::{self, Body};
-use super::{Api, Call, event, header};
+use super::{Api, Call, event, header, service_ip};
 use crate::api::object::{Object, Selector};
 use crate::api::{ApiError, Kind, patch};
 use crate::object::non_empty;
@@ -54,8 +54,11 @@ impl Api {
     }
 
     pub(super) fn create(&self, call: &Call) -> Result<Response<Body>, ApiError> {
-        let object = call.object()?;
+        let mut object = call.object()?;
         call.check(None, &object)?;
+        if call.kind == Kind::Service {
+            service_ip::assign(&mut object, &self.store.list(Kind::Service));
+        }
         let meta = &object["metadata"];
         if non_empty(&meta["resourceVersion"]).is_some() {
             return Err(ApiError::bad_request(

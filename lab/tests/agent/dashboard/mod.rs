@@ -1,11 +1,13 @@
 //! The panels of the Grafana dashboard, asked of a Prometheus that scrapes the real agent.
 
+mod many;
+mod prometheus;
+
 use super::world::{World, dead_pod, slice};
 use epguard_lab::api::{Kind, ObjectRef};
+use prometheus::{Prometheus, Range, target};
 use serde_json::{Value, json};
 use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
@@ -15,8 +17,8 @@ scrape_configs:
 - {job_name: epguard, static_configs: [{targets: ['127.0.0.1:9467'], labels: {node: worker-1}}]}
 ";
 
-/// Where Prometheus answers.
-const SERVER: &str = "127.0.0.1:9090";
+/// Panels without data on a well node that enforces.
+const EMPTY: [&str; 2] = ["Only observed", "Reports, answers and redirects lost"];
 
 /// Leaves what the panels show in `target/dashboard.json`, of as many seconds as
 /// `EPGUARD_DASHBOARD_SECONDS` says.
@@ -25,37 +27,61 @@ const SERVER: &str = "127.0.0.1:9090";
 async fn every_panel_of_the_dashboard_has_data() {
     let mut world = World::new("dashboard");
     world.start(&["--metrics-listen", "127.0.0.1:9467"]);
-    let _prometheus = Prometheus::start(&world);
     world.deny();
+    let address = SocketAddr::from(([127, 0, 0, 1], 9090));
+    let prometheus = Prometheus::start(&world.dir, SCRAPE, address, Some(&world.netns));
+    prometheus.wait();
     let seconds = env::var("EPGUARD_DASHBOARD_SECONDS").map_or(0, |text| text.parse().unwrap());
     let began = Instant::now();
     let mut moments = 0..;
     let panels = loop {
         live_on(&world, moments.next().unwrap());
         let second = began.elapsed().as_secs();
-        let panels = panels(&world, second);
-        let (full, empty): (Vec<_>, Vec<_>) = panels.iter().partition(|panel| {
-            let data = panel["data"].as_array().unwrap();
-            !data.is_empty() && !data.contains(&json!([]))
+        if second < seconds {
+            continue;
+        }
+        let panels = prometheus.panels(Range {
+            end: jiff::Timestamp::now().as_second(),
+            seconds: second,
+            step: 1,
+            window: "5s",
         });
-        let denied = panels[0]["data"][0].as_array().unwrap().iter();
-        let mut denied = denied.flat_map(|series| series["values"].as_array().unwrap());
-        if !full.is_empty()
-            && empty.is_empty()
-            && denied.any(|value| value[1].as_str().unwrap().parse::<f64>().unwrap() > 0.0)
-            && second >= seconds
-        {
+        let missing = missing(&panels, &EMPTY);
+        if missing.is_empty() && stops(&panels) {
             break panels;
         }
-        let empty: Vec<_> = empty.iter().map(|panel| &panel["title"]).collect();
         assert!(
             second < 60 + seconds,
-            "no data: {empty:?}, or nothing denied\n{}",
+            "no data: {missing:?}, or nothing stopped\n{}",
             world.log()
         );
     };
     let file = target().join("dashboard.json");
     fs::write(file, json!(panels).to_string()).unwrap();
+}
+
+/// The titles of panels without data, but for some.
+fn missing(panels: &[Value], but_for: &[&str]) -> Vec<String> {
+    let mut missing = Vec::new();
+    for panel in panels {
+        let Some(data) = panel["data"].as_array() else {
+            continue;
+        };
+        let title = panel["title"].as_str().unwrap();
+        let is_empty = data.iter().all(|series| *series == json!([]));
+        if is_empty && !but_for.contains(&title) {
+            missing.push(title.to_owned());
+        }
+    }
+    missing
+}
+
+/// True if a panel shows that packets are stopped.
+fn stops(panels: &[Value]) -> bool {
+    let panel = panels.iter().find(|panel| panel["title"] == "Stopped");
+    let series = panel.unwrap()["data"][0].as_array().unwrap().iter();
+    let mut values = series.flat_map(|series| series["values"].as_array().unwrap());
+    values.any(|value| value[1].as_str().unwrap().parse::<f64>().unwrap() > 0.0)
 }
 
 /// Packets that are denied, packets to the same IP that pass, a pod that takes the IP of an earlier
@@ -95,94 +121,4 @@ fn live_on(world: &World, moment: u32) {
         json!({"endpoints.kubernetes.io/last-change-trigger-time": cause});
     world.store.apply(changed).unwrap();
     thread::sleep(Duration::from_millis(400));
-}
-
-/// Ends when it is dropped.
-struct Prometheus(Child);
-
-impl Prometheus {
-    fn start(world: &World) -> Self {
-        fs::write(world.dir.join("prometheus.yml"), SCRAPE).unwrap();
-        let mut command = world.netns.command(program("prometheus"));
-        command.args([
-            "--config.file=prometheus.yml",
-            "--storage.tsdb.path=prometheus",
-            "--log.level=error",
-        ]);
-        command
-            .arg(format!("--web.listen-address={SERVER}"))
-            .current_dir(&world.dir);
-        Self(command.stdin(Stdio::null()).spawn().unwrap())
-    }
-}
-
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Each panel with its `data`: for each of its queries, the series of so many seconds that have a
-/// value.
-fn panels(world: &World, seconds: u64) -> Vec<Value> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/chart/files/dashboard.json");
-    let dashboard: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
-    let mut panels = dashboard["panels"].as_array().unwrap().clone();
-    for panel in &mut panels {
-        let queries = panel["targets"].as_array().unwrap().iter();
-        panel["data"] = queries
-            .map(|query| series(world, query["expr"].as_str().unwrap(), seconds))
-            .collect();
-    }
-    panels
-}
-
-fn series(world: &World, query: &str, seconds: u64) -> Value {
-    let mut query = query.to_owned();
-    for (variable, value) in [
-        ("$node", ".*"),
-        ("$__rate_interval", "5s"),
-        ("$__range", "5m"),
-    ] {
-        query = query.replace(variable, value);
-    }
-    let start = jiff::Timestamp::now().as_second() - i64::try_from(seconds).unwrap();
-    let mut promtool = world.netns.command(program("promtool"));
-    promtool.args([
-        "query",
-        "range",
-        "--format=json",
-        "--step=1s",
-        &format!("--start={start}"),
-    ]);
-    let output = promtool
-        .args([&format!("http://{SERVER}"), &query])
-        .output()
-        .unwrap();
-    let mut series: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| json!([]));
-    eprint!("{}", String::from_utf8_lossy(&output.stderr));
-    let has_value = |series: &Value| {
-        series["values"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .any(|value| value[1] != "NaN")
-    };
-    series.as_array_mut().unwrap().retain(has_value);
-    series
-}
-
-/// A program of Debian's package `prometheus`, which `cargo xtask setup` unpacks.
-fn program(name: &str) -> PathBuf {
-    let unpacked = target().join("tools/bin").join(name);
-    if unpacked.exists() {
-        unpacked
-    } else {
-        name.into()
-    }
-}
-
-fn target() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../target")
 }

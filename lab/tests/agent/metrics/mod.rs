@@ -2,6 +2,10 @@
 
 use super::world::World;
 use epguard_lab::process;
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
 
 const USER_AGENT: &str = concat!("epguard/", env!("CARGO_PKG_VERSION"), " (linux/");
 const METRICS: &str = "127.0.0.1:9467";
@@ -41,6 +45,26 @@ async fn metrics_show_a_denied_packet_the_view_and_the_maps() {
     let seen = masked(&text);
     let expected = include_str!("expected.txt");
     assert_eq!(seen, expected, "{seen}");
+    let series = text.lines().filter(|line| !line.starts_with('#')).count();
+    let sentence = format!("A node at rest makes {series} series");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/metrics.md");
+    let page = fs::read_to_string(page).unwrap().replace('\n', " ");
+    assert!(
+        page.contains(&sentence),
+        "docs/metrics.md lacks: {sentence}"
+    );
+    let prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.3,*/*;q=0.1";
+    let answer = accepted(&world, prometheus);
+    assert!(
+        answer.contains("content-type: application/openmetrics-text; version=1.0.0"),
+        "{answer}"
+    );
+    assert!(answer.ends_with("\n# EOF\n"), "{answer}");
+    let answer = accepted(&world, "*/*");
+    assert!(
+        answer.contains("content-type: text/plain; version=0.0.4"),
+        "{answer}"
+    );
 
     world.server.faults(|faults| faults.outage = true);
     world.until("past the lease", |status| status.lease_ms < 0);
@@ -74,6 +98,19 @@ fn get(world: &World, listen: &str, path: &str) -> (u16, String) {
     world.netns.io(|| process::get(listen, path)).unwrap()
 }
 
+/// The whole answer to a client that accepts this.
+fn accepted(world: &World, accept: &str) -> String {
+    let request = format!("GET /metrics HTTP/1.1\r\nHost: {METRICS}\r\nAccept: {accept}\r\n\r\n");
+    let exchange = || -> io::Result<String> {
+        let mut stream = TcpStream::connect(METRICS)?;
+        stream.write_all(request.as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    world.netns.io(exchange).unwrap()
+}
+
 /// The samples that are not 0, without values that are times or depend on them.
 fn masked(text: &str) -> String {
     let samples = text
@@ -90,5 +127,8 @@ fn masked(text: &str) -> String {
 }
 
 fn depends_on_time(metric: &str, value: &str) -> bool {
-    metric.contains("_seconds") || (metric == "epguard_api_requests_total" && value != "0")
+    metric.contains("_seconds")
+        || metric.starts_with("process_")
+        || metric == "epguard_stale_services"
+        || (metric == "epguard_api_requests_total" && value != "0")
 }

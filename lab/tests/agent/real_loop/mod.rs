@@ -14,7 +14,7 @@ use clap::Parser as _;
 use epguard::cli::{Cli, Command};
 use epguard::daemon::agent::{Agent, AgentParts};
 use epguard::daemon::demotion::Demotions;
-use epguard::daemon::mode_policy::{Modes, NodeModePolicy};
+use epguard::daemon::mode_policy::{Actions, Modes, NodeModePolicy};
 use epguard::daemon::node_thread::{NodeEvent, NodeOrder, NodeThread, Snapshot, Work};
 use epguard::daemon::report::Names;
 use epguard::daemon::report::denial_log::Report;
@@ -107,6 +107,7 @@ impl RealLoop {
         let own = watch::start(&client, boot, NODE, None, &unused);
         let announcer = Announcer::start(client, NODE.into(), Announce::None);
         let flags = Modes::of_flags(args.mode, args.reasons.modes());
+        let flag_actions = Actions::of_flags(args.actions.actions());
         let (node_thread, _) = NodeThread::start(Idle).unwrap();
         let snapshots = node_thread.snapshots();
         let state = State::new(Settings {
@@ -122,7 +123,7 @@ impl RealLoop {
             node: node_thread,
             api: own,
             pace,
-            mode_policy: NodeModePolicy::new(None, flags, &Config::default()),
+            mode_policy: NodeModePolicy::new(None, flags, flag_actions, &Config::default()),
         };
         let agent = Agent::new(parts, &args);
         let (watches, messages) = channel(BACKLOG);

@@ -183,7 +183,13 @@ impl Rig {
         });
         let filled = words.collect::<Vec<_>>().join(" ");
         // There is no terminal to ask at.
-        let asks = filled.starts_with("kubectl epguard mode ");
-        filled + if asks { " --yes" } else { "" }
+        let switches = ["mode ", "action ", "breaker --release"];
+        let verb = filled.strip_prefix("kubectl epguard ").unwrap_or_default();
+        let asks = switches.iter().any(|switch| verb.starts_with(switch));
+        if asks && !filled.contains(" -y") {
+            filled + " --yes"
+        } else {
+            filled
+        }
     }
 }

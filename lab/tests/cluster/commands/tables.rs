@@ -1,7 +1,7 @@
 //! What is special about some commands of the pages.
 
 /// Commands that no test here runs, and why. `*` at the end stands for any arguments, or none.
-pub(crate) const NOT_RUN: [(&str, &str); 44] = [
+pub(crate) const NOT_RUN: [(&str, &str); 46] = [
     (
         "cargo test *",
         "`cargo xtask test` runs these tests; with the pages' variables they take minutes or hours",
@@ -73,6 +73,10 @@ pub(crate) const NOT_RUN: [(&str, &str); 44] = [
     ("epguard ...", "stands for any verb"),
     ("epguard agent --action *", "the DaemonSet starts the agent"),
     ("kubectl epguard", "the name of the program"),
+    (
+        "kubectl epguard check *",
+        "the tests of `check` run it beside kubelets that start its pods",
+    ),
     ("kubectl epguard ...", "stands for any verb"),
     (
         "kubectl auth can-i *",

@@ -23,8 +23,10 @@ enum Agents {
 }
 use Agents::{Bad, Killed, Missing, None, Partly, Well};
 
+const SWITCHES: &str = "`mode`, `action`, `breaker` of all nodes";
+
 /// The first column of the page, the agents, the command and its exit code.
-const ROWS: [(&str, Agents, &str, i32); 28] = [
+const ROWS: [(&str, Agents, &str, i32); 36] = [
     ("`status`", Well, "status", 0),
     ("`status`", Bad, "status", 1),
     ("`status`", Bad, "status --node worker-2", 1),
@@ -56,13 +58,21 @@ const ROWS: [(&str, Agents, &str, i32); 28] = [
     ("`audit`", Bad, "audit", 1),
     ("`audit`", Partly, "audit", 2),
     ("`audit`", Missing, "audit", 2),
-    ("`mode`", Bad, "mode", 0),
-    ("`mode`", Missing, "mode", 2),
-    ("`mode`", Well, "mode observe", 2),
-    ("`mode`", Well, "mode --reason reused", 2),
-    ("`mode`", Bad, "mode observe -y", 0),
-    ("`mode`", Missing, "mode enforce -y", 2),
-    ("`mode`", Missing, "mode off --node worker-1,worker-3 -y", 2),
+    (SWITCHES, Bad, "mode", 0),
+    (SWITCHES, Missing, "mode", 2),
+    (SWITCHES, Well, "mode observe", 2),
+    (SWITCHES, Well, "mode --reason reused", 2),
+    (SWITCHES, Bad, "mode observe -y", 0),
+    (SWITCHES, Missing, "mode enforce -y", 1),
+    (SWITCHES, Missing, "mode off --node worker-1,worker-3 -y", 2),
+    (SWITCHES, Bad, "action", 0),
+    (SWITCHES, Missing, "action", 2),
+    (SWITCHES, Well, "action reject", 2),
+    (SWITCHES, Bad, "action reject -y", 0),
+    (SWITCHES, Missing, "action drop -y --timeout 1", 1),
+    (SWITCHES, Well, "breaker", 0),
+    (SWITCHES, Missing, "breaker", 2),
+    (SWITCHES, Well, "breaker --release -y", 0),
     ("`lint`", None, "lint --confirm-after 0", 0),
     ("`lint`", None, "lint --as-group ops", 2),
     ("any", None, "status", 2),

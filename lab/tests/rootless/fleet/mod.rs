@@ -5,6 +5,7 @@ mod denials;
 mod exit_codes;
 mod follow;
 mod hostile;
+mod incident;
 mod modes;
 mod proxy;
 mod refusals;

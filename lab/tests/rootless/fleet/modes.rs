@@ -171,7 +171,11 @@ async fn the_config_map_of_most_agents_is_changed_while_a_rollout_names_another(
     world.store.apply(pod).unwrap();
     world.store.apply(map(&json!({"mode": "enforce"}))).unwrap();
     let output = world.run("mode off --yes").await;
-    assert!(output.starts_with("exit code 0\n"), "{output}");
+    assert!(
+        output.starts_with("exit code 1\n")
+            && output.ends_with("\nworker-1 does not follow: it watches ConfigMap team/other\n"),
+        "{output}"
+    );
     assert_eq!(data(&world), json!({"mode": "off"}));
 }
 

@@ -1,9 +1,11 @@
 //! A cluster of agents whose answers a test writes, and `kubectl epguard` beside it.
 
 use super::denials::usual;
-use epguard::shared::status::{Attachment, ModeSource, Status, Translators, Watch};
+use epguard::shared::status::{
+    ActionInForce, ActionSource, Attachment, ModeSource, Status, Translators, Watch,
+};
 use epguard_client::answers::status::{Condition, problems};
-use epguard_common::{Mode, Reason};
+use epguard_common::{Action, Mode, Reason};
 use epguard_core::facts::Watched;
 use epguard_core::state::IpState;
 use epguard_lab::api::{ApiError, ApiServer, Exec, Run, Store};
@@ -185,6 +187,12 @@ pub fn condition(status: Status) -> Run {
     prints(&Condition { problems, status }, code)
 }
 
+/// By the agents' flags.
+const DROP: ActionInForce = ActionInForce {
+    action: Action::Drop,
+    source: ActionSource::Flags,
+};
+
 /// A healthy agent.
 pub fn status(node: &str) -> Status {
     let watch = Watch {
@@ -204,7 +212,10 @@ pub fn status(node: &str) -> Status {
             (Reason::Reused, Mode::Observe),
         ]
         .into(),
+        actions: Reason::TO_DENY.map(|reason| (reason, DROP)).into(),
         watches: [(Watched::Pods, watch)].into(),
+        // It follows each change at once.
+        applied: [(Watched::ModePolicy, 1 << 40)].into(),
         lease_ms: 12_000,
         view_age_ms: Some(3100),
         translators: Translators {
@@ -228,18 +239,34 @@ pub fn status(node: &str) -> Status {
 
 /// Compares an output with a file of `expected`.
 pub fn expect(name: &str, output: &str) {
-    compare(&beside(&format!("fleet/expected/{name}")), output);
+    let file = beside(&format!("fleet/expected/{name}"));
+    compare(&file, &timeless(output));
+}
+
+/// The output without how long the nodes took to follow.
+fn timeless(output: &str) -> String {
+    let mut text = String::new();
+    for line in output.split_inclusive('\n') {
+        match line.split_once(" follow (") {
+            Some((nodes, _)) => {
+                text.push_str(nodes);
+                text.push_str(" follow (0.0 s)\n");
+            }
+            None => text.push_str(line),
+        }
+    }
+    text
 }
 
 /// A file beside the tests.
-fn beside(name: &str) -> PathBuf {
+pub fn beside(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/rootless")
         .join(name)
 }
 
 /// Compares an output with a file; `EPGUARD_WRITE_GOLDEN=1` writes it anew.
-fn compare(file: &Path, output: &str) {
+pub fn compare(file: &Path, output: &str) {
     if std::env::var_os("EPGUARD_WRITE_GOLDEN").is_some() {
         std::fs::write(file, output).unwrap();
     }

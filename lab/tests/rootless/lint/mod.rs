@@ -1,16 +1,18 @@
 //! `epguard lint`: as a process against an API server (the lists, the rights that it needs, the
-//! exit code), and over the recordings of a real cluster. No root.
+//! exit code), over the recordings of a real cluster, and over `cases`, the lists of clusters whose
+//! oddities are meant. No root.
 
-use super::fleet::world::{World, golden};
+use super::fleet::world::{World, beside, compare, golden};
 use epguard::shared::args::ClusterArgs;
 use epguard::shared::output::Output;
-use epguard_client::lint::{self, LintArgs, LintReport, ListedObjects, find_problems};
+use epguard_client::lint::{self, LintArgs, LintReport, ListedObjects, Unlisted, UnlistedPods};
 use epguard_core::facts::Object;
 use epguard_lab::api::Kind;
 use epguard_lab::replay::recording::Listed as Objects;
 use epguard_lab::replay::recording::{Recording, What};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -157,10 +159,22 @@ async fn a_forbidden_list_is_reported_or_is_an_error_with_the_remedy() {
         .faults(|faults| _ = faults.forbidden.insert(Kind::Node));
     let report = cluster.look(None).await;
     assert_eq!(report.findings.len(), 1);
+    let nodes = "nodes: may not list them, so which addresses are in their ranges, or are a node's, is unknown";
+    assert_eq!(report.unchecked, [nodes]);
+    cluster
+        .0
+        .server
+        .faults(|faults| _ = faults.forbidden.insert(Kind::Pod));
+    let report = cluster.look(None).await;
+    assert_eq!(report.findings, []);
     assert_eq!(
         report.unchecked,
         [
-            "ranges: may not list nodes, so addresses outside of them, or in them without a pod, are not found"
+            "pods: may not list them, so whether a pod exists, and which pod has an address, is unknown; with rights in \
+             one namespace pass -n NAMESPACE",
+            nodes,
+            "1 endpoint of Service shop/web, controller endpointslice-controller.k8s.io: the pods that are meant were not \
+             listed",
         ]
     );
     cluster
@@ -199,6 +213,7 @@ fn listed(recording: &Recording, at: Duration) -> ListedObjects {
         services: parsed(&objects, Kind::Service),
         pods: parsed(&objects, Kind::Pod),
         nodes: parsed(&objects, Kind::Node),
+        unlisted: Unlisted::default(),
     }
 }
 
@@ -220,15 +235,93 @@ fn every_recording_is_described_as_it_was_at_each_chosen_time() {
             &Recording::read(&recording).unwrap(),
             Duration::from_millis(ms),
         );
-        let slices = listed.slices.len();
-        let pods = listed.pods.len();
-        let findings = find_problems(&listed, None);
-        LintReport {
-            slices,
-            pods,
-            findings,
-            unchecked: vec![],
-        }
-        .to_text()
+        lint::check(&listed, None).to_text()
     });
+}
+
+/// Every object of a list, as `kubectl get -o json` prints it.
+fn items(case: &Path) -> Vec<Value> {
+    let list: Value = serde_json::from_str(&std::fs::read_to_string(case).unwrap()).unwrap();
+    list["items"].as_array().unwrap().clone()
+}
+
+fn of_kind<O: Object>(items: &[Value]) -> Vec<O> {
+    let of_kind = items.iter().filter(|item| item["kind"] == O::KIND);
+    of_kind
+        .map(|item| O::parse(item.to_string().as_bytes()).unwrap())
+        .collect()
+}
+
+/// What an account with rights in this namespace alone can list.
+fn with_rights_in(namespace: &str, all: &ListedObjects) -> ListedObjects {
+    let mut less = all.clone();
+    less.slices
+        .retain(|slice| &*slice.facts.name.namespace == namespace);
+    less.services
+        .retain(|service| &*service.name.namespace == namespace);
+    less.pods.retain(|pod| &*pod.name.namespace == namespace);
+    less.nodes.clear();
+    less.unlisted = Unlisted {
+        pods: UnlistedPods::OutsideOf(namespace.to_owned()),
+        services: true,
+        nodes: true,
+        ..Unlisted::default()
+    };
+    less
+}
+
+fn cases() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(beside("lint/cases")).unwrap();
+    let mut cases: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    cases.sort();
+    cases
+}
+
+#[test]
+fn each_case_is_described_word_for_word_with_all_rights_and_with_few() {
+    let mut text = String::new();
+    for case in cases() {
+        let items = items(&case);
+        let listed = ListedObjects {
+            slices: of_kind(&items),
+            services: of_kind(&items),
+            pods: of_kind(&items),
+            nodes: of_kind(&items),
+            unlisted: Unlisted::default(),
+        };
+        let name = case.file_stem().unwrap().to_string_lossy();
+        let _ = writeln!(
+            text,
+            "== {name}\n{}\n",
+            lint::check(&listed, None).to_text()
+        );
+        let namespace = listed.slices[0].facts.name.namespace.to_string();
+        let less = lint::check(&with_rights_in(&namespace, &listed), Some(&namespace));
+        let _ = writeln!(
+            text,
+            "== {name}, with rights in namespace {namespace}\n{}\n",
+            less.to_text()
+        );
+    }
+    compare(&beside("lint/cases.txt"), &text);
+}
+
+/// The pods of a namespace that may not be listed are unknown: the endpoint of the activator's pod
+/// is right.
+#[tokio::test(flavor = "multi_thread")]
+async fn with_rights_in_one_namespace_a_pod_of_another_is_not_said_to_be_gone() {
+    let world = World::empty();
+    let case = beside("lint/cases/scale-from-zero.json");
+    for item in items(&case) {
+        world.store.apply(item).unwrap();
+    }
+    let rules = json!([
+        {"apiGroups": [""], "resources": ["pods", "services"], "verbs": ["list"]},
+        {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list"]}]);
+    let role = json!({"kind": "Role", "metadata": {"name": "reader", "namespace": "shop"}, "rules": rules});
+    world.server.api.access.bind(&role).unwrap();
+    let report = Cluster(world).look(Some("shop")).await;
+    let expected = std::fs::read_to_string(beside("lint/cases.txt")).unwrap();
+    assert!(expected.contains(&report.to_text()), "{}", report.to_text());
+    assert!(!report.fails(false), "{}", report.to_text());
 }

@@ -5,6 +5,7 @@ use super::chart::render;
 use super::{expect, object, objects, text};
 use clap::{Arg, CommandFactory as _};
 use epguard_common::Reason;
+use epguard_core::facts::PolicyKey;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -113,17 +114,16 @@ fn every_value_has_a_comment_and_a_place_in_the_schema() {
 #[test]
 fn each_deny_reason_has_a_place_in_the_schema() {
     let schema: Value = serde_json::from_str(&text("chart/values.schema.json")).unwrap();
-    for value in ["reasons", "modePolicy"] {
-        let names = schema["properties"][value]["properties"]
-            .as_object()
-            .unwrap()
-            .keys();
-        let names: BTreeSet<&str> = names
-            .map(String::as_str)
-            .filter(|name| !name.ends_with("mode"))
-            .collect();
-        assert_eq!(names, Reason::TO_DENY.map(Reason::as_str).into(), "{value}");
-    }
+    let names_of = |value: &str| -> BTreeSet<String> {
+        let properties = schema["properties"][value]["properties"].as_object();
+        properties.unwrap().keys().cloned().collect()
+    };
+    let reasons = Reason::TO_DENY.map(|reason| reason.to_string());
+    assert_eq!(names_of("reasons"), reasons.into());
+    // A release of the breaker is for an incident, and not for values.
+    let keys = PolicyKey::all().filter(|key| *key != PolicyKey::BreakerRelease);
+    let keys: BTreeSet<String> = keys.map(|key| key.to_string()).collect();
+    assert_eq!(names_of("modePolicy"), keys);
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 mod problems;
 
-pub(crate) use problems::gap_problem;
-pub use problems::{Problem, problems};
+pub use problems::{
+    Problem, gap_problem, hook_problems, problems, socket_lb_problems, view_problems,
+};
 
 use crate::shared::output::{count, first, seconds, table};
 use crate::shared::status::{Attachment, Status, Unanswered};
@@ -76,6 +77,7 @@ fn overview_table(status: &Status) -> String {
     let wrong: u64 = status.wrong_denies.values().sum();
     let rows = [
         ("REASONS", reasons.collect::<Vec<_>>().join(", ")),
+        ("ACTIONS", status.actions_text()),
         ("LEASE", lease_text(status)),
         ("VIEW", view_text(status)),
         ("JUDGED BY", judged_by(status)),

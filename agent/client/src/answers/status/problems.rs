@@ -48,6 +48,27 @@ pub fn problems(status: &Status) -> Vec<Problem> {
     table.0
 }
 
+/// The problems of its view, as [`problems`] lists them.
+pub fn view_problems(status: &Status) -> Vec<Problem> {
+    problems_by(view_rows, status)
+}
+
+/// The problems of its hooks, and of what they read.
+pub fn hook_problems(status: &Status) -> Vec<Problem> {
+    problems_by(hook_rows, status)
+}
+
+/// Its problems beside a socket load balancer.
+pub fn socket_lb_problems(status: &Status) -> Vec<Problem> {
+    problems_by(socket_lb_rows, status)
+}
+
+fn problems_by(add_rows: fn(&Status, &mut ProblemTable), status: &Status) -> Vec<Problem> {
+    let mut table = ProblemTable::default();
+    add_rows(status, &mut table);
+    table.0
+}
+
 /// The problems so far.
 #[derive(Default)]
 struct ProblemTable(Vec<Problem>);
@@ -128,7 +149,7 @@ fn hook_rows(status: &Status, table: &mut ProblemTable) {
 }
 
 /// The problem of packets that have no record for this cause.
-pub(crate) fn gap_problem(Gap { cause, detail }: &Gap) -> Problem {
+pub fn gap_problem(Gap { cause, detail }: &Gap) -> Problem {
     let (what, remedy) = match cause {
         Cause::Kernel => (
             format!("packets that netfilter translates show no Service: {detail}"),

@@ -207,7 +207,7 @@ fn possible_holder(service: &ServiceView) -> Option<&String> {
         .endpoints
         .iter()
         .find_map(|endpoint| match &endpoint.not_proven {
-            Some(NotProven::PossibleHolder(pod) | NotProven::NodeNotSeen(pod, _)) => Some(pod),
+            Some(NotProven::PossibleHolder(pod, _) | NotProven::NodeNotSeen(pod, _)) => Some(pod),
             _ => None,
         })
 }

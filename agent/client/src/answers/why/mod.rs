@@ -8,6 +8,7 @@
 mod evidence;
 mod explain;
 mod owners;
+mod possibly_held;
 mod question;
 mod text;
 mod verdict;

@@ -1,6 +1,7 @@
 //! The verdicts about packets, from a view; why packets pass, and what would change that.
 
 use super::evidence::packets;
+use super::possibly_held::possibly_held;
 use super::question::WhyQuestion;
 use epguard_common::{Mode, Reason, UidState};
 use epguard_core::state::{
@@ -146,7 +147,7 @@ const NO_OPT_OUT: &str = "another value of that annotation";
 const ANOTHER_OWNER: &str = "another pod that shows the IP, in the slice instead of this one";
 
 /// Packets pass: why, and what would end it.
-fn pass(because: impl Into<String>, change: impl Into<String>) -> WhyVerdict {
+pub(super) fn pass(because: impl Into<String>, change: impl Into<String>) -> WhyVerdict {
     WhyVerdict {
         verdict: "pass".into(),
         because: because.into(),
@@ -256,10 +257,7 @@ fn not_proven(name: &str, why: &NotProven) -> WhyVerdict {
             format!("{name} has no selector, and its slices do not list the IP any more"),
             "a slice that lists it for a finished pod",
         ),
-        NotProven::PossibleHolder(pod) => pass(
-            format!("{pod}, one of {name}'s own, may have the IP already without showing it"),
-            format!("{pod} showing the IP of its sandbox, with a container started in it"),
-        ),
+        NotProven::PossibleHolder(pod, shown) => possibly_held(name, pod, *shown),
         NotProven::NodeNotSeen(pod, node) => pass(
             format!(
                 "{pod}, one of {name}'s own, starts on {node}, which hands out other IPs unless another Node has its name since"

@@ -2,8 +2,8 @@
 
 use super::figures::{Figures, LatencyFigures};
 use super::parts::{
-    Attachment, Conflict, ModeSource, Partial, Ranges, SocketLb, StoppedDenials, Translators,
-    UNKNOWN, Unanswered, Watch,
+    ActionInForce, Attachment, Conflict, ModeSource, Partial, Ranges, SocketLb, StoppedDenials,
+    Translators, UNKNOWN, Unanswered, Watch,
 };
 use super::{lenient, parts};
 use crate::shared::drops::Dropped;
@@ -13,6 +13,7 @@ use epguard_core::history::Chronicle;
 use epguard_core::state::{IpState, PossibleHolder, UnprovenDeaths};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// The form of the status document. A newer one than this version's is refused.
@@ -69,18 +70,21 @@ pub struct Status {
     /// Source of the mode.
     #[serde(deserialize_with = "lenient::value")]
     pub mode_source: ModeSource,
-    /// Why the mode policy is not in force, or only in part; none if it is, or if
-    /// none is named.
+    /// Why the mode policy is not in force, or only in part; none if it is, or if none is named.
     pub mode_policy: Option<String>,
     /// The mode in force for each reason: the lower of its own mode and the node's.
     #[serde(deserialize_with = "lenient::entries")]
     pub reasons: BTreeMap<Reason, Mode>,
+    /// The action for denied packets of each reason, and its source; none if CONFIG cannot be read.
+    #[serde(deserialize_with = "lenient::entries")]
+    pub actions: BTreeMap<Reason, ActionInForce>,
     /// Which endpoints may be denied, by the operator's options.
     pub ranges: Ranges,
     /// The watches by resource: `pods`, `endpointslices`, ...
     #[serde(deserialize_with = "lenient::entries")]
     pub watches: BTreeMap<Watched, Watch>,
-    /// resourceVersion per watch up to which the maps are written.
+    /// resourceVersion per watch up to which the maps are written. For the mode policy: the modes,
+    /// the actions and the release of a `ConfigMap` up to this version are in force.
     #[serde(deserialize_with = "lenient::entries")]
     pub applied: BTreeMap<Watched, u64>,
     /// Milliseconds until denials lapse; negative once they have.
@@ -149,6 +153,31 @@ impl Status {
     /// The node's mode, for people.
     pub fn mode_name(&self) -> &'static str {
         self.mode.map_or(UNKNOWN, Mode::as_str)
+    }
+
+    /// `reject (by mode policy); terminated drop (by flags)`: the action of most reasons, and then
+    /// others, each with its source.
+    pub fn actions_text(&self) -> String {
+        let mut groups: Vec<(&ActionInForce, Vec<&str>)> = Vec::new();
+        for (reason, action) in &self.actions {
+            match groups.iter_mut().find(|(other, _)| *other == action) {
+                Some((_, reasons)) => reasons.push(reason.as_str()),
+                None => groups.push((action, vec![reason.as_str()])),
+            }
+        }
+        groups.sort_by_key(|(_, reasons)| Reverse(reasons.len()));
+        let mut texts = Vec::new();
+        for (number, (ActionInForce { action, source }, reasons)) in groups.iter().enumerate() {
+            let of_reasons = match number {
+                0 => String::new(),
+                _ => format!("{} ", reasons.join(", ")),
+            };
+            texts.push(format!("{of_reasons}{action} (by {source})"));
+        }
+        if texts.is_empty() {
+            return UNKNOWN.to_owned();
+        }
+        texts.join("; ")
     }
 
     /// The name of a pod; its UID if the agent does not know it.

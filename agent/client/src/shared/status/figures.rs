@@ -1,6 +1,7 @@
 //! Numbers for metrics: nothing in them names an object.
 
 use super::lenient::entries;
+use epguard_common::Outcome;
 use epguard_core::state::{IpState, PodState};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,6 +43,9 @@ pub struct Figures {
     pub events_skipped: u64,
     /// Denials without a count of their own; their packets are counted by reason only.
     pub uncounted: u64,
+    /// Packets to suspects that passed, by the cause, since the datapath was attached.
+    #[serde(deserialize_with = "entries")]
+    pub passed: BTreeMap<Outcome, u64>,
     /// How often the lease ended while there were denials.
     pub leases_lost: u64,
 }

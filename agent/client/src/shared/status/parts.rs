@@ -1,7 +1,7 @@
 //! The parts of the status: what each of its lists and sections contains.
 
 use super::lenient;
-use epguard_common::{Mode, Outcome};
+use epguard_common::{Action, Mode, Outcome};
 use epguard_core::freshness::Proof;
 use epguard_core::state::{self, StopReason};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -127,6 +127,11 @@ pub struct StoppedDenials {
     pub ready_recently: usize,
     /// For how many milliseconds at least one denial has been stopped.
     pub since_ms: u64,
+    /// The newest resourceVersion that the agent had seen when the last of them was stopped; 0 if
+    /// an older agent does not show it. A release of the mode policy names it, so that it releases
+    /// no later ones.
+    #[serde(default)]
+    pub resource_version: u64,
     /// Why they are stopped.
     #[serde(deserialize_with = "lenient::value")]
     pub why: StopReason,
@@ -281,6 +286,65 @@ impl ModeSource {
     /// The name in the status.
     pub fn as_str(self) -> &'static str {
         self.into()
+    }
+}
+
+/// The action for denied packets of a reason, and who chose it. A Service may have another one, by
+/// annotation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ActionInForce {
+    /// What is done with a denied packet.
+    pub action: Action,
+    /// Source of the action.
+    #[serde(deserialize_with = "lenient::value")]
+    pub source: ActionSource,
+}
+
+/// The source of an action in force.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Default,
+    Display,
+    IntoStaticStr,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum ActionSource {
+    /// A document of another version.
+    #[default]
+    Unknown,
+    /// The agent's own command line.
+    Flags,
+    /// The mode policy as an earlier agent read it: this one has not read it yet, or cannot.
+    #[serde(rename = "mode policy, read by an earlier agent")]
+    #[strum(serialize = "mode policy, read by an earlier agent")]
+    Pinned,
+    /// The mode policy.
+    #[serde(rename = "mode policy")]
+    #[strum(serialize = "mode policy")]
+    ModePolicy,
+    /// The mode policy, because the node is a canary.
+    #[serde(rename = "mode policy, canary")]
+    #[strum(serialize = "mode policy, canary")]
+    Canary,
+    /// `epguard action` on the node.
+    #[serde(rename = "epguard action")]
+    #[strum(serialize = "epguard action")]
+    Command,
+}
+
+impl ActionSource {
+    /// Whether a mode policy has set the action, even one that can't be read any more.
+    pub const fn is_mode_policy(self) -> bool {
+        matches!(self, Self::Pinned | Self::ModePolicy | Self::Canary)
     }
 }
 

@@ -52,6 +52,7 @@ pub fn ailing() -> Status {
             stopped: 4,
             ready_recently: 6,
             since_ms: 2500,
+            resource_version: 41,
             why: StopReason::MoreThanHalf,
         }],
         conflicts: vec![Conflict {

@@ -86,7 +86,8 @@ impl<'a> Breaker<'a> {
     ) -> Option<Stopped> {
         let reason = self.reason_to_stop(ip, proven, was_carried_out, filled)?;
         let is_listed = self.two_sources.lists(ip);
-        Some(Stopped::new(self.now, reason, self.lists, is_listed))
+        let stopped = Stopped::new(self.cluster, self.now, reason, self.lists, is_listed);
+        Some(stopped)
     }
 
     fn reason_to_stop(

@@ -3,7 +3,7 @@
 use super::second_list::{ReceivedList, SecondList};
 use super::share::allowance;
 use crate::facts::Watched;
-use crate::state::index::Moment;
+use crate::state::index::{ClusterIndex, Moment};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -16,6 +16,8 @@ pub struct Stopped {
     pub reason: StopReason,
     /// Since when.
     pub since: Moment,
+    /// The newest resourceVersion that the agent had seen by then: a release names it.
+    pub resource_version: u64,
     /// The collections of which lists have to agree.
     pub awaits: Awaited,
     /// Lists that agree; a collection may need more than one.
@@ -53,7 +55,13 @@ pub enum StopReason {
 impl Stopped {
     /// A denial that is stopped from now on. It awaits the lists of its proof, and another one of
     /// each kind that brought it. `is_listed`: slices list the IP now.
-    pub fn new(now: Duration, reason: StopReason, lists: &[ReceivedList], is_listed: bool) -> Self {
+    pub fn new(
+        cluster: &ClusterIndex,
+        now: Duration,
+        reason: StopReason,
+        lists: &[ReceivedList],
+        is_listed: bool,
+    ) -> Self {
         let awaits = Watched::ALWAYS.map(|kind| {
             let brought_it = lists.iter().any(|list| list.kind == kind);
             let rests_on = match kind {
@@ -66,6 +74,7 @@ impl Stopped {
         Self {
             reason,
             since: now.into(),
+            resource_version: cluster.resource_version,
             awaits,
             agreed: BTreeSet::new(),
         }
@@ -94,6 +103,8 @@ pub struct StoppedService {
     pub ready_recently: usize,
     /// Since when at least one denial has been stopped.
     pub since: Duration,
+    /// The newest resourceVersion that the agent had seen when the last of them was stopped.
+    pub resource_version: u64,
     /// Why denials are stopped; the half, if for both reasons.
     pub reason: StopReason,
 }

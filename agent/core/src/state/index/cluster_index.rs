@@ -41,6 +41,8 @@ pub struct ClusterIndex {
     /// A socket load balancer was found: sockets of this node reach NodePorts at the addresses of
     /// all nodes.
     pub(crate) has_socket_lb: bool,
+    /// The newest resourceVersion that any watch has shown since everything was listed anew.
+    pub(crate) resource_version: u64,
     local: Vec<Addr>,
     service_addresses: Addresses,
 }
@@ -86,6 +88,11 @@ impl ClusterIndex {
         self.demoted
             .extract_if(.., |name| service.is_none_or(|service| service == name))
             .collect()
+    }
+
+    /// Takes in a resourceVersion that a watch has shown.
+    pub(crate) fn see_resource_version(&mut self, version: u64) {
+        self.resource_version = self.resource_version.max(version);
     }
 
     /// A Service by name.

@@ -117,7 +117,9 @@ fn possible_holder(
             GivenBy::ItsNodeUnlessKnown(node) => {
                 Some(NotProven::NodeNotSeen(name(), node.to_string()))
             }
-            GivenBy::ItsNode | GivenBy::Any => Some(NotProven::PossibleHolder(name())),
+            GivenBy::ItsNode | GivenBy::Any => {
+                Some(NotProven::PossibleHolder(name(), holder.shown_instead()))
+            }
         }
     })
 }

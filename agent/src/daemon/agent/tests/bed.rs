@@ -3,7 +3,7 @@
 use super::super::*;
 use crate::cli::Cli;
 use crate::cli::Command as Verb;
-use crate::daemon::mode_policy::Modes;
+use crate::daemon::mode_policy::{Actions, Modes};
 use crate::daemon::node_thread::{NodeOrder, Snapshot, Work};
 use crate::daemon::report::Names;
 use crate::daemon::report::kube_events::{Announce, Announcer};
@@ -149,6 +149,7 @@ pub fn agent_beside(folder: &Path, work: impl Work) -> Agent {
     let watches = watch::start(&client, boot, "n1", None, &sender);
     let announcer = Announcer::start(client, args.node_name.clone(), Announce::None);
     let flags = Modes::of_flags(args.mode, args.reasons.modes());
+    let flag_actions = Actions::of_flags(args.actions.actions());
     let names = Names::load(folder);
     let parts = AgentParts {
         state,
@@ -158,7 +159,7 @@ pub fn agent_beside(folder: &Path, work: impl Work) -> Agent {
         node,
         api: watches,
         pace,
-        mode_policy: NodeModePolicy::new(None, flags, &Config::default()),
+        mode_policy: NodeModePolicy::new(None, flags, flag_actions, &Config::default()),
     };
     Agent::new(parts, &args)
 }

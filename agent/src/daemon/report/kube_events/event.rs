@@ -128,6 +128,7 @@ mod tests {
                 denied: 3,
                 ready_recently: 4,
                 since: Duration::ZERO,
+                resource_version: 41,
                 reason: StopReason::MoreThanHalf,
             },
             node,

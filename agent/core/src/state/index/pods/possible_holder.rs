@@ -3,6 +3,7 @@
 use super::record::Record;
 use crate::facts::{Pod, Sandbox};
 use crate::state::index::Moment;
+use crate::state::not_proven::HolderShows;
 use epguard_common::Addr;
 
 impl Record {
@@ -18,6 +19,19 @@ impl Record {
     /// `podIPs`).
     pub(crate) fn may_hold_unshown(&self, ip: Addr) -> bool {
         self.is_possible_holder() || self.only_family().is_some_and(|is_v4| is_v4 != ip.is_v4())
+    }
+
+    /// What a pod shows that may hold an IP without showing it.
+    pub(crate) fn shown_instead(&self) -> HolderShows {
+        if self.pod.partial {
+            HolderShows::Unreadable
+        } else if self.pod.ips.is_empty() {
+            HolderShows::Nothing
+        } else if self.settled {
+            HolderShows::OtherFamily
+        } else {
+            HolderShows::MaybeOfOldSandbox
+        }
     }
 
     /// Whether IPv4 is the only family of which it shows IPs; none if it shows both, or none, or

@@ -1,22 +1,34 @@
-//! The modes in force on this node: those of its own flags, or those of the mode policy, which is a
-//! `ConfigMap`. Pure.
+//! The modes and actions in force on this node: those of its own flags, or those of the mode
+//! policy, which is a `ConfigMap`. Pure.
 //!
 //! An agent that starts keeps what an earlier one took from the `ConfigMap`, or each restart would
-//! be a gap. A policy is applied only when it changes. So a mode that an operator sets on one node
-//! (`epguard mode`) stays until then.
+//! be a gap. The modes of a policy are applied only when they change, and so are its actions. So a
+//! mode or an action that an operator sets on one node (`epguard mode`, `epguard action`) stays
+//! until then. A release of the breaker is applied once.
 
-use crate::shared::status::ModeSource;
-use epguard_common::{Config, Mode, Reason, ReasonModes};
-use epguard_core::facts::{Change, ModePolicy, ObjectName, Part, WantedModes};
+mod actions;
+mod modes;
+
+pub use actions::Actions;
+pub use modes::Modes;
+
+use crate::shared::status::{ActionInForce, ModeSource};
+use epguard_common::{Config, Reason};
+use epguard_core::facts::{BreakerRelease, Change, ModePolicy, ObjectName, Part};
+use std::collections::BTreeMap;
 
 /// The mode policy, as it is applied on this node.
 #[derive(Debug)]
 pub struct NodeModePolicy {
     flags: Modes,
+    flag_actions: Actions,
     /// Namespace and name of the `ConfigMap`, if the flags name one.
     config_map: Option<ObjectName>,
     answer: PolicyAnswer,
     in_force: Modes,
+    actions: Actions,
+    /// The release that was carried out last, while the `ConfigMap` has it.
+    released: Option<BreakerRelease>,
 }
 
 /// What the API says of the `ConfigMap`.
@@ -32,22 +44,17 @@ enum PolicyAnswer {
     Content(Option<ModePolicy>),
 }
 
-/// The modes of a node, and their source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Modes {
-    /// The highest mode of the node.
-    pub mode: Mode,
-    /// The highest mode of each reason.
-    pub reasons: ReasonModes,
-    /// The source of these modes.
-    pub source: ModeSource,
-}
-
 impl NodeModePolicy {
-    /// The modes before the `ConfigMap` is read. `pinned` is CONFIG as an earlier agent left it,
-    /// all-zero if there was none, and shows whether it took its modes from the `ConfigMap`; if
-    /// not, the lower ones count, for an operator may have lowered either.
-    pub fn new(config_map: Option<ObjectName>, flags: Modes, pinned: &Config) -> Self {
+    /// What is in force before the `ConfigMap` is read. `pinned` is CONFIG as an earlier agent left
+    /// it, all-zero if there was none, and shows whether it took its modes from the `ConfigMap`; if
+    /// not, the lower ones count, for an operator may have lowered either. Actions that it took
+    /// from there stay, too; others are those of the flags.
+    pub fn new(
+        config_map: Option<ObjectName>,
+        flags: Modes,
+        flag_actions: Actions,
+        pinned: &Config,
+    ) -> Self {
         let earlier = Modes {
             mode: pinned.mode,
             reasons: pinned.configured,
@@ -60,11 +67,19 @@ impl NodeModePolicy {
         } else {
             flags.lower(earlier)
         };
+        let actions = if config_map.is_some() && pinned.actions_from_config_map != 0 {
+            Actions::of_earlier_agent(pinned.actions)
+        } else {
+            flag_actions
+        };
         Self {
             flags,
+            flag_actions,
             config_map,
             answer: PolicyAnswer::None,
             in_force,
+            actions,
+            released: None,
         }
     }
 
@@ -95,13 +110,54 @@ impl NodeModePolicy {
         changed.then_some(wanted)
     }
 
+    /// The actions to apply, if they changed. A policy with an error changes none.
+    pub fn take_actions(&mut self, canary: bool) -> Option<Actions> {
+        let wanted = match &self.answer {
+            PolicyAnswer::Content(None) => self.flag_actions,
+            PolicyAnswer::Content(Some(policy)) if policy.errors.is_empty() => {
+                self.flag_actions.with_policy(&policy.actions, canary)
+            }
+            _ => self.actions,
+        };
+        let changed = self.actions != wanted;
+        self.actions = wanted;
+        changed.then_some(wanted)
+    }
+
+    /// The release of stopped denials to carry out, once for each that the policy has. A policy with
+    /// an error releases nothing.
+    pub fn take_release(&mut self) -> Option<BreakerRelease> {
+        let wanted = match &self.answer {
+            PolicyAnswer::Content(None) => None,
+            PolicyAnswer::Content(Some(policy)) if policy.errors.is_empty() => {
+                policy.release.clone()
+            }
+            _ => return None,
+        };
+        if self.released == wanted {
+            return None;
+        }
+        self.released.clone_from(&wanted);
+        wanted
+    }
+
     /// The modes in force, unless `epguard mode` was used since.
     pub const fn in_force(&self) -> Modes {
         self.in_force
     }
 
+    /// The actions in force, unless `epguard action` was used since.
+    pub const fn actions(&self) -> Actions {
+        self.actions
+    }
+
+    /// The action of each reason by CONFIG, with its source.
+    pub fn actions_in_force(&self, set: &Config) -> BTreeMap<Reason, ActionInForce> {
+        self.actions.shown(set)
+    }
+
     /// Why the `ConfigMap` is not in force, or only in part; in one line. `set` is CONFIG, if it
-    /// can be read: `epguard mode` may have changed it.
+    /// can be read: `epguard mode` and `epguard action` may have changed it.
     pub fn problem(&self, set: Option<&Config>) -> Option<String> {
         let name = self.config_map.as_ref()?;
         let source = self.in_force.source;
@@ -125,6 +181,11 @@ impl NodeModePolicy {
                         "a mode was set by hand, until ConfigMap {name} changes"
                     ));
                 }
+                if set.is_some_and(|set| self.actions.is_overridden(set)) {
+                    return Some(format!(
+                        "an action was set by hand, until ConfigMap {name} changes"
+                    ));
+                }
                 None
             }
         }
@@ -137,10 +198,10 @@ impl NodeModePolicy {
             PolicyAnswer::Refused => self.lowest(),
             PolicyAnswer::Content(None) => self.flags,
             PolicyAnswer::Content(Some(policy)) if policy.errors.is_empty() => {
-                self.flags.with_policy(&policy.wanted, is_canary)
+                self.flags.with_policy(&policy.modes, is_canary)
             }
             PolicyAnswer::Content(Some(policy)) => {
-                self.lowest().lowered_by_policy(&policy.wanted, is_canary)
+                self.lowest().lowered_by_policy(&policy.modes, is_canary)
             }
         }
     }
@@ -154,59 +215,6 @@ impl NodeModePolicy {
         let mut lowest = self.in_force.lower(self.flags);
         lowest.source = ModeSource::Lower;
         lowest
-    }
-}
-
-impl Modes {
-    /// The modes of the command line.
-    pub const fn of_flags(mode: Mode, reasons: ReasonModes) -> Self {
-        Self {
-            mode,
-            reasons,
-            source: ModeSource::Flags,
-        }
-    }
-
-    /// These modes, but for what the policy sets.
-    fn with_policy(self, policy: &WantedModes, is_canary: bool) -> Self {
-        let mut modes = self;
-        modes.source = ModeSource::ModePolicy;
-        if let Some(mode) = policy.mode {
-            modes.mode = mode;
-        }
-        if is_canary && let Some(mode) = policy.canary_mode {
-            modes.mode = mode;
-            modes.source = ModeSource::Canary;
-        }
-        for (reason, mode) in &policy.reasons {
-            if let Some(highest) = modes.reasons.get_mut(*reason) {
-                *highest = *mode;
-            }
-        }
-        modes
-    }
-
-    /// These modes, but for those that the policy lowers.
-    fn lowered_by_policy(self, policy: &WantedModes, is_canary: bool) -> Self {
-        let with_policy = self.with_policy(policy, is_canary);
-        let mut lowered = self.lower(with_policy);
-        if lowered != self {
-            lowered.source = with_policy.source;
-        }
-        lowered
-    }
-
-    /// The lower of the two modes, for the node and for each reason. The source stays.
-    fn lower(mut self, mut other: Self) -> Self {
-        self.mode = self.mode.lower(other.mode);
-        for reason in Reason::TO_DENY {
-            if let Some(mode) = self.reasons.get_mut(reason)
-                && let Some(other) = other.reasons.get_mut(reason)
-            {
-                *mode = mode.lower(*other);
-            }
-        }
-        self
     }
 }
 

@@ -1,19 +1,22 @@
+mod actions;
+
 use super::*;
 use crate::kernel::maps::default_modes;
+use epguard_common::{Action, Mode, ReasonActions, ReasonModes};
+use epguard_core::facts::WantedModes;
 
 fn map<const N: usize>(
     mode: Option<Mode>,
     canary_mode: Option<Mode>,
     reasons: [(Reason, Mode); N],
 ) -> ModePolicy {
-    let wanted = WantedModes {
-        mode,
-        canary_mode,
-        reasons: reasons.into(),
-    };
     ModePolicy {
-        wanted,
-        errors: vec![],
+        modes: WantedModes {
+            mode,
+            canary_mode,
+            reasons: reasons.into(),
+        },
+        ..ModePolicy::default()
     }
 }
 
@@ -32,11 +35,24 @@ fn earlier(mode: Mode, from_config_map: bool) -> Config {
     }
 }
 
+fn new_policy(name: Option<ObjectName>, mode: Mode, pinned: &Config) -> NodeModePolicy {
+    let modes = Modes::of_flags(mode, default_modes());
+    NodeModePolicy::new(name, modes, flag_actions(), pinned)
+}
+
+/// `--action=terminated=drop`.
+fn flag_actions() -> Actions {
+    Actions::of_flags(ReasonActions {
+        terminated: Action::Drop,
+        ..ReasonActions::default()
+    })
+}
+
 /// After an earlier agent that took `pinned` from the `ConfigMap`.
 fn mode_policy(mode: Mode, pinned: Option<Mode>) -> NodeModePolicy {
     let name = ObjectName::new("epguard", "modes");
     let pinned = pinned.map(|mode| earlier(mode, true)).unwrap_or_default();
-    NodeModePolicy::new(Some(name), Modes::of_flags(mode, default_modes()), &pinned)
+    new_policy(Some(name), mode, &pinned)
 }
 
 fn change(mode_policy: &mut NodeModePolicy, canary: bool) -> Option<(Mode, &'static str)> {
@@ -129,18 +145,10 @@ fn modes_that_were_set_by_hand_or_by_flags_count_only_as_far_as_the_new_flags_go
         (Mode::Enforce, Mode::Observe),
     ] {
         let name = Some(ObjectName::new("epguard", "modes"));
-        let mode_policy = NodeModePolicy::new(
-            name,
-            Modes::of_flags(flags, default_modes()),
-            &earlier(pinned, false),
-        );
+        let mode_policy = new_policy(name, flags, &earlier(pinned, false));
         assert_eq!(mode_policy.in_force().mode, Mode::Observe);
     }
-    let without = NodeModePolicy::new(
-        None,
-        Modes::of_flags(Mode::Enforce, default_modes()),
-        &earlier(Mode::Off, true),
-    );
+    let without = new_policy(None, Mode::Enforce, &earlier(Mode::Off, true));
     assert_eq!(
         (without.in_force().mode, without.problem(None)),
         (Mode::Enforce, None),

@@ -1,0 +1,134 @@
+//! Requests of the check: objects are made from JSON, and each error names the object and the right
+//! that it needs.
+
+use super::objects::{MANAGED_BY, PREFIX};
+use crate::agents::{Fleet, await_answer};
+use anyhow::{Context as _, Result};
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
+use kube::api::{Api, DeleteParams, ListParams, PostParams};
+use kube::{Resource, ResourceExt as _};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::fmt::Debug;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// Time between two looks at something that is waited for.
+pub(super) const LOOKS: Duration = Duration::from_millis(500);
+
+/// Makes an object of a namespace. Errors: the API server refuses it, or does not answer.
+pub(super) async fn create<K>(fleet: &Fleet, namespace: &str, object: &Value) -> Result<K>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + Serialize
+        + DeserializeOwned,
+{
+    let api = Api::namespaced(fleet.client.clone(), namespace);
+    create_by(fleet, api, object).await
+}
+
+/// Makes a Namespace.
+pub(super) async fn create_namespace(fleet: &Fleet, object: &Value) -> Result<()> {
+    let api: Api<Namespace> = all(fleet);
+    create_by(fleet, api, object).await.map(drop)
+}
+
+async fn create_by<K>(fleet: &Fleet, api: Api<K>, object: &Value) -> Result<K>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
+{
+    let kind = K::kind(&());
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let what = format!("make {kind} {name}");
+    let right = format!("the verb create on {}", K::plural(&()));
+    let object: K = serde_json::from_value(object.clone())
+        .with_context(|| format!("{kind} {name} is no object of the API"))?;
+    await_answer(
+        &fleet.scope,
+        &what,
+        &right,
+        api.create(&PostParams::default(), &object),
+    )
+    .await
+}
+
+/// All objects of a kind without a namespace.
+pub(super) fn all<K>(fleet: &Fleet) -> Api<K>
+where
+    K: Resource<DynamicType = (), Scope = ClusterResourceScope>,
+{
+    Api::all(fleet.client.clone())
+}
+
+/// The pods of a namespace.
+pub(super) async fn pods(fleet: &Fleet, namespace: &str) -> Result<Vec<Pod>> {
+    let api: Api<Pod> = Api::namespaced(fleet.client.clone(), namespace);
+    let what = format!("list pods in namespace {namespace}");
+    let all = ListParams::default();
+    let list = api.list(&all);
+    Ok(
+        await_answer(&fleet.scope, &what, "the verb list on pods", list)
+            .await?
+            .items,
+    )
+}
+
+/// The namespaces of all checks.
+pub(super) async fn namespaces(fleet: &Fleet) -> Result<Vec<Namespace>> {
+    let (key, value) = MANAGED_BY;
+    let labelled = ListParams::default().labels(&format!("{key}={value}"));
+    let api: Api<Namespace> = all(fleet);
+    let list = await_answer(
+        &fleet.scope,
+        "list namespaces",
+        "the verb list on namespaces",
+        api.list(&labelled),
+    );
+    let mut namespaces = list.await?.items;
+    // Nobody else's, whatever label it has.
+    namespaces.retain(|namespace| namespace.name_any().starts_with(PREFIX));
+    Ok(namespaces)
+}
+
+/// Deletes namespaces, and waits until they are gone. Returns those that are still there after the
+/// wait. Errors: one may not be deleted.
+pub(super) async fn delete_namespaces(
+    fleet: &Fleet,
+    names: &[String],
+    wait: Duration,
+) -> Result<Vec<String>> {
+    let api: Api<Namespace> = all(fleet);
+    for name in names {
+        let deleted = async {
+            match api.delete(name, &DeleteParams::background()).await {
+                Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => Ok(()),
+                deleted => deleted.map(drop),
+            }
+        };
+        let what = format!("delete namespace {name}");
+        await_answer(
+            &fleet.scope,
+            &what,
+            "the verb delete on namespaces",
+            deleted,
+        )
+        .await?;
+    }
+    let until = Instant::now() + wait;
+    loop {
+        let left: Vec<String> = namespaces(fleet)
+            .await?
+            .iter()
+            .map(kube::ResourceExt::name_any)
+            .filter(|name| names.contains(name))
+            .collect();
+        if left.is_empty() || Instant::now() >= until {
+            return Ok(left);
+        }
+        sleep(LOOKS).await;
+    }
+}

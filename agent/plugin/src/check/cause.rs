@@ -1,0 +1,136 @@
+//! Why an agent has not counted calls: the probable cause, from what the agent says, in the words
+//! of `epguard status` and `epguard why`. Pure.
+
+use super::compare::Evidence;
+use super::plan::Story;
+use epguard_client::answers::status::{
+    Condition, Problem, gap_problem, hook_problems, socket_lb_problems, view_problems,
+};
+use epguard_client::answers::why::WhyVerdict;
+use epguard_client::shared::output::count;
+use epguard_client::shared::status::{Cause, Gap, Status};
+use epguard_common::{Mode, Outcome, Reason};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// What the agent of a node says, after the calls.
+#[derive(Debug, Clone, Default)]
+pub(super) struct NodeEvidence {
+    /// Its status; in words why there is none.
+    pub condition: Option<Result<Condition, String>>,
+    /// Packets to suspects that it has let pass during the calls, by the cause.
+    pub passed: BTreeMap<Outcome, u64>,
+    /// Its verdicts about the check's Services before the calls, by the endpoint's IP.
+    pub verdicts: BTreeMap<IpAddr, Vec<WhyVerdict>>,
+}
+
+impl NodeEvidence {
+    /// The mode in force for a reason, if the agent has shown it.
+    pub fn mode(&self, reason: Reason) -> Option<Mode> {
+        let status = &self.condition.as_ref()?.as_ref().ok()?.status;
+        let mode = status.mode?;
+        let own = status.reasons.get(&reason).copied();
+        Some(own.map_or(mode, |own| own.lower(mode)))
+    }
+}
+
+/// The probable cause of calls that were not counted, and the remedy; none if the agent denies the
+/// endpoint and shows nothing wrong.
+pub(super) fn unseen(evidence: &Evidence<'_>) -> Option<Problem> {
+    let node = evidence.node;
+    let condition = match &node.condition {
+        Some(Ok(condition)) => condition,
+        Some(Err(why)) => {
+            return Some(Problem::new(
+                format!("its agent does not answer: {why}"),
+                "see the pod's Events and its log: `kubectl -n epguard describe pods`",
+            ));
+        }
+        None => {
+            return Some(Problem::new(
+                "no agent runs there, so packets pass",
+                "see the Events of the DaemonSet, its nodeSelector and tolerations",
+            ));
+        }
+    };
+    let status = &condition.status;
+    let reason = match evidence.cell.story {
+        Story::Reused => Reason::Reused,
+        _ => Reason::DeadBackend,
+    };
+    if status.mode.is_some() && node.mode(reason) == Some(Mode::Off) {
+        let what = format!("the mode is off for {reason} (by {})", status.mode_source);
+        return Some(Problem::new(
+            what,
+            "`kubectl epguard mode observe` switches it",
+        ));
+    }
+    // A policy that is not in force changes the mode, which is known.
+    let view = Status {
+        mode_policy: None,
+        ..status.clone()
+    };
+    let view = view_problems(&view);
+    let denials = no_denial(evidence);
+    let hooks = [hook_problems(status), socket_lb_problems(status)].concat();
+    let passed = passed(node);
+    let mut causes = view.into_iter().chain(denials).chain(passed).chain(hooks);
+    causes.next()
+}
+
+/// What is wrong with the records of packets that passed a hook uncounted.
+fn passed(node: &NodeEvidence) -> Option<Problem> {
+    let of = |outcome: Outcome| {
+        let packets = node.passed.get(&outcome).copied().unwrap_or_default();
+        (packets > 0).then(|| count(packets, "packet"))
+    };
+    if let Some(detail) = of(Outcome::UnreadableConnection) {
+        return Some(gap_problem(&Gap {
+            cause: Cause::Unreadable,
+            detail,
+        }));
+    }
+    let packets = of(Outcome::NoConnection)?;
+    Some(Problem::new(
+        format!("{packets} to suspects passed without a record of the connection"),
+        "a rule without connection tracking, IPVS without conntrack, a flowtable, or a translator that epguard does not read: \
+         see docs/limits.md",
+    ))
+}
+
+/// Why the agent does not deny the cell's endpoint, if it does not.
+fn no_denial(evidence: &Evidence<'_>) -> Option<Problem> {
+    let verdicts = evidence.node.verdicts.get(&evidence.endpoint)?;
+    let protocol = evidence.cell.protocol.as_str();
+    let Some(verdict) = verdict_about(verdicts, evidence.service, protocol) else {
+        return Some(Problem::new(
+            format!(
+                "the agent knows no endpoint {} of {}",
+                evidence.endpoint,
+                evidence.service.unwrap_or_default()
+            ),
+            "see with `kubectl epguard status --node` whether its watches are up",
+        ));
+    };
+    let because = &verdict.because;
+    let what = match &*verdict.verdict {
+        "deny" => return None,
+        "stopped" => format!("the breaker stops the denial: {because}"),
+        _ => format!("the agent does not deny the endpoint: {because}"),
+    };
+    Some(Problem::new(
+        what,
+        format!("what would change it: {}", verdict.change),
+    ))
+}
+
+/// The verdict about calls to a Service over a protocol.
+pub(super) fn verdict_about<'a>(
+    verdicts: &'a [WhyVerdict],
+    service: Option<&str>,
+    protocol: &str,
+) -> Option<&'a WhyVerdict> {
+    verdicts.iter().find(|verdict| {
+        verdict.service.as_deref() == service && verdict.protocol.as_deref() == Some(protocol)
+    })
+}

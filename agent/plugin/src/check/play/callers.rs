@@ -1,0 +1,166 @@
+//! The callers: pods that call, and report when they end.
+
+use super::{CALLS, Finished, Play, Target, Unplayed, Vips, does_not_start, finished, job_for};
+use crate::check::api;
+use crate::check::objects::Calls;
+use crate::check::plan::{Caller, Cell, Family, Story, target};
+use crate::check::pods;
+use crate::check::progress::progress;
+use anyhow::Result;
+use epguard_client::answers::status::Problem;
+use epguard_client::shared::calls::{CallProtocol, CallReport, CallTarget};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+/// A caller's pod.
+struct Placed {
+    place: (String, Caller),
+    name: String,
+    calls: Calls,
+}
+
+impl Placed {
+    fn new(node: &str, caller: Caller, name: String, calls: Calls) -> Self {
+        Self {
+            place: (node.to_owned(), caller),
+            name,
+            calls,
+        }
+    }
+}
+
+impl Play<'_> {
+    /// Each caller calls the pod of a Job by its Service while it serves.
+    pub(super) async fn call_first(
+        &self,
+        families: &BTreeSet<Family>,
+        jobs: &[Finished],
+        vips: &Vips,
+        unplayed: &mut Unplayed,
+    ) -> Result<()> {
+        progress("calls the Jobs' pods by their Services, while they serve");
+        let mut callers = Vec::new();
+        for (number, node) in self.plan.numbered() {
+            for caller in &self.plan.callers {
+                if unplayed.contains_key(&(node.to_owned(), *caller)) {
+                    continue;
+                }
+                let service = finished(job_for(jobs, node).number, *caller);
+                let name = format!("{}/{service}", self.site.main());
+                let calls = Calls {
+                    awaited: service_targets(families, &vips[&name]),
+                    wait_seconds: self.patience.as_secs(),
+                    ..Calls::default()
+                };
+                let name = format!("first-{number}-{caller}");
+                callers.push(Placed::new(node, *caller, name, calls));
+            }
+        }
+        for (place, report) in self.call(&callers).await? {
+            let problem = match report {
+                Err(problem) => problem,
+                Ok(report) if !report.unreached.is_empty() => Problem::new(
+                    format!(
+                        "its calls to a Service with a live pod are not answered, {} among them",
+                        report.unreached[0]
+                    ),
+                    "not epguard: check kube-proxy, routes and network policies of the node",
+                ),
+                Ok(_) => continue,
+            };
+            unplayed.insert(place, problem);
+        }
+        Ok(())
+    }
+
+    /// Each caller calls all that its cells go to.
+    pub(super) async fn call_all(
+        &self,
+        targets: &BTreeMap<Cell, Target>,
+        unplayed: &Unplayed,
+    ) -> Result<BTreeMap<(String, Caller), Result<CallReport, Problem>>> {
+        progress(&format!("makes {CALLS} calls to each from each node"));
+        let mut callers = Vec::new();
+        let mut reports = BTreeMap::new();
+        for (number, node) in self.plan.numbered() {
+            for caller in &self.plan.callers {
+                let place = (node.to_owned(), *caller);
+                if let Some(problem) = unplayed.get(&place) {
+                    reports.insert(place, Err(problem.clone()));
+                    continue;
+                }
+                let mut calls = Calls {
+                    wait_seconds: self.patience.as_secs(),
+                    times: CALLS,
+                    ..Calls::default()
+                };
+                for (cell, target) in targets {
+                    if cell.node == node && cell.caller == *caller {
+                        calls.targets.push(target.call);
+                        if cell.story == Story::LiveService {
+                            calls.awaited.push(target.call);
+                        }
+                    }
+                }
+                let name = format!("call-{number}-{caller}");
+                callers.push(Placed::new(node, *caller, name, calls));
+            }
+        }
+        for (place, report) in self.call(&callers).await? {
+            let report = match report {
+                Ok(report) if !report.unreached.is_empty() => Err(Problem::new(
+                    format!(
+                        "its calls to a Service with a live pod are not answered, {} among them",
+                        report.unreached[0]
+                    ),
+                    "not epguard, unless `kubectl epguard mode off` ends it: check kube-proxy and network policies",
+                )),
+                report => report,
+            };
+            reports.insert(place, report);
+        }
+        Ok(reports)
+    }
+
+    /// Makes pods that call, and waits for their reports.
+    async fn call(
+        &self,
+        callers: &[Placed],
+    ) -> Result<Vec<((String, Caller), Result<CallReport, Problem>)>> {
+        for one in callers {
+            let pod = self
+                .site
+                .caller(&one.name, &one.place.0, one.place.1, &one.calls);
+            api::create::<Pod>(self.fleet, &self.site.of(one.place.1), &pod).await?;
+        }
+        let mut ended = Vec::new();
+        for caller in &self.plan.callers {
+            let of_caller = callers.iter().filter(|one| one.place.1 == *caller);
+            let names: Vec<String> = of_caller.map(|one| one.name.clone()).collect();
+            ended.extend(
+                self.wait(&self.site.of(*caller), &names, pods::is_over)
+                    .await?,
+            );
+        }
+        let mut reports = Vec::new();
+        for one in callers {
+            let pod = ended.iter().find(|pod| pod.name_any() == one.name);
+            let report = match pod {
+                Some(pod) => pods::report(pod).map_err(|why| does_not_start(&why)),
+                None => Err(does_not_start("the pod is gone")),
+            };
+            reports.push((one.place.clone(), report));
+        }
+        Ok(reports)
+    }
+}
+
+fn service_targets(families: &BTreeSet<Family>, vips: &[IpAddr]) -> Vec<CallTarget> {
+    let mut targets = Vec::new();
+    for ip in families.iter().filter_map(|family| family.of(vips)) {
+        targets.extend(CallProtocol::ALL.map(|protocol| target(protocol, ip)));
+    }
+    targets
+}

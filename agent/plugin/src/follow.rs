@@ -1,0 +1,240 @@
+//! Waits until the agents have a mode policy in force.
+//!
+//! An agent follows once its status shows that its maps have the `ConfigMap` as it was written. From
+//! then on no packet of its node is judged by what was there before.
+
+use super::agents::{Agent, Fleet, MissingNode};
+use super::answers::{group_by_value, name_nodes, short_cause};
+use super::ask::{DOCUMENT, PATIENCE, decode, failure, give_way};
+use super::exec;
+use super::scope::FleetOutput;
+use anyhow::{Context as _, Result};
+use epguard_client::answers::status::Condition;
+use epguard_client::shared::status::Status;
+use epguard_core::facts::Watched;
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep, timeout_at};
+
+/// Between two questions to a node that does not follow yet.
+const PAUSE: Duration = Duration::from_millis(100);
+/// A node that takes longer to answer makes room for others.
+const SLOW: Duration = Duration::from_secs(1);
+
+/// A version of the mode policy that the agents have to follow.
+pub struct Version<'a> {
+    /// `namespace/name` of the `ConfigMap`.
+    config_map: &'a str,
+    /// Its resourceVersion.
+    number: u64,
+}
+
+/// The nodes that follow, and the others.
+pub struct Following {
+    followers: usize,
+    /// When the last of them was seen to follow, after the `ConfigMap` was written.
+    took: Duration,
+    others: Vec<MissingNode>,
+}
+
+impl<'a> Version<'a> {
+    /// Errors: the resourceVersion is no number, so that none can be compared with it.
+    pub fn new(config_map: &'a str, version: Option<&str>) -> Result<Self> {
+        let version = version.unwrap_or_default();
+        let number = version.parse().with_context(|| {
+            format!("ConfigMap {config_map} is written, but its resourceVersion {version:?} is no number: see kubectl epguard status")
+        })?;
+        Ok(Self { config_map, number })
+    }
+
+    /// Asks all agents until they follow, or until the time is over. `missed` is what a node that
+    /// has this version still lacks.
+    pub async fn wait_for_nodes(
+        &self,
+        fleet: &Fleet,
+        missed: impl Fn(&Status) -> Option<String>,
+    ) -> Following {
+        let began = Instant::now();
+        let patience = fleet
+            .scope
+            .cluster
+            .timeout
+            .unwrap_or(Duration::from_secs(PATIENCE));
+        let places = Semaphore::new(fleet.scope.parallel.into());
+        let mut following = Following {
+            followers: 0,
+            took: Duration::ZERO,
+            others: fleet.missing.clone(),
+        };
+        let mut all = FuturesUnordered::new();
+        for agent in &fleet.agents {
+            let lacks = |status: &Status| self.lacks(status).or_else(|| missed(status));
+            let follows = self.wait_for_node(fleet, agent, &places, began + patience, lacks);
+            all.push(async move { (agent, follows.await) });
+        }
+        while let Some((agent, follows)) = all.next().await {
+            match follows {
+                Ok(()) => {
+                    following.followers += 1;
+                    following.took = began.elapsed();
+                }
+                Err(why) => following.others.push(MissingNode {
+                    node: agent.node.clone(),
+                    why,
+                }),
+            }
+        }
+        following.others.sort();
+        following
+    }
+
+    /// Errors: why the node does not follow in time.
+    async fn wait_for_node(
+        &self,
+        fleet: &Fleet,
+        agent: &Agent,
+        places: &Semaphore,
+        deadline: Instant,
+        lacks: impl Fn(&Status) -> Option<String>,
+    ) -> Result<(), String> {
+        match &agent.mode_policy {
+            Some(watched) if watched == self.config_map => {}
+            Some(watched) => return Err(format!("it watches ConfigMap {watched}")),
+            None => return Err("it watches no ConfigMap (--mode-policy)".to_owned()),
+        }
+        if let Some(obstacle) = &agent.obstacle {
+            return Err(obstacle.clone());
+        }
+        let mut why = "no answer in time".to_owned();
+        let asking = async {
+            loop {
+                let place = places.acquire().await.ok();
+                match give_way(place, SLOW, ask_for_status(fleet, agent)).await {
+                    Ok(status) => match lacks(&status) {
+                        None => return,
+                        Some(lack) => why = lack,
+                    },
+                    Err(error) => why = error,
+                }
+                sleep(PAUSE).await;
+            }
+        };
+        timeout_at(deadline, asking).await.map_err(|_| why)
+    }
+
+    /// Why the maps of a node do not have this version; none if they have.
+    fn lacks(&self, status: &Status) -> Option<String> {
+        let applied = status.applied.get(&Watched::ModePolicy).copied();
+        if applied.is_some_and(|applied| applied >= self.number) {
+            return status.mode_policy.clone();
+        }
+        let watch = status.watches.get(&Watched::ModePolicy);
+        let error = watch.and_then(|watch| watch.error.as_deref());
+        Some(match error {
+            Some(error) => format!("its watch {} is down: {error}", Watched::ModePolicy),
+            None if !status.synced => {
+                "not every watch of it has shown a list yet; kubectl epguard status shows the cause"
+                    .to_owned()
+            }
+            None => "its maps do not have the new version yet".to_owned(),
+        })
+    }
+}
+
+/// The status of a node's agent. Errors: it cannot be had, in one line.
+async fn ask_for_status(fleet: &Fleet, agent: &Agent) -> Result<Status, String> {
+    let command = ["epguard", "status", "-o", "json"];
+    let done = exec::run(fleet, agent, &command, DOCUMENT).await?;
+    // For people: what a node writes must not reach their terminal as it is.
+    let read = decode::<Condition>(&done.stdout, &agent.node, FleetOutput::Table);
+    match read {
+        Ok((_, condition)) => Ok(condition.status),
+        Err(why) if done.stdout.is_empty() => Err(failure(&done.stderr).unwrap_or(why)),
+        Err(why) => Err(why),
+    }
+}
+
+impl Following {
+    /// True if all nodes follow.
+    pub const fn is_complete(&self) -> bool {
+        self.others.is_empty()
+    }
+
+    /// `498 of 500 nodes follow (0.4 s)`, and the others by cause.
+    pub fn text(&self) -> String {
+        let all = self.followers + self.others.len();
+        let nodes = if all == 1 {
+            "node follows"
+        } else {
+            "nodes follow"
+        };
+        let took = self.took.as_secs_f64();
+        let mut lines = vec![format!("{} of {all} {nodes} ({took:.1} s)", self.followers)];
+        let causes = self
+            .others
+            .iter()
+            .map(|other| (short_cause(&other.why), &*other.node));
+        for (cause, nodes) in group_by_value(causes) {
+            let verb = if nodes.len() == 1 { "does" } else { "do" };
+            lines.push(format!("{} {verb} not follow: {cause}", name_nodes(&nodes)));
+        }
+        lines.join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use epguard_client::shared::status::Watch;
+
+    fn status(applied: u64) -> Status {
+        Status {
+            synced: true,
+            applied: [(Watched::ModePolicy, applied)].into(),
+            ..Status::default()
+        }
+    }
+
+    #[test]
+    fn a_node_follows_once_its_maps_have_the_version_and_the_policy_is_in_force_there() {
+        let version = Version::new("epguard/epguard", Some("12")).unwrap();
+        let lacks = |status: &Status| version.lacks(status).unwrap_or_default();
+        assert_eq!(version.lacks(&status(12)), None);
+        assert_eq!(version.lacks(&status(13)), None);
+        assert_eq!(
+            lacks(&status(11)),
+            "its maps do not have the new version yet"
+        );
+        let by_hand = Status {
+            mode_policy: Some("a mode was set by hand".into()),
+            ..status(12)
+        };
+        assert_eq!(lacks(&by_hand), "a mode was set by hand");
+        let unsynced = Status {
+            synced: false,
+            applied: [].into(),
+            ..status(12)
+        };
+        assert!(lacks(&unsynced).starts_with("not every watch of it "));
+        let refused = Watch {
+            error: Some("403 Forbidden".into()),
+            ..Watch::default()
+        };
+        let down = Status {
+            watches: [(Watched::ModePolicy, refused)].into(),
+            ..status(11)
+        };
+        assert_eq!(
+            lacks(&down),
+            "its watch configmaps(mode-policy) is down: 403 Forbidden"
+        );
+    }
+
+    #[test]
+    fn a_version_that_cannot_be_compared_is_an_error() {
+        assert!(Version::new("epguard/epguard", Some("abc")).is_err());
+        assert!(Version::new("epguard/epguard", None).is_err());
+    }
+}

@@ -1,0 +1,44 @@
+//! Switches chosen nodes by their agents: the `ConfigMap` is that of all nodes.
+
+use super::agents::{Agent, Fleet};
+use super::answers::{NodeAnswer, name_nodes};
+use super::ask::{DOCUMENT, PATIENCE, failure, run_on_nodes};
+use super::exec::Done;
+use super::policy_change::{ask_user, show_plan};
+use anyhow::{Result, ensure};
+use epguard_client::shared::output::print;
+use serde_json::Value;
+use std::process::ExitCode;
+
+/// Runs a command on each chosen node, after `what` it does, and for how long, was shown. Errors:
+/// the answer was not yes.
+pub async fn switch_nodes(
+    fleet: &Fleet,
+    what: &str,
+    until: &str,
+    command: &[&str],
+    yes: bool,
+) -> Result<ExitCode> {
+    let without: Vec<&str> = fleet.missing.iter().map(|missing| &*missing.node).collect();
+    ensure!(
+        !fleet.agents.is_empty(),
+        "nothing is changed: no agent runs on {}",
+        without.join(", ")
+    );
+    let nodes = name_nodes(&fleet.node_names());
+    show_plan(&format!("{what} on {nodes}{until}"))?;
+    ask_user(yes)?;
+    let read = |_: &Agent, done: Done| match done.code {
+        0 => Ok((Value::Null, (), 0)),
+        _ => Err(failure(&done.stderr).unwrap_or_else(|| "it did not switch".to_owned())),
+    };
+    let answers = run_on_nodes(fleet, command, PATIENCE, DOCUMENT, read).await;
+    let switched: Vec<&str> = answers.answers.iter().map(NodeAnswer::node).collect();
+    let mut lines = Vec::new();
+    if !switched.is_empty() {
+        lines.push(format!("done: {}", name_nodes(&switched)));
+    }
+    lines.push(answers.absent());
+    print(lines.join("\n").trim_end())?;
+    Ok(answers.code().into())
+}

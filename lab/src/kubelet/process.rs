@@ -1,0 +1,87 @@
+//! A container: a process in the network namespace of its pod.
+
+use super::arguments;
+use crate::net::NetNs;
+use anyhow::{Context, Result};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+
+/// The path of the file by which a container reports its end, as the container sees it.
+const TERMINATION_LOG: &str = "/dev/termination-log";
+
+/// The longest message of a container that a kubelet takes.
+const MESSAGE: usize = 4096;
+
+/// A running container. Dropping it kills it.
+#[derive(Debug)]
+pub(super) struct Container {
+    child: Child,
+    report: PathBuf,
+    is_ending: bool,
+}
+
+/// How a container ended.
+#[derive(Debug)]
+pub(super) struct End {
+    pub(super) code: i32,
+    /// What it has reported.
+    pub(super) message: String,
+}
+
+impl Container {
+    /// Starts the program with the container's arguments. Its termination message is in the file
+    /// `report`.
+    pub(super) fn start(
+        netns: &NetNs,
+        program: &Path,
+        object: &Value,
+        report: &Path,
+    ) -> Result<Self> {
+        let report_path = report.display().to_string();
+        let mut command = netns.command(program);
+        command
+            .args(arguments(object).map(|word| word.replace(TERMINATION_LOG, &report_path)))
+            .env_clear()
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::inherit());
+        let child = command
+            .spawn()
+            .with_context(|| format!("cannot run {}", program.display()))?;
+        Ok(Self {
+            child,
+            report: report.to_owned(),
+            is_ending: false,
+        })
+    }
+
+    /// How it ended; none while it runs. Asks it to end if its pod leaves.
+    pub(super) fn end(&mut self, is_leaving: bool) -> Result<Option<End>> {
+        if is_leaving && !self.is_ending {
+            self.is_ending = true;
+            let pid = Pid::from_raw(i32::try_from(self.child.id())?);
+            // It may have ended meanwhile.
+            let _ = kill(pid, Signal::SIGTERM);
+        }
+        let Some(status) = self.child.try_wait()? else {
+            return Ok(None);
+        };
+        let mut message = fs::read_to_string(&self.report).unwrap_or_default();
+        message.truncate(MESSAGE);
+        Ok(Some(End {
+            code: status.code().unwrap_or(137),
+            message,
+        }))
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
