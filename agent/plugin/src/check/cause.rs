@@ -74,7 +74,8 @@ pub(super) fn unseen(evidence: &Evidence<'_>) -> Option<Problem> {
     let denials = no_denial(evidence);
     let hooks = [hook_problems(status), socket_lb_problems(status)].concat();
     let passed = passed(node);
-    let mut causes = view.into_iter().chain(denials).chain(passed).chain(hooks);
+    // Hooks first: a neighbour solicitation to a suspect has no record, and is no call.
+    let mut causes = view.into_iter().chain(denials).chain(hooks).chain(passed);
     causes.next()
 }
 

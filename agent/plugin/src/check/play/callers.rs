@@ -1,6 +1,8 @@
 //! The callers: pods that call, and report when they end.
 
-use super::{CALLS, Finished, Play, Target, Unplayed, Vips, does_not_start, finished, job_for};
+use super::{
+    CALLING, CALLS, Finished, Play, Target, Unplayed, Vips, does_not_start, finished, job_for,
+};
 use crate::check::api;
 use crate::check::objects::Calls;
 use crate::check::plan::{Caller, Cell, Family, Story, target};
@@ -51,7 +53,7 @@ impl Play<'_> {
                 let name = format!("{}/{service}", self.site.main());
                 let calls = Calls {
                     awaited: service_targets(families, &vips[&name]),
-                    wait_seconds: self.patience.as_secs(),
+                    wait_seconds: self.seconds_to_answer(),
                     ..Calls::default()
                 };
                 let name = format!("first-{number}-{caller}");
@@ -92,7 +94,7 @@ impl Play<'_> {
                     continue;
                 }
                 let mut calls = Calls {
-                    wait_seconds: self.patience.as_secs(),
+                    wait_seconds: self.seconds_to_answer(),
                     times: CALLS,
                     ..Calls::default()
                 };
@@ -124,6 +126,12 @@ impl Play<'_> {
         Ok(reports)
     }
 
+    /// How long a caller waits for the first answers: its pod has to start and to end, too.
+    const fn seconds_to_answer(&self) -> u64 {
+        let half = self.patience.as_secs() / 2;
+        if half == 0 { 1 } else { half }
+    }
+
     /// Makes pods that call, and waits for their reports.
     async fn call(
         &self,
@@ -140,8 +148,13 @@ impl Play<'_> {
             let of_caller = callers.iter().filter(|one| one.place.1 == *caller);
             let names: Vec<String> = of_caller.map(|one| one.name.clone()).collect();
             ended.extend(
-                self.wait(&self.site.of(*caller), &names, pods::is_over)
-                    .await?,
+                self.wait_for(
+                    self.patience + CALLING,
+                    &self.site.of(*caller),
+                    &names,
+                    pods::is_over,
+                )
+                .await?,
             );
         }
         let mut reports = Vec::new();

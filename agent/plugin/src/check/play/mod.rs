@@ -24,6 +24,8 @@ use tokio::time::{Instant, sleep};
 
 /// How many calls are counted for each target.
 const CALLS: u32 = 10;
+/// The longest time that these take: each may wait for 0.8 s.
+const CALLING: Duration = Duration::from_secs(10);
 /// The longest wait for the denials. Agents prove them within a second; the breaker's second list
 /// may take some more.
 const PROOFS: Duration = Duration::from_secs(30);
@@ -211,7 +213,18 @@ impl Play<'_> {
         names: &[String],
         is_done: fn(&Pod) -> bool,
     ) -> Result<Vec<Pod>> {
-        let until = Instant::now() + self.patience;
+        self.wait_for(self.patience, namespace, names, is_done)
+            .await
+    }
+
+    async fn wait_for(
+        &self,
+        longest: Duration,
+        namespace: &str,
+        names: &[String],
+        is_done: fn(&Pod) -> bool,
+    ) -> Result<Vec<Pod>> {
+        let until = Instant::now() + longest;
         loop {
             let mut pods = api::pods(self.fleet, namespace).await?;
             pods.retain(|pod| names.contains(&pod.name_any()));
