@@ -71,12 +71,25 @@ pub(super) fn unseen(evidence: &Evidence<'_>) -> Option<Problem> {
         ..status.clone()
     };
     let view = view_problems(&view);
-    let denials = no_denial(evidence);
+    let denials = no_denial(evidence).or_else(|| rival(evidence, status));
     let hooks = [hook_problems(status), socket_lb_problems(status)].concat();
     let passed = passed(node);
     // Hooks first: a neighbour solicitation to a suspect has no record, and is no call.
     let mut causes = view.into_iter().chain(denials).chain(hooks).chain(passed);
     causes.next()
+}
+
+/// Another Service that keeps packets from showing the cell's own.
+fn rival(evidence: &Evidence<'_>, status: &Status) -> Option<Problem> {
+    let mut rivals = status.rivals.iter();
+    let (service, rival) =
+        rivals.find(|(service, _)| Some(service.as_str()) == evidence.service)?;
+    Some(Problem::new(
+        format!(
+            "packets to a VIP of two Services pass: {rival} claims a VIP of {service}, or did in the last 10 minutes"
+        ),
+        "run the check again: its Services get other cluster IPs",
+    ))
 }
 
 /// What is wrong with the records of packets that passed a hook uncounted.

@@ -2,7 +2,7 @@
 
 use super::compare::Row;
 use super::plan::Story;
-use crate::answers::{group_by_value, name_nodes};
+use crate::answers::name_nodes;
 use epguard_client::answers::status::{BAD, GOOD, Problem, bullet};
 use epguard_client::shared::output::{count, table};
 use serde::Serialize;
@@ -107,7 +107,10 @@ impl CheckReport {
         }
         let mut lines = Vec::new();
         for ((node, problem), rows) in problems {
-            lines.push(bullet(&format!("{node}, {}: ", which(&rows)), problem));
+            lines.push(bullet(
+                &format!("{node}, {}: ", self.which(node, &rows)),
+                problem,
+            ));
         }
         lines
     }
@@ -129,21 +132,30 @@ fn seen_of_sent(row: &Row) -> String {
     format!("{} of {}", row.seen, row.sent)
 }
 
-/// Which calls have a problem: each story once, with where it has the problem unless that is
-/// everywhere on the node.
-fn which(rows: &[&Row]) -> String {
-    let mut parts = Vec::new();
-    for row in rows {
-        let cell = &row.cell;
-        parts.push((
-            format!("calls to {}", cell.story),
-            format!("{} {} {}", cell.caller, cell.family, cell.protocol),
-        ));
+impl CheckReport {
+    /// Which calls of a node have a problem: each story once, with where it has the problem unless
+    /// that is everywhere on the node.
+    fn which(&self, node: &str, rows: &[&Row]) -> String {
+        let mut texts = Vec::new();
+        for story in Story::ALL {
+            let of_story = rows.iter().filter(|row| row.cell.story == story);
+            let places: Vec<String> = of_story
+                .map(|row| {
+                    let cell = &row.cell;
+                    format!("{} {} {}", cell.caller, cell.family, cell.protocol)
+                })
+                .collect();
+            let cells = self.rows.iter().map(|row| &row.cell);
+            let all = cells.filter(|cell| cell.node == node && cell.story == story);
+            if places.is_empty() {
+                continue;
+            }
+            if places.len() == all.count() {
+                texts.push(format!("calls to {story}"));
+            } else {
+                texts.push(format!("calls to {story} ({})", places.join(", ")));
+            }
+        }
+        texts.join("; ")
     }
-    let grouped = group_by_value(parts.iter().map(|(story, place)| (story, place.as_str())));
-    let texts: Vec<String> = grouped
-        .into_iter()
-        .map(|(story, places)| format!("{story} ({})", places.join(", ")))
-        .collect();
-    texts.join("; ")
 }

@@ -7,9 +7,16 @@ use serde_json::{Value, json};
 
 use crate::object::{cluster_ips, non_empty};
 
-/// Gives a new Service the first IPs that no other one has: 10.96.128.1 and on, and where it wants
-/// both families `fd00:10:96::8001` and on. Headless and `ExternalName` Services get none.
-pub(super) fn assign(service: &mut Value, others: &[Value]) {
+/// The last number of an IP.
+const LAST: u16 = 0x7ffe;
+
+/// Gives a new Service IPs that no other one has: the first free ones behind 10.96.128.0 and a
+/// number, and where it wants both families behind `fd00:10:96::8000`. Headless and `ExternalName`
+/// Services get none.
+///
+/// A number that rises makes it unlikely, as in a real cluster, that a Service soon gets the IP of
+/// one that is gone.
+pub(super) fn assign(service: &mut Value, others: &[Value], after: u64) {
     let spec = &service["spec"];
     if non_empty(&spec["clusterIP"]).is_some() || spec["type"] == "ExternalName" {
         return;
@@ -18,7 +25,9 @@ pub(super) fn assign(service: &mut Value, others: &[Value]) {
     let policy = policy.unwrap_or("SingleStack").to_owned();
     let is_dual = policy != "SingleStack";
     let taken: BTreeSet<IpAddr> = others.iter().flat_map(cluster_ips).collect();
-    let free = (1_u16..0x7fff).find(|number| !taken.contains(&v4(*number)));
+    let from = u16::try_from(after % u64::from(LAST)).unwrap_or_default();
+    let mut numbers = (from + 1..=LAST).chain(1..=from);
+    let free = numbers.find(|number| !taken.contains(&v4(*number)));
     let number = free.unwrap_or_default();
     let mut ips = vec![v4(number)];
     let mut families = vec!["IPv4"];
@@ -49,7 +58,7 @@ mod tests {
     fn a_new_service_gets_free_addresses_of_the_families_that_it_wants() {
         let created = |spec: Value, others: &[Value]| {
             let mut service = json!({"spec": spec});
-            assign(&mut service, others);
+            assign(&mut service, others, 0);
             cluster_ips(&service)
                 .iter()
                 .map(IpAddr::to_string)
@@ -59,6 +68,9 @@ mod tests {
         let dual = json!({"ipFamilyPolicy": "PreferDualStack"});
         assert_eq!(created(json!({}), &[]), ["10.96.128.1"]);
         assert_eq!(created(dual, &[first]), ["10.96.128.2", "fd00:10:96::8002"]);
+        let mut later = json!({"spec": {}});
+        assign(&mut later, &[], 0x7ffe + 7);
+        assert_eq!(later["spec"]["clusterIP"], "10.96.128.8");
         assert_eq!(created(json!({"clusterIP": "None"}), &[]), [""; 0]);
         assert_eq!(
             created(json!({"clusterIP": "10.96.0.9"}), &[]),

@@ -57,7 +57,8 @@ impl Api {
         let mut object = call.object()?;
         call.check(None, &object)?;
         if call.kind == Kind::Service {
-            service_ip::assign(&mut object, &self.store.list(Kind::Service));
+            let others = self.store.list(Kind::Service);
+            service_ip::assign(&mut object, &others, self.store.revision());
         }
         let meta = &object["metadata"];
         if non_empty(&meta["resourceVersion"]).is_some() {

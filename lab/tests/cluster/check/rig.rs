@@ -114,7 +114,7 @@ impl Rig {
         let mut command: Command = node.netns.command(process::plugin().unwrap());
         let mut child = command
             .env("KUBECONFIG", &self.kubeconfig)
-            .args(words.split(' '))
+            .args(words.split_whitespace())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -151,7 +151,23 @@ impl Rig {
         );
         let code = status.code().unwrap_or(-1);
         println!("kubectl epguard {words}: {code}\n{out}{err}");
+        if code != 0 {
+            self.print_evidence();
+        }
         Ended { code, out, err }
+    }
+
+    /// What the agent has counted, for a test that fails.
+    fn print_evidence(&self) {
+        let agent = &self.stage.agent;
+        println!("{:#?}", agent.drops());
+        let dump = agent.dump().unwrap_or_default();
+        for counter in dump["counters"].as_array().into_iter().flatten() {
+            if counter["packets"] != 0 {
+                println!("{counter}");
+            }
+        }
+        println!("{}\n{}", dump["denied"], agent.log());
     }
 
     /// Lets the kubelets, the controllers and the proxy do what is due.

@@ -341,7 +341,7 @@ fn the_cause_of_unseen_calls_is_what_the_agent_says() {
         let cause = fault.strip_prefix("10 sent, 0 seen: ").unwrap();
         cause.to_owned()
     };
-    let rows: [(Change, &str); 14] = [
+    let rows: [(Change, &str); 15] = [
         (|node| node.condition = None, "no agent runs there"),
         (
             |node| node.condition = Some(Err("no answer within 5 s".into())),
@@ -398,6 +398,10 @@ fn the_cause_of_unseen_calls_is_what_the_agent_says() {
                 });
             },
             "10 packets to suspects passed, as their conntrack entries contradict them",
+        ),
+        (
+            |node| status(node).rivals = vec![(SERVICE.into(), "shop/web".into())],
+            "packets to a VIP of two Services pass: shop/web claims a VIP of",
         ),
         (
             |node| node.passed = [(Outcome::UnreadableConnection, 3)].into(),
