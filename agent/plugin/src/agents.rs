@@ -70,6 +70,24 @@ pub struct Fleet {
     /// Nodes that should have an agent by their labels, and had no pod of one; none if nodes are
     /// chosen. In words why not, if Nodes may not be listed.
     pub without_agent: Result<Vec<String>, String>,
+    /// Whether a line on standard error counts the nodes that have answered.
+    pub shows_progress: bool,
+}
+
+#[cfg(test)]
+impl Agent {
+    /// The agent of a node, which runs.
+    pub fn sample(node: &str) -> Self {
+        Self {
+            node: node.to_owned(),
+            pod: format!("epguard-{node}"),
+            container: CONTAINER.to_owned(),
+            ready: true,
+            obstacle: None,
+            flags: Vec::new(),
+            mode_policy: None,
+        }
+    }
 }
 
 impl Fleet {
@@ -82,6 +100,7 @@ impl Fleet {
             agents: Vec::new(),
             missing: Vec::new(),
             without_agent: Ok(Vec::new()),
+            shows_progress: true,
         };
         fleet.refresh(BTreeSet::new()).await.context(name)?;
         if fleet.scope.is_whole() {

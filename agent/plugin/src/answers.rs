@@ -1,6 +1,7 @@
 //! The answers of all nodes, and what is printed of them: a verb's table, or one document.
 
 use super::agents::{Agent, MissingNode};
+use super::names::name_at_most;
 use super::scope::FleetOutput;
 use anyhow::Result;
 use epguard_client::shared::output::print;
@@ -139,12 +140,7 @@ pub fn group_by_value<'a, T: PartialEq>(
 
 /// Names nodes, at most [`NAMED`], and counts the others.
 pub fn name_nodes(nodes: &[impl AsRef<str>]) -> String {
-    let nodes: Vec<&str> = nodes.iter().map(AsRef::as_ref).collect();
-    if nodes.len() <= NAMED {
-        return nodes.join(", ");
-    }
-    let others = nodes.len() - NAMED + 1;
-    format!("{} and {others} others", nodes[..NAMED - 1].join(", "))
+    name_at_most(NAMED, nodes)
 }
 
 #[cfg(test)]

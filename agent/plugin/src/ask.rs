@@ -6,6 +6,8 @@
 use super::agents::{Agent, Fleet, MissingNode};
 use super::answers::{FleetAnswers, NodeAnswer, UNKNOWN};
 use super::exec::{self, Done};
+use super::names::compare;
+use super::progress::Progress;
 use super::scope::FleetOutput;
 use anyhow::Result;
 use epguard_client::shared::plain;
@@ -77,9 +79,11 @@ pub async fn run_on_nodes<T>(
             .map(run)
             .buffer_unordered(usize::from(fleet.scope.parallel) * SLOW as usize)
     );
+    let mut progress = Progress::begin(fleet);
     let mut answers = Vec::new();
     let mut missing = fleet.missing.clone();
     while let Some((agent, answer)) = all.next().await {
+        progress.count();
         match answer {
             Ok((exact, known, code)) => {
                 answers.push(NodeAnswer {
@@ -95,8 +99,9 @@ pub async fn run_on_nodes<T>(
             }),
         }
     }
-    answers.sort_by(|a, b| a.agent.node.cmp(&b.agent.node));
-    missing.sort();
+    drop(progress);
+    answers.sort_by(|a, b| compare(a.node(), b.node()));
+    missing.sort_by(|a, b| compare(&a.node, &b.node));
     FleetAnswers {
         answers,
         missing,

@@ -5,9 +5,9 @@ use super::answers::{FleetAnswers, NodeAnswer, UNKNOWN, name_nodes};
 use super::ask::{PATIENCE, ask_nodes, command_line};
 use anyhow::Result;
 use clap::Args;
-use epguard_client::answers::drops::{DropsFilter, DropsRow, Follower, drops_table, line_of};
+use epguard_client::answers::drops::{DropsFilter, DropsRow, Follower, drops_text, line_of};
 use epguard_client::shared::drops::{CLIENTS, Dropped, Kind};
-use epguard_client::shared::output::{complain, escaped, is_read, print};
+use epguard_client::shared::output::{complain, count, escaped, is_read, print};
 use epguard_common::Reason;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +17,9 @@ use tokio::time::sleep;
 
 /// Time between two requests to all nodes.
 const PACE: Duration = Duration::from_secs(2);
+
+/// How the commands begin that people may type next.
+const PROGRAM: &str = "kubectl epguard";
 
 /// Options of `kubectl epguard drops`.
 #[derive(Debug, Args)]
@@ -48,12 +51,17 @@ pub async fn run(fleet: Fleet, args: &FleetDropsArgs) -> Result<ExitCode> {
     let asked = ask_nodes(&fleet, &command, PATIENCE).await;
     asked.print(fleet.scope.output, Value::Null, |answers| match answers {
         [] => String::new(),
-        answers => drops_table(&merge_kinds(answers), filter.is_narrowed()),
+        answers => drops_text(
+            &merge_kinds(answers),
+            filter.is_narrowed(),
+            fleet.scope.screen(),
+            PROGRAM,
+        ),
     })
 }
 
-/// Prints what is new, until interrupted or until its reader has left. Nodes that do not answer are
-/// named once on standard error. What they deny meanwhile is shown once they answer: agents count
+/// Prints what is new, until interrupted or until its reader has left. How many nodes answer is
+/// shown once on standard error, and those that do not are named there once. What they deny meanwhile is shown once they answer: agents count
 /// it. Errors: the output fails.
 async fn follow(mut fleet: Fleet, command: &[&str]) -> Result<ExitCode> {
     let begun = Instant::now();
@@ -84,6 +92,11 @@ async fn follow(mut fleet: Fleet, command: &[&str]) -> Result<ExitCode> {
         reported = lost;
         if followers.is_empty() {
             return Ok(UNKNOWN.into());
+        }
+        if fleet.shows_progress {
+            complain(&format!("watching {}", count(followers.len(), "node")));
+            // From now on the terminal belongs to the denials.
+            fleet.shows_progress = false;
         }
         sleep(PACE).await;
         if !is_read() {

@@ -6,11 +6,12 @@ use super::sysdump::parts_of_archive;
 use super::sysdump::tests::archive;
 use clap::builder::StyledStr;
 use epguard_client::answers::audit::AuditReport;
-use epguard_client::answers::drops::{DropsRow, drops_table};
+use epguard_client::answers::drops::{DropsRow, drops_text};
 use epguard_client::answers::status::Condition;
 use epguard_client::answers::why::Explanation;
 use epguard_client::shared::drops::Dropped;
 use epguard_client::shared::plain::plain;
+use epguard_client::shared::screen::Screen;
 use epguard_client::shared::status::Status;
 use epguard_fuzz::{run, words};
 use serde::de::DeserializeOwned;
@@ -45,6 +46,12 @@ fn seeds() -> Vec<Vec<u8>> {
         .into()
 }
 
+/// A terminal on which texts are folded.
+const NARROW: Screen = Screen {
+    width: Some(60),
+    full: false,
+};
+
 /// Reads a document, and checks that its text begins no line and moves no cursor.
 fn shown<T: DeserializeOwned>(answer: &[u8], shown: impl FnOnce(&T) -> String) {
     if let Ok((_, document)) = decode(answer, "n", FleetOutput::Table) {
@@ -62,12 +69,12 @@ fn answers_of_nodes() {
     let words =
         words("\\u001b[2J \\n \\r \u{9b} \u{202e} \"form\": null \"unknown\" 18446744073709551615");
     run("answers", seeds(), &words, |answer| {
-        shown::<Condition>(answer, Condition::to_text);
+        shown::<Condition>(answer, |condition| condition.to_text(NARROW));
         shown::<Vec<Dropped>>(answer, |all| {
             let rows: Vec<DropsRow> = all.iter().map(DropsRow::of_one_node).collect();
-            drops_table(&rows, false)
+            drops_text(&rows, false, NARROW, "epguard")
         });
-        shown::<Explanation>(answer, Explanation::to_text);
+        shown::<Explanation>(answer, |explanation| explanation.to_text(NARROW));
         shown::<AuditReport>(answer, AuditReport::to_text);
     });
 }

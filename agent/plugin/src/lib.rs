@@ -20,9 +20,11 @@ mod follow;
 #[cfg(test)]
 mod fuzz;
 mod mode;
+mod names;
 mod policy_change;
 mod policy_map;
 mod policy_writer;
+mod progress;
 mod scope;
 mod status;
 mod switch;
@@ -54,7 +56,7 @@ pub struct Plugin {
 /// What to do on all nodes: the table of verbs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Show each node's agent in a line, then problems with their remedies, and how nodes differ
+    /// Show problems with their remedies, then the agents: equal ones in one line, and how they differ
     #[command(after_help = status::HELP)]
     Status,
     /// Show denied flows of all nodes by Service, pod meant and pod hit; with -f, new ones as they

@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use epguard_client::shared::args::ClusterArgs;
 use epguard_client::shared::output::Output;
+use epguard_client::shared::screen::Screen;
 use std::time::Duration;
 
 /// The cluster, and the nodes that are asked.
@@ -71,6 +72,11 @@ impl Scope {
     /// Longest wait for an answer that usually takes `default`.
     pub fn patience(&self, default: Duration) -> Duration {
         self.cluster.timeout.unwrap_or(default)
+    }
+
+    /// The terminal, and how much is shown on it.
+    pub fn screen(&self) -> Screen {
+        Screen::of_output(self.output == FleetOutput::Wide)
     }
 
     /// Whether the flags choose all nodes.

@@ -8,6 +8,7 @@ use clap::Args;
 use epguard_client::answers::why::{Explanation, WhyMoment, WhySubject, WhyVerdict};
 use epguard_client::shared::args::ServiceArgs;
 use epguard_client::shared::output::after;
+use epguard_client::shared::screen::Screen;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
@@ -56,7 +57,12 @@ pub async fn run(mut fleet: Fleet, args: &FleetWhyArgs) -> Result<ExitCode> {
     };
     let asked = ask_nodes(&fleet, &command, PATIENCE).await;
     asked.print(fleet.scope.output, json!({"asked": nodes}), |answers| {
-        let text = format!("{nodes}\n\n{}", grouped_text(answers));
+        let screen = fleet.scope.screen();
+        let text = format!(
+            "{}\n\n{}",
+            screen.fold(&nodes),
+            grouped_text(answers, screen)
+        );
         text.trim_end().to_owned()
     })
 }
@@ -145,23 +151,14 @@ impl<'a> Judged<'a> {
     }
 
     /// Nodes that deny come first, then those where a denial waits.
-    fn rank(&self) -> usize {
-        if self.has_verdict("deny") {
-            0
-        } else if self.has_verdict("stopped") {
-            1
-        } else {
-            2
-        }
-    }
-
-    fn has_verdict(&self, name: &str) -> bool {
-        self.verdicts.iter().any(|verdict| verdict.verdict == name)
+    fn rank(&self) -> u8 {
+        let ranks = self.verdicts.iter().map(WhyVerdict::rank);
+        ranks.min().unwrap_or(u8::MAX)
     }
 }
 
 /// The answer of each group of nodes that agree: the text of its first node.
-fn grouped_text(answers: &[NodeAnswer<Explanation>]) -> String {
+fn grouped_text(answers: &[NodeAnswer<Explanation>], screen: Screen) -> String {
     let judged = answers
         .iter()
         .map(|answer| (Judged::by(&answer.known), answer.node()));
@@ -172,8 +169,9 @@ fn grouped_text(answers: &[NodeAnswer<Explanation>]) -> String {
         let first = answers
             .iter()
             .find(|answer| nodes.first() == Some(&answer.node()));
-        let text = after("\n", first.map(|answer| answer.known.to_text()));
-        parts.push(format!("{}:{text}", name_nodes(nodes)));
+        let text = after("\n", first.map(|answer| answer.known.to_text(screen)));
+        let names = screen.fold(&format!("{}:", name_nodes(nodes)));
+        parts.push(format!("{names}{text}"));
     }
     parts.join("\n\n")
 }

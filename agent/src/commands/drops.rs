@@ -7,11 +7,12 @@
 
 use crate::shared::args::RunArgs;
 use crate::shared::drops::Dropped;
-use crate::shared::output::{Output, escaped, is_read};
+use crate::shared::output::{Output, escaped, is_read, print, show};
+use crate::shared::screen::Screen;
 use crate::shared::status::{self, Request};
 use anyhow::{Context as _, Result};
 use clap::Args;
-use epguard_client::answers::drops::{DropsFilter, DropsRow, Follower, drops_table, line_of};
+use epguard_client::answers::drops::{DropsFilter, DropsRow, Follower, drops_text, line_of};
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -56,10 +57,14 @@ pub fn run(args: &DropsArgs) -> Result<()> {
     if !args.follow {
         let table = |all: &Vec<Dropped>| {
             let rows: Vec<DropsRow> = all.iter().map(DropsRow::of_one_node).collect();
-            drops_table(&rows, filter.is_narrowed())
+            drops_text(
+                &rows,
+                filter.is_narrowed(),
+                Screen::of_output(false),
+                "epguard",
+            )
         };
-        println!("{}", args.output.text(&first, table)?);
-        return Ok(());
+        return show(&args.output.text(&first, table)?);
     }
     let mut follower = Follower::since(Instant::now());
     let mut now = first;
@@ -68,7 +73,7 @@ pub fn run(args: &DropsArgs) -> Result<()> {
         match args.output {
             Output::Table => {
                 for dropped in &new {
-                    println!("{}", line_of(dropped));
+                    print(&line_of(dropped))?;
                 }
             }
             Output::Json | Output::Yaml => println!("{}", escaped(serde_json::to_string(&new)?)),

@@ -6,6 +6,7 @@
 
 use crate::shared::args::RunArgs;
 use crate::shared::output::{Output, exit, show};
+use crate::shared::screen::Screen;
 use crate::shared::status::{self, Request};
 use clap::Args;
 use epguard_client::answers::status::{Condition, problems};
@@ -39,7 +40,8 @@ pub fn run(args: &StatusArgs) -> ExitCode {
         let problems = problems(&status);
         let code = if problems.is_empty() { 0 } else { DEGRADED };
         let condition = Condition { problems, status };
-        show(&args.output.text(&condition, Condition::to_text)?)?;
+        let text = |condition: &Condition| condition.to_text(Screen::of_output(false));
+        show(&args.output.text(&condition, text)?)?;
         Ok(code)
     });
     exit(shown, UNKNOWN)

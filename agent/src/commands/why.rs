@@ -5,7 +5,8 @@
 //! ```
 
 use crate::shared::args::RunArgs;
-use crate::shared::output::Output;
+use crate::shared::output::{Output, show};
+use crate::shared::screen::Screen;
 use crate::shared::status::{self, Request};
 use anyhow::{Context as _, Result};
 use clap::Args;
@@ -44,6 +45,6 @@ pub fn run(args: &WhyArgs) -> Result<()> {
     )?;
     let mut explanation = explain(&chronicle, &args.question);
     explanation.passing = causes_of_passing(&explanation, &status.translators);
-    println!("{}", args.output.text(&explanation, Explanation::to_text)?);
-    Ok(())
+    let text = |explanation: &Explanation| explanation.to_text(Screen::of_output(false));
+    show(&args.output.text(&explanation, text)?)
 }

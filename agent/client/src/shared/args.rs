@@ -109,6 +109,19 @@ pub fn service_or_all(text: &str) -> Result<String, &'static str> {
     }
 }
 
+/// The name of a Service as it is written into a command that people copy; none if a shell could
+/// read it otherwise, as a node may write what it likes.
+pub fn plain_service(text: &str) -> Option<&str> {
+    let is_plain = |character: char| {
+        character.is_ascii_lowercase() || character.is_ascii_digit() || "-./".contains(character)
+    };
+    if name(text).is_some() && text.chars().all(is_plain) && !text.starts_with('-') {
+        Some(text)
+    } else {
+        None
+    }
+}
+
 /// The words of a command line as these arguments.
 #[cfg(any(test, feature = "testing"))]
 pub fn parsed<A: Args>(words: &[&str]) -> Result<A, String> {

@@ -8,4 +8,5 @@ pub mod drops;
 pub mod output;
 pub mod plain;
 pub mod proxy;
+pub mod screen;
 pub mod status;

@@ -2,16 +2,19 @@
 //! lists.
 
 use crate::shared::plain::{is_hidden, plain};
+use crate::shared::screen::Screen;
 use anyhow::Context as _;
 use clap::ValueEnum;
 use clap::builder::StyledStr;
-use comfy_table::{Table, presets::NOTHING};
+use comfy_table::presets::NOTHING;
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width};
 use serde::Serialize;
 use std::fmt::{Display, Write as _};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
+use textwrap::core::display_width;
 
 /// Form of what is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -76,12 +79,53 @@ fn is_hidden_in_lines(character: char) -> bool {
 
 /// A table without lines. An empty header is left out.
 pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    table_on(Screen::default(), header, rows)
+}
+
+/// The same. Where the screen is narrower, cells are folded at spaces; a word stays whole.
+pub fn table_on(
+    screen: Screen,
+    header: &[&str],
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> String {
     let mut table = Table::new();
     table.load_preset(NOTHING).add_rows(rows);
     if !header.is_empty() {
         table.set_header(header);
     }
+    let text = table.trim_fmt();
+    let Some(width) = screen.width else {
+        return text;
+    };
+    if screen.fits(&text) {
+        return text;
+    }
+    table
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(u16::try_from(width).unwrap_or(u16::MAX));
+    let words = longest_words(&table);
+    for (column, word) in table.column_iter_mut().zip(words) {
+        let with_padding = word.saturating_add(column.padding_width());
+        column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(with_padding)));
+    }
     table.trim_fmt()
+}
+
+/// The width of the longest word of each column.
+fn longest_words(table: &Table) -> Vec<u16> {
+    let mut widths = Vec::new();
+    for row in table.header().into_iter().chain(table.row_iter()) {
+        for (number, cell) in row.cell_iter().enumerate() {
+            let content = cell.content();
+            let words = content.split_whitespace().map(display_width);
+            let longest = u16::try_from(words.max().unwrap_or(0)).unwrap_or(u16::MAX);
+            match widths.get_mut(number) {
+                Some(width) => *width = longest.max(*width),
+                None => widths.push(longest),
+            }
+        }
+    }
+    widths
 }
 
 /// Header of a column, and its cell in a row.
@@ -92,8 +136,18 @@ pub fn columned<'a, T: 'a>(
     columns: &[Column<T>],
     items: impl IntoIterator<Item = &'a T>,
 ) -> String {
+    columned_on(Screen::default(), columns, items)
+}
+
+/// The same, folded as by [`table_on`].
+pub fn columned_on<'a, T: 'a>(
+    screen: Screen,
+    columns: &[Column<T>],
+    items: impl IntoIterator<Item = &'a T>,
+) -> String {
     let header: Vec<&str> = columns.iter().map(|(header, _)| *header).collect();
-    table(
+    table_on(
+        screen,
         &header,
         items
             .into_iter()
@@ -237,6 +291,25 @@ mod tests {
             "{\n  \"address\": [\n    \"10.0.0.1\",\n    \"yes\"\n  ]\n}"
         );
         assert_eq!(text(Output::Yaml), "address:\n- \"10.0.0.1\"\n- \"yes\"");
+    }
+
+    #[test]
+    fn a_table_folds_at_spaces_and_keeps_words_whole() {
+        let rows = vec![vec![
+            "worker-1.example".to_owned(),
+            "one two three".to_owned(),
+        ]];
+        let table = |width| {
+            let screen = Screen { width, full: false };
+            table_on(screen, &["NODE", "SET BY"], rows.clone())
+        };
+        let wide = " NODE              SET BY\n worker-1.example  one two three";
+        assert_eq!(table(None), wide);
+        assert_eq!(table(Some(40)), wide);
+        let folded =
+            " NODE              SET BY\n worker-1.example  one two\n                   three";
+        assert_eq!(table(Some(27)), folded);
+        assert!(table(Some(5)).contains("worker-1.example  one\n"));
     }
 
     #[test]

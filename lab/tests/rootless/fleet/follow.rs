@@ -26,7 +26,7 @@ async fn new_denials_of_all_nodes_are_followed_and_lost_nodes_are_named() {
     let world = World::new();
     let count = counts();
     world.answers(move |exec| one_hangs_one_is_gone(exec, |_| count()));
-    let lines = first_lines(world.command("drops -f --timeout 1"), 2, 2).await;
+    let lines = first_lines(world.command("drops -f --timeout 1"), 2, 3).await;
     expect("follow.txt", &lines.join("\n"));
 }
 
@@ -53,11 +53,13 @@ async fn a_reader_that_leaves_ends_it_even_while_nothing_is_denied() {
         let count = count.clone();
         world.answers(move |_| if denies { count() } else { silent() });
         let left = world.leave("drops -f").await;
-        assert_eq!(
-            (left.status.code(), left.stderr),
-            (Some(0), vec![]),
-            "{denies}"
+        let stderr = String::from_utf8(left.stderr).unwrap();
+        assert!(
+            // The reader may have left before all nodes have answered.
+            stderr.is_empty() || stderr == "watching 3 nodes\n",
+            "{denies}: {stderr}"
         );
+        assert_eq!(left.status.code(), Some(0), "{denies}");
     }
 }
 

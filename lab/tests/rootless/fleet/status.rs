@@ -17,6 +17,25 @@ async fn all_that_is_well_is_a_line_for_each_node() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn many_nodes_share_a_line_below_their_problems() {
+    let world = World::empty();
+    for number in 1..=40 {
+        world.node(&format!("worker-{number}"));
+        world.agent(&format!("worker-{number}"));
+    }
+    world.answers(|exec| {
+        let node = node_of(exec);
+        let mut status = status(node);
+        if node.ends_with('7') {
+            status.synced = false;
+            status.view_age_ms = None;
+        }
+        condition(status)
+    });
+    expect("status-many.txt", &world.run("status").await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_hangs_and_one_that_is_gone_are_named_and_the_others_are_shown() {
     let world = World::new();
     world.answers(|exec| one_hangs_one_is_gone(exec, |_| condition(status("worker-1"))));

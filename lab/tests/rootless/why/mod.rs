@@ -4,7 +4,9 @@
 //! anew: `EPGUARD_WRITE_GOLDEN=1`, then read the diff.
 
 use super::fleet::world::{golden, recordings};
+use clap::builder::StyledStr;
 use epguard::shared::args::ServiceArgs;
+use epguard::shared::screen::Screen;
 use epguard_client::answers::why::{WhyMoment, WhyQuestion, WhySubject, explain};
 use epguard_common::Addr;
 use epguard_core::history::{Chronicle, History};
@@ -15,6 +17,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
+
+/// Every time and UID, in lines of any width.
+const FULL: Screen = Screen {
+    width: None,
+    full: true,
+};
 
 /// The agent's history after a whole recording, its state then, and what it denied at each moment.
 struct Remembered {
@@ -172,6 +180,7 @@ fn why_answers_agree_with_every_recording() {
         let remembered = remembered
             .entry(name.to_owned())
             .or_insert_with(|| Remembered::of(name));
-        explain(&remembered.chronicle(question.subject), &question).to_text()
+        let explanation = explain(&remembered.chronicle(question.subject), &question);
+        StyledStr::from(explanation.to_text(FULL)).to_string()
     });
 }

@@ -1,8 +1,13 @@
 //! Denied flows by Service, pod meant and pod hit: which are shown, which are new, and their text.
+//!
+//! ```text
+//! rows -> a table; where it is wider than the screen, a card each
+//! ```
 
+mod cards;
 mod text;
 
-pub use text::{DropsRow, drops_table, line_of, nothing_text, short_age};
+pub use text::{DropsRow, drops_text, line_of, nothing_text, short_age};
 
 use crate::shared::args::{ServiceArgs, one_of};
 use crate::shared::drops::{Dropped, Kind};

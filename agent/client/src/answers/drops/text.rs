@@ -1,7 +1,12 @@
 //! Denied flows for people.
 
+use super::cards::{cards, explain_line};
 use crate::shared::drops::{Dropped, clients};
 use crate::shared::output::{Column, columned, count};
+use crate::shared::screen::{BAD, CAUTION, ELSEWHERE, Screen};
+use clap::builder::styling::Style;
+use epguard_common::Outcome;
+use std::fmt::Write as _;
 
 /// A kind of denied flows, and the nodes that count it; no nodes on one node.
 #[derive(Debug, Clone)]
@@ -28,6 +33,24 @@ pub fn nothing_text(narrowed: bool) -> String {
     format!("nothing{scope} was denied, and nothing would have been")
 }
 
+/// The style of an outcome, by its meaning; none for one of another version.
+pub(super) fn style_of(outcome: &str) -> Style {
+    for (styled, style) in [
+        (Outcome::Dropped, BAD),
+        (Outcome::Rejected, BAD),
+        (Outcome::Observed, CAUTION),
+        (Outcome::Redirected, ELSEWHERE),
+    ] {
+        if outcome == styled.as_str() {
+            return style;
+        }
+    }
+    Style::new()
+}
+
+/// Which of [`COLUMNS`] is the outcome.
+const OUTCOME: usize = 4;
+
 /// Header and cell of each column.
 const COLUMNS: [Column<DropsRow>; 11] = [
     ("LAST", |row| short_age(row.dropped.last_ms_ago)),
@@ -49,12 +72,26 @@ const COLUMNS: [Column<DropsRow>; 11] = [
     ("NODES", |row| row.nodes.clone()),
 ];
 
-/// One row for each kind; `narrowed` as for [`nothing_text`]. Where rows name nodes, a last column
-/// shows them.
-pub fn drops_table(rows: &[DropsRow], narrowed: bool) -> String {
-    if rows.is_empty() {
+/// All rows with colours; `narrowed` as for [`nothing_text`]. On a terminal, a last line has the
+/// command that explains the first one; `program` begins it.
+pub fn drops_text(rows: &[DropsRow], narrowed: bool, screen: Screen, program: &str) -> String {
+    let Some(first) = rows.first() else {
         return nothing_text(narrowed);
+    };
+    let table = drops_table(rows);
+    let mut text = if screen.fits(&table) {
+        painted(&table, rows)
+    } else {
+        cards(rows, screen)
+    };
+    if screen.width.is_some() {
+        text.extend(explain_line(&first.dropped.kind, program));
     }
+    text
+}
+
+/// One row for each kind. Where rows name nodes, a last column shows them.
+fn drops_table(rows: &[DropsRow]) -> String {
     let has_nodes = rows.iter().any(|row| !row.nodes.is_empty());
     let columns = if has_nodes {
         &COLUMNS[..]
@@ -64,11 +101,42 @@ pub fn drops_table(rows: &[DropsRow], narrowed: bool) -> String {
     columned(columns, rows)
 }
 
+/// The table with each outcome in its style.
+fn painted(table: &str, rows: &[DropsRow]) -> String {
+    let mut lines = table.lines();
+    let mut text = lines.next().unwrap_or_default().to_owned();
+    for (line, row) in lines.zip(rows) {
+        text.push('\n');
+        match start_of_outcome(line, row) {
+            Some(start) => {
+                let outcome = &*row.dropped.kind.outcome;
+                let style = style_of(outcome);
+                let (before, rest) = line.split_at(start);
+                let after = &rest[outcome.len()..];
+                let _ = write!(text, "{before}{style}{outcome}{style:#}{after}");
+            }
+            None => text.push_str(line),
+        }
+    }
+    text
+}
+
+/// Where in its line the outcome of a row begins: only spaces are between two cells.
+fn start_of_outcome(line: &str, row: &DropsRow) -> Option<usize> {
+    let mut end = 0;
+    for (_, cell) in &COLUMNS[..OUTCOME] {
+        let cell = cell(row);
+        end += line[end..].find(&cell)? + cell.len();
+    }
+    Some(end + line[end..].find(&*row.dropped.kind.outcome)?)
+}
+
 /// One line for the new packets of one kind.
 pub fn line_of(dropped: &Dropped) -> String {
     let kind = &dropped.kind;
+    let style = style_of(&kind.outcome);
     format!(
-        "{} {} {} -> {} {}: {} was meant, {} is there ({} from {})",
+        "{style}{}{style:#} {} {} -> {} {}: {} was meant, {} is there ({} from {})",
         kind.outcome,
         kind.reason,
         kind.service,
@@ -81,7 +149,7 @@ pub fn line_of(dropped: &Dropped) -> String {
     )
 }
 
-/// An age in its largest useful unit, as kubectl shows ages.
+/// An age in its largest useful unit, without spaces, as kubectl shows ages.
 pub fn short_age(ms: u64) -> String {
     match ms / 1000 {
         seconds @ 0..120 => format!("{seconds}s"),
@@ -92,12 +160,13 @@ pub fn short_age(ms: u64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::Kind;
     use super::*;
+    use clap::builder::StyledStr;
     use epguard_common::Reason;
 
-    fn dropped() -> Dropped {
+    pub fn dropped() -> Dropped {
         Dropped {
             kind: Kind {
                 hit: "other/b".into(),
@@ -112,22 +181,48 @@ mod tests {
         }
     }
 
+    /// As without colours.
+    pub fn bare(text: String) -> String {
+        StyledStr::from(text).to_string()
+    }
+
     #[test]
     fn a_kind_is_one_table_row_or_one_log_line() {
-        let row = drops_table(&[DropsRow::of_one_node(&dropped())], false)
-            .lines()
-            .nth(1)
-            .unwrap()
-            .to_owned();
-        let fields: Vec<&str> = row.split_whitespace().collect();
+        let rows = [DropsRow::of_one_node(&dropped())];
+        let table = bare(drops_text(&rows, false, Screen::default(), "epguard"));
+        let lines: Vec<&str> = table.lines().collect();
+        let fields: Vec<&str> = lines[1].split_whitespace().collect();
         assert_eq!(
             fields.join(" "),
             "2m shop/web 10.244.1.10:8080 TCP reused dropped shop/a other/b 10.244.2.5,10.244.2.6 3 7"
         );
+        assert_eq!(lines.len(), 2, "a script gets only the table: {table}");
         assert_eq!(
-            line_of(&dropped()),
+            bare(line_of(&dropped())),
             "dropped reused shop/web -> 10.244.1.10:8080 TCP: shop/a was meant, other/b is there (7 packets from 10.244.2.5,10.244.2.6)"
         );
+    }
+
+    #[test]
+    fn only_the_outcome_is_coloured_even_beside_a_service_of_its_name() {
+        for (outcome, style) in [
+            ("dropped", BAD),
+            ("rejected", BAD),
+            ("observed", CAUTION),
+            ("redirected", ELSEWHERE),
+            ("moved", Style::new()),
+        ] {
+            let mut dropped = dropped();
+            dropped.kind.outcome = outcome.into();
+            dropped.kind.service = format!("shop/{outcome}");
+            let rows = [DropsRow::of_one_node(&dropped)];
+            let text = drops_text(&rows, false, Screen::default(), "epguard");
+            assert!(
+                text.contains(&format!(" reused  {style}{outcome}{style:#} ")),
+                "{text:?}"
+            );
+            assert!(text.contains(&format!(" shop/{outcome} ")), "{text:?}");
+        }
     }
 
     #[test]

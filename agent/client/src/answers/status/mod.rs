@@ -6,9 +6,9 @@ pub use problems::{
     Problem, gap_problem, hook_problems, problems, socket_lb_problems, view_problems,
 };
 
-use crate::shared::output::{count, first, seconds, table};
+use crate::shared::output::{count, first, seconds, table_on};
+use crate::shared::screen::{BAD, GOOD, Screen};
 use crate::shared::status::{Attachment, Status, Unanswered};
-use clap::builder::styling::{AnsiColor, Style};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -24,35 +24,28 @@ pub struct Condition {
     pub status: Status,
 }
 
-/// The style of what is well.
-pub const GOOD: Style = AnsiColor::Green.on_default().bold();
-/// The style of what is not.
-pub const BAD: Style = AnsiColor::Red.on_default().bold();
-
 impl Condition {
     /// The whole text, with colours; the caller removes them for a pipe.
-    pub fn to_text(&self) -> String {
+    pub fn to_text(&self, screen: Screen) -> String {
         let Self { problems, status } = self;
-        let mut parts = vec![headline(status, problems)];
-        parts.extend(problems.iter().map(|problem| bullet("", problem)));
+        let mut parts = vec![screen.fold(&headline(status, problems))];
+        for Problem { what, remedy } in problems {
+            let bullet = format!("  {BAD}!{BAD:#} {what}\n      {remedy}");
+            parts.push(screen.fold(&bullet));
+        }
         let tables = [
-            overview_table(status),
-            watch_table(status),
-            interface_table(status),
-            map_table(status),
+            overview_table(status, screen),
+            watch_table(status, screen),
+            interface_table(status, screen),
+            map_table(status, screen),
         ];
         parts.extend(tables.map(|table| format!("\n{table}")));
         let unanswered = unanswered_lines(status);
         if !unanswered.is_empty() {
-            parts.push(format!("\n{}", unanswered.join("\n")));
+            parts.push(format!("\n{}", screen.fold(&unanswered.join("\n"))));
         }
         parts.join("\n")
     }
-}
-
-/// A problem with its remedy, in two lines; `place` stands before it.
-pub fn bullet(place: &str, Problem { what, remedy }: &Problem) -> String {
-    format!("  {BAD}!{BAD:#} {place}{what}\n      {remedy}")
 }
 
 fn headline(status: &Status, problems: &[Problem]) -> String {
@@ -69,7 +62,7 @@ fn headline(status: &Status, problems: &[Problem]) -> String {
     )
 }
 
-fn overview_table(status: &Status) -> String {
+fn overview_table(status: &Status, screen: Screen) -> String {
     let reasons = status
         .reasons
         .iter()
@@ -92,7 +85,11 @@ fn overview_table(status: &Status) -> String {
         ),
     ];
     let rows = rows.into_iter();
-    table(&[], rows.map(|(name, value)| vec![name.to_owned(), value]))
+    table_on(
+        screen,
+        &[],
+        rows.map(|(name, value)| vec![name.to_owned(), value]),
+    )
 }
 
 /// What a load balancer with hooks at sockets may translate elsewhere, where no hook sees the
@@ -149,7 +146,7 @@ fn view_text(status: &Status) -> String {
     age.unwrap_or_else(|| "of unknown age".to_owned())
 }
 
-fn watch_table(status: &Status) -> String {
+fn watch_table(status: &Status, screen: Screen) -> String {
     let rows = status.watches.iter().map(|(name, watch)| {
         vec![
             name.to_string(),
@@ -158,10 +155,10 @@ fn watch_table(status: &Status) -> String {
             watch.rv.to_string(),
         ]
     });
-    table(&["WATCH", "STATE", "FRESH AS OF", "VERSION"], rows)
+    table_on(screen, &["WATCH", "STATE", "FRESH AS OF", "VERSION"], rows)
 }
 
-fn interface_table(status: &Status) -> String {
+fn interface_table(status: &Status, screen: Screen) -> String {
     let rows = status.interfaces.iter().map(|at| {
         let xdp = at.xdp.as_deref().or(at.xdp_error.as_ref().map(|_| "no"));
         vec![
@@ -171,7 +168,7 @@ fn interface_table(status: &Status) -> String {
             xdp.unwrap_or("-").to_owned(),
         ]
     });
-    table(&["INTERFACE", "ROLE", "HOOKS", "XDP"], rows)
+    table_on(screen, &["INTERFACE", "ROLE", "HOOKS", "XDP"], rows)
 }
 
 fn hooks_text(at: &Attachment) -> String {
@@ -204,7 +201,7 @@ fn unanswered_lines(status: &Status) -> Vec<String> {
 /// How many interfaces a line names.
 const NAMED: usize = 3;
 
-fn map_table(status: &Status) -> String {
+fn map_table(status: &Status, screen: Screen) -> String {
     let maps = status.figures.maps.iter();
     let rows = maps.map(|(name, fill)| {
         vec![
@@ -213,13 +210,16 @@ fn map_table(status: &Status) -> String {
             fill.capacity.to_string(),
         ]
     });
-    table(&["MAP", "ENTRIES", "ROOM FOR"], rows)
+    table_on(screen, &["MAP", "ENTRIES", "ROOM FOR"], rows)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shared::screen::{TESTED, assert_fits};
+    use crate::shared::status::testing::ailing;
     use crate::shared::status::{SocketLb, Translators};
+    use clap::builder::StyledStr;
     use schemars::generate::SchemaSettings;
     use std::fs;
     use std::path::Path;
@@ -240,6 +240,36 @@ mod tests {
             panic!("the status has another form: cp target/status.schema.json docs/");
         }
     }
+
+    #[test]
+    fn no_line_is_wider_than_the_screen() {
+        let mut status = ailing();
+        status.translators.conntrack = true;
+        status.translators.cilium = vec!["cilium_ct4_global".into()];
+        status.socket_lb = SocketLb {
+            programs: vec!["cil_sock4_conne (id 7)".into()],
+            in_force: true,
+            ..SocketLb::default()
+        };
+        status.unanswered = vec![Unanswered {
+            interface: "lxc1".into(),
+            why: "other programs run before epguard".into(),
+        }];
+        let condition = Condition {
+            problems: problems(&status),
+            status,
+        };
+        for width in TESTED {
+            let screen = Screen {
+                width: Some(width),
+                full: false,
+            };
+            let text = StyledStr::from(condition.to_text(screen)).to_string();
+            assert!(text.contains("JUDGED BY"), "{text}");
+            assert_fits(&text, screen);
+        }
+    }
+
     #[test]
     fn each_cause_of_missing_answers_is_a_line_with_its_interfaces() {
         let of = |interface: &str, why: &str| Unanswered {

@@ -86,7 +86,7 @@ fn view_rows(status: &Status, table: &mut ProblemTable) {
     let not_synced = "not every watch has shown a list yet, so there are no new denials";
     table.row(
         (!status.synced).then(|| not_synced.to_owned()),
-        "wait; the lines of watches that are down below show the cause",
+        "wait; a watch that is down is a problem of its own, with the cause",
     );
     table.row(
         watches_down(status),

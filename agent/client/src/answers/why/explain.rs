@@ -109,6 +109,7 @@ pub fn causes_of_passing(explanation: &Explanation, translators: &Translators) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shared::screen::Screen;
     use crate::shared::status::{Cause, Gap};
     use std::net::Ipv4Addr;
 
@@ -156,7 +157,7 @@ mod tests {
                 "unreadable-connection: 7 packets to suspects passed, as their conntrack entries contradict them"
             ]
         );
-        let text = denied.to_text();
+        let text = denied.to_text(Screen::default());
         assert!(
             text.contains("\nPASSING all the same\n  no-connection: "),
             "{text}"

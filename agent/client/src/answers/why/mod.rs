@@ -7,6 +7,7 @@
 
 mod evidence;
 mod explain;
+mod fix;
 mod owners;
 mod possibly_held;
 mod question;
@@ -15,6 +16,7 @@ mod verdict;
 
 pub use evidence::EvidenceEvent;
 pub use explain::{Explanation, causes_of_passing, explain};
+pub use fix::fix;
 pub use owners::OwnerSpan;
 pub use question::{WhyMoment, WhyQuestion, WhySubject};
 pub use verdict::WhyVerdict;

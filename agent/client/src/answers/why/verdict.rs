@@ -30,6 +30,17 @@ pub struct WhyVerdict {
     pub change: String,
 }
 
+impl WhyVerdict {
+    /// The place in which it is shown: denials first, then those that wait.
+    pub fn rank(&self) -> u8 {
+        match &*self.verdict {
+            "deny" => 0,
+            "stopped" => 1,
+            _ => 2,
+        }
+    }
+}
+
 /// All verdicts that the question is about; the IP itself comes last.
 pub(super) fn verdicts_of(view: &View, question: &WhyQuestion) -> Vec<WhyVerdict> {
     let port = question.subject.port;
