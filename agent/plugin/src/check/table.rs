@@ -3,8 +3,9 @@
 use super::compare::Row;
 use super::plan::Story;
 use crate::answers::name_nodes;
-use epguard_client::answers::status::{BAD, GOOD, Problem, bullet};
+use epguard_client::answers::status::Problem;
 use epguard_client::shared::output::{count, table};
+use epguard_client::shared::screen::{BAD, GOOD};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -107,9 +108,10 @@ impl CheckReport {
         }
         let mut lines = Vec::new();
         for ((node, problem), rows) in problems {
-            lines.push(bullet(
-                &format!("{node}, {}: ", self.which(node, &rows)),
-                problem,
+            let place = self.which(node, &rows);
+            let Problem { what, remedy } = problem;
+            lines.push(format!(
+                "  {BAD}!{BAD:#} {node}, {place}: {what}\n      {remedy}"
             ));
         }
         lines
