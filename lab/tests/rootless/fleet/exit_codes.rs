@@ -24,7 +24,7 @@ enum Agents {
 use Agents::{Bad, Killed, Missing, None, Partly, Well};
 
 /// The first column of the page, the agents, the command and its exit code.
-const ROWS: [(&str, Agents, &str, i32); 28] = [
+const ROWS: [(&str, Agents, &str, i32); 30] = [
     ("`status`", Well, "status", 0),
     ("`status`", Bad, "status", 1),
     ("`status`", Bad, "status --node worker-2", 1),
@@ -52,6 +52,9 @@ const ROWS: [(&str, Agents, &str, i32); 28] = [
         2,
     ),
     ("`drops -f`", None, "drops -f", 2),
+    // No kubelet runs the pods of a check here.
+    ("`check`", Well, "check --clean", 0),
+    ("`check`", Well, "check --timeout 1", 2),
     ("`audit`", Well, "audit", 0),
     ("`audit`", Bad, "audit", 1),
     ("`audit`", Partly, "audit", 2),
