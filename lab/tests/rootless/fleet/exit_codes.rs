@@ -26,7 +26,7 @@ use Agents::{Bad, Killed, Missing, None, Partly, Well};
 const SWITCHES: &str = "`mode`, `action`, `breaker` of all nodes";
 
 /// The first column of the page, the agents, the command and its exit code.
-const ROWS: [(&str, Agents, &str, i32); 36] = [
+const ROWS: [(&str, Agents, &str, i32); 38] = [
     ("`status`", Well, "status", 0),
     ("`status`", Bad, "status", 1),
     ("`status`", Bad, "status --node worker-2", 1),
@@ -54,6 +54,9 @@ const ROWS: [(&str, Agents, &str, i32); 36] = [
         2,
     ),
     ("`drops -f`", None, "drops -f", 2),
+    // No kubelet runs the pods of a check here.
+    ("`check`", Well, "check --clean", 0),
+    ("`check`", Well, "check --timeout 1", 2),
     ("`audit`", Well, "audit", 0),
     ("`audit`", Bad, "audit", 1),
     ("`audit`", Partly, "audit", 2),
