@@ -85,7 +85,7 @@ const DENIED: Column<Row> = ("DENIED", |row| {
     }
 });
 const WOULD_DENY: Column<Row> = ("WOULD DENY", |row| {
-    if row.enforces {
+    if row.enforces || row.mode == Mode::Off.as_str() {
         "-".to_owned()
     } else {
         row.denied.to_string()
