@@ -149,7 +149,9 @@ fn a_page_shows_each_verb() {
         .filter_map(|word| word.strip_suffix(".md"))
         .map(|page| repository(&format!("docs/{page}.md")))
         .collect();
-    for verb in Cli::command().get_subcommands() {
+    let command = Cli::command();
+    let verbs = command.get_subcommands();
+    for verb in verbs.filter(|verb| !verb.is_hide_set()) {
         let shown = format!("epguard {}", verb.get_name());
         let mut followed = pages
             .match_indices(&shown)
