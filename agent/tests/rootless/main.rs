@@ -4,7 +4,7 @@
 mod facts;
 mod health;
 mod incremental;
-mod metrics;
+mod metrics_text;
 mod one_binary;
 mod pages;
 mod review;
