@@ -62,6 +62,7 @@ pub(crate) const NOT_RUN: &[(&str, &str)] = &[
     ),
     ("helm rollback *", "the same"),
     ("helm uninstall *", "the same"),
+    ("helm -n epguard list", "no release of Helm is there"),
     (
         "helm template *",
         "`the_files_for_kubectl_are_what_helm_renders`, by Helm's engine",
@@ -185,7 +186,7 @@ pub(crate) const FOLLOWING: [(&str, &str); 1] = [("drops -f", "shop/a was meant,
 pub(crate) fn is_meant(entry: &str, command: &str) -> bool {
     let words = command.split(' ').skip_while(|word: &&str| {
         let name = word.split_once('=').map(|(name, _)| name);
-        name.is_some_and(|name| name.bytes().all(|b| b.is_ascii_uppercase()))
+        name.is_some_and(|name| name.bytes().all(|b| b.is_ascii_uppercase() || b == b'_'))
     });
     let command = words.collect::<Vec<_>>().join(" ");
     entry
