@@ -92,6 +92,10 @@ impl Agent {
         }
         let node = self.state.cluster().nodes.get(self.state.node());
         let is_canary = node.is_some_and(|node| node.canary);
+        // First of all: it may be lower, and a release writes denials.
+        if let Some(modes) = self.mode_policy.take_change(is_canary) {
+            self.set_modes(&modes)?;
+        }
         if let Some(actions) = self.mode_policy.take_actions(is_canary) {
             self.set_actions(&actions)?;
         }
@@ -101,9 +105,6 @@ impl Agent {
                 tracing::warn!(released, %release, "breaker released by the mode policy");
                 self.write()?;
             }
-        }
-        if let Some(modes) = self.mode_policy.take_change(is_canary) {
-            self.set_modes(&modes)?;
         }
         if let Some(watch) = self.watches.get(&Watched::ModePolicy) {
             self.policy_version = Some(watch.rv);
