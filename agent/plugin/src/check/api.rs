@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
-use kube::{Resource, ResourceExt as _};
+use kube::{Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -102,7 +102,9 @@ pub(super) async fn delete_namespaces(
     wait: Duration,
 ) -> Result<Vec<String>> {
     let api: Api<Namespace> = all(fleet);
-    for name in names {
+    // A namespace of this name that no check has made stays.
+    let own = named(&namespaces(fleet).await?, names);
+    for name in &own {
         let deleted = async {
             match api.delete(name, &DeleteParams::background()).await {
                 Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => Ok(()),
@@ -120,15 +122,16 @@ pub(super) async fn delete_namespaces(
     }
     let until = Instant::now() + wait;
     loop {
-        let left: Vec<String> = namespaces(fleet)
-            .await?
-            .iter()
-            .map(kube::ResourceExt::name_any)
-            .filter(|name| names.contains(name))
-            .collect();
+        let left = named(&namespaces(fleet).await?, names);
         if left.is_empty() || Instant::now() >= until {
             return Ok(left);
         }
         sleep(LOOKS).await;
     }
+}
+
+/// The names of those that have one of these names.
+fn named(namespaces: &[Namespace], names: &[String]) -> Vec<String> {
+    let all = namespaces.iter().map(ResourceExt::name_any);
+    all.filter(|name| names.contains(name)).collect()
 }

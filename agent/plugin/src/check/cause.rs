@@ -8,7 +8,7 @@ use epguard_client::answers::status::{
 };
 use epguard_client::answers::why::WhyVerdict;
 use epguard_client::shared::output::count;
-use epguard_client::shared::status::{Cause, Gap, Status};
+use epguard_client::shared::status::{Cause, Gap, ModeSource, Status};
 use epguard_common::{Mode, Outcome, Reason};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -60,9 +60,16 @@ pub(super) fn unseen(evidence: &Evidence<'_>) -> Option<Problem> {
     };
     if status.mode.is_some() && node.mode(reason) == Some(Mode::Off) {
         let what = format!("the mode is off for {reason} (by {})", status.mode_source);
+        let flag = if status.mode != Some(Mode::Off) {
+            format!(" --reason {reason}")
+        } else if status.mode_source == ModeSource::Canary {
+            " --canary".to_owned()
+        } else {
+            String::new()
+        };
         return Some(Problem::new(
             what,
-            "`kubectl epguard mode observe` switches it",
+            format!("`kubectl epguard mode observe{flag}` switches it"),
         ));
     }
     // A policy that is not in force changes the mode, which is known.

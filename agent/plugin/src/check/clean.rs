@@ -21,7 +21,8 @@ pub(super) async fn open(fleet: &Fleet, site: &Site, plan: &Plan) -> Result<()> 
     progress(&format!("makes the namespaces {}", names.join(", ")));
     let main = &names[0];
     api::create_namespace(fleet, &site.namespace(main)).await?;
-    // Two checks that begin at the same time see each other's: the older one goes on.
+    // Two checks that begin at the same time see each other's: the older one goes on, and none of
+    // the same second.
     if let Some(other) = first_of_others(&api::namespaces(fleet).await?, main) {
         bail!("another check has the namespace {other}: {REMEDY}");
     }
@@ -42,14 +43,14 @@ pub(super) async fn refuse_second(fleet: &Fleet) -> Result<()> {
     Ok(())
 }
 
-/// Another check's namespace that is older than this one's, or that has the lower name in the same
-/// second.
+/// Another check's namespace that is not younger than this one's. One that was made later in the
+/// same second may have been listed by nobody yet.
 fn first_of_others(all: &[Namespace], own: &str) -> Option<String> {
-    let age = |namespace: &Namespace| (namespace.creation_timestamp(), namespace.name_any());
     let mine = all.iter().find(|namespace| namespace.name_any() == own)?;
-    let mut others = all
-        .iter()
-        .filter(|other| !other.name_any().starts_with(own) && age(other) < age(mine));
+    let mut others = all.iter().filter(|other| {
+        let is_not_younger = other.creation_timestamp() <= mine.creation_timestamp();
+        is_not_younger && !other.name_any().starts_with(own)
+    });
     others.next().map(ResourceExt::name_any)
 }
 
@@ -61,7 +62,7 @@ pub(super) async fn remove(fleet: &Fleet, site: &Site, plan: &Plan, wait: Durati
     match left {
         Ok(left) if left.is_empty() => Ok(()),
         Ok(left) => bail!("namespace {} is still being deleted: {REMEDY}", left[0]),
-        Err(error) => bail!("{error:#}: the namespaces are left: `kubectl epguard check --clean`"),
+        Err(error) => Err(error),
     }
 }
 
@@ -90,7 +91,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn of_two_checks_that_begin_at_once_the_older_one_goes_on() {
+    fn of_two_checks_that_begin_at_once_the_older_one_goes_on_and_none_of_the_same_second() {
         let namespace = |name: &str, second: u8| -> Namespace {
             let at = format!("2026-01-01T00:00:{second:02}Z");
             serde_json::from_value(json!({"metadata": {"name": name, "creationTimestamp": at}}))
@@ -105,6 +106,16 @@ mod tests {
         let first = |own: &str| first_of_others(&all, own);
         assert_eq!(first("epguard-check-a").as_deref(), Some("epguard-check-b"));
         assert_eq!(first("epguard-check-b"), None);
-        assert_eq!(first("epguard-check-c").as_deref(), Some("epguard-check-a"));
+        let same_second = &all[..1]
+            .iter()
+            .chain(&all[3..])
+            .cloned()
+            .collect::<Vec<_>>();
+        for (own, other) in [
+            ("epguard-check-a", "epguard-check-c"),
+            ("epguard-check-c", "epguard-check-a"),
+        ] {
+            assert_eq!(first_of_others(same_second, own).as_deref(), Some(other));
+        }
     }
 }

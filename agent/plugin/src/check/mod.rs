@@ -43,10 +43,11 @@ const STEP: Duration = Duration::from_mins(2);
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[command(after_help = "\
-Exit code: 0 each call was seen as it has to be, 1 one was not, 2 nothing could be compared.
+Exit code: 0 each call was seen as it has to be, 1 one was not, 2 nothing could be compared, or a
+namespace is left.
 
-Without --node, --selector or --all it checks one node of each pool (OS image, kernel, images of the
-CNI), at most three. --timeout is the longest wait for each step, 120 s by default.
+Without --node, --selector or --all it checks one node of each pool (OS image, kernel, architecture,
+images of the CNI), at most three. --timeout is the longest wait for each step, 120 s by default.
 
 Examples:
   kubectl epguard check                       pods' calls, from up to three nodes
@@ -104,7 +105,9 @@ pub async fn run(mut fleet: Fleet, args: &CheckArgs) -> Result<ExitCode> {
         progress(&format!("keeps {names}: remove them with --clean"));
         return shown;
     }
-    let removed = unless_interrupted(clean::remove(&fleet, &site, &plan, patience)).await;
+    let removed = unless_interrupted(clean::remove(&fleet, &site, &plan, patience))
+        .await
+        .context("namespaces are left: `kubectl epguard check --clean`");
     match (shown, removed) {
         (Err(error), Err(left)) => bail!("{error:#}; {left:#}"),
         (shown, removed) => removed.and(shown),
@@ -122,15 +125,17 @@ async fn unless_interrupted<T>(work: impl Future<Output = Result<T>>) -> Result<
     }
 }
 
-/// Waits for Ctrl-C, or for the signal by which a job is ended.
+/// Waits for Ctrl-C, or for a signal by which a job or its terminal ends.
 async fn interrupted() -> std::io::Result<()> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
         let mut end = signal(SignalKind::terminate())?;
+        let mut hangup = signal(SignalKind::hangup())?;
         tokio::select! {
             done = ctrl_c() => done,
             _ = end.recv() => Ok(()),
+            _ = hangup.recv() => Ok(()),
         }
     }
     #[cfg(not(unix))]

@@ -1,11 +1,10 @@
 //! The rows of a check: each cell with what its caller and its agent have counted.
 
-use super::cause::NodeEvidence;
+use super::cause::{NodeEvidence, unseen};
 use super::compare::{Evidence, Row, compare, counted_of};
 use super::plan::{Cell, Plan, Story};
 use super::play::Played;
 use epguard_client::answers::status::Problem;
-use std::net::IpAddr;
 
 /// All rows.
 pub(super) fn rows(plan: &Plan, played: &Played) -> Vec<Row> {
@@ -30,26 +29,47 @@ fn row(cell: &Cell, played: &Played) -> Row {
         return Row::failed(cell, not_made());
     };
     let unknown = NodeEvidence::default();
-    let all = played
-        .counted
-        .get(&cell.node)
-        .map_or(&[][..], Vec::as_slice);
+    let all = played.counted.get(&cell.node);
     let service = match cell.story {
         Story::LivePod => None,
         _ => target.service.as_deref(),
     };
-    let endpoint: IpAddr = target.endpoint;
-    compare(&Evidence {
+    let endpoint = target.endpoint;
+    let counted = match all {
+        Some(all) => counted_of(all, service, endpoint, cell.protocol),
+        None => Vec::new(),
+    };
+    let evidence = Evidence {
         cell,
         calls,
         service,
         endpoint,
-        counted: &counted_of(all, service, endpoint, cell.protocol),
+        counted: &counted,
         node: played.nodes.get(&cell.node).unwrap_or(&unknown),
         meant: &meant.name,
         is_local: meant.is_local,
         stranger: &played.strangers[&cell.node],
-    })
+    };
+    if all.is_none() {
+        return uncounted(&evidence);
+    }
+    compare(&evidence)
+}
+
+/// The row of a cell whose agent has not shown what it counted: that no call was seen proves
+/// nothing.
+fn uncounted(evidence: &Evidence<'_>) -> Row {
+    match unseen(evidence) {
+        Some(_) if evidence.cell.story.is_stale() => compare(evidence),
+        Some(cause) => Row::failed(evidence.cell, cause),
+        None => Row::failed(
+            evidence.cell,
+            Problem::new(
+                "its agent did not show what it has counted",
+                "run the check again",
+            ),
+        ),
+    }
 }
 
 fn not_made() -> Problem {

@@ -2,7 +2,7 @@
 
 use super::compare::Row;
 use super::plan::Story;
-use crate::answers::name_nodes;
+use crate::answers::{group_by_value, name_nodes};
 use epguard_client::answers::status::Problem;
 use epguard_client::shared::output::{count, table};
 use epguard_client::shared::screen::{BAD, GOOD};
@@ -99,15 +99,8 @@ impl CheckReport {
                 found.push(((&row.cell.node, problem), row));
             }
         }
-        let mut problems: Vec<((&String, &Problem), Vec<&Row>)> = Vec::new();
-        for (key, row) in found {
-            match problems.iter_mut().find(|(other, _)| *other == key) {
-                Some((_, rows)) => rows.push(row),
-                None => problems.push((key, vec![row])),
-            }
-        }
         let mut lines = Vec::new();
-        for ((node, problem), rows) in problems {
+        for ((node, problem), rows) in group_by_value(found) {
             let place = self.which(node, &rows);
             let Problem { what, remedy } = problem;
             lines.push(format!(

@@ -168,11 +168,12 @@ fn stale_fault(evidence: &Evidence<'_>, row: &Row) -> Option<Problem> {
     let sent = row.sent;
     let seen = row.seen;
     if seen < sent {
-        let cause = match evidence.calls.failed.iter().next() {
-            Some((error, failed)) if seen + failed >= sent => Problem::new(
+        let failed: u64 = evidence.calls.failed.values().sum();
+        let cause = match evidence.calls.failed.keys().next() {
+            Some(error) if seen + failed >= sent => Problem::new(
                 format!(
                     "{} failed before a packet left: {error}",
-                    count(*failed, "call")
+                    count(failed, "call")
                 ),
                 "check routes and policies of the node: `kubectl epguard check --keep` keeps the pods",
             ),
@@ -247,7 +248,20 @@ fn outcome_fault(evidence: &Evidence<'_>, row: &Row) -> Option<Problem> {
     let dropped = of(Outcome::Dropped);
     let rejected = of(Outcome::Rejected);
     let may_stop = evidence.cell.story == Story::Finished;
-    if may_stop && observed > 0 && evidence.node.mode(Reason::DeadBackend) == Some(Mode::Enforce) {
+    let mode = evidence.node.mode(reason_seen(evidence));
+    if may_stop
+        && observed < row.seen
+        && let Some(mode @ (Mode::Observe | Mode::Off)) = mode
+    {
+        return Some(Problem::new(
+            format!(
+                "the mode is {mode}, and {} stopped",
+                were(row.seen - observed)
+            ),
+            "report it with `kubectl epguard sysdump`",
+        ));
+    }
+    if may_stop && observed > 0 && mode == Some(Mode::Enforce) {
         return Some(Problem::new(
             format!("the mode is enforce, and {} only observed", were(observed)),
             "see whether an annotation, or a Namespace not seen yet, allows less: `kubectl epguard why`",
@@ -264,16 +278,34 @@ fn outcome_fault(evidence: &Evidence<'_>, row: &Row) -> Option<Problem> {
     }
     if may_stop && dropped + rejected > 0 {
         if calls.timed_out != dropped {
-            return Some(differ(dropped, "dropped", calls.timed_out, "timed out"));
+            let node = &evidence.cell.node;
+            return Some(differ(
+                node,
+                dropped,
+                "dropped",
+                calls.timed_out,
+                "timed out",
+            ));
         }
         if calls.refused != rejected {
-            return Some(differ(rejected, "rejected", calls.refused, "refused"));
+            let node = &evidence.cell.node;
+            return Some(differ(node, rejected, "rejected", calls.refused, "refused"));
         }
     }
     if !may_stop {
         return lost(evidence);
     }
     None
+}
+
+/// The reason as which the calls were counted: the IPAM may have handed the IP on by then.
+fn reason_seen(evidence: &Evidence<'_>) -> Reason {
+    let mut counted = evidence.counted.iter();
+    if counted.any(|dropped| dropped.kind.reason == Reason::Reused.as_str()) {
+        Reason::Reused
+    } else {
+        Reason::DeadBackend
+    }
 }
 
 /// `3 calls were`.
@@ -283,10 +315,12 @@ fn were(calls: u64) -> String {
 }
 
 /// The agent's count and the caller's are not the same.
-fn differ(counted: u64, as_what: &str, ended: u64, how: &str) -> Problem {
+fn differ(node: &str, counted: u64, as_what: &str, ended: u64, how: &str) -> Problem {
     Problem::new(
         format!("the agent counts {counted} calls as {as_what}, and {ended} {how}"),
-        "another program answers or drops these calls, too: compare with `kubectl epguard mode off`",
+        format!(
+            "another program answers or drops these calls, too: compare with `kubectl epguard mode off --node {node}`"
+        ),
     )
 }
 
@@ -302,7 +336,10 @@ fn live_fault(evidence: &Evidence<'_>) -> Option<Problem> {
                 dropped.kind.outcome,
                 dropped.kind.reason
             ),
-            "a denial is wrong: `kubectl epguard mode observe`, then report it with `kubectl epguard sysdump`",
+            format!(
+                "a denial is wrong: `kubectl epguard mode observe --node {}`, then report it with `kubectl epguard sysdump`",
+                evidence.cell.node
+            ),
         ));
     }
     lost(evidence)
@@ -334,7 +371,10 @@ fn lost(evidence: &Evidence<'_>) -> Option<Problem> {
             "calls to a live pod are lost, and the agent stopped none: {}",
             ends.join(", ")
         ),
-        "not epguard, unless `kubectl epguard mode off` ends it: check routes, kube-proxy and network policies",
+        format!(
+            "not epguard, unless `kubectl epguard mode off --node {}` ends it: check routes, kube-proxy and network policies",
+            evidence.cell.node
+        ),
     ))
 }
 

@@ -104,7 +104,6 @@ fn row(story: Story, calls: &CallCount, counted: &[Dropped], node: &NodeEvidence
 
 /// The fault of a row; empty if there is none.
 fn fault(row: &Row) -> String {
-    assert_eq!(row.ok, row.problem.is_none());
     let problem = row.problem.as_ref();
     problem.map_or_else(String::new, |problem| {
         assert!(!problem.remedy.is_empty(), "{problem:?}");
@@ -224,10 +223,18 @@ fn stale_calls_with_another_end_fail() {
         reason: Reason::RetiredBackend,
         ..Stale::stopped(CallEnd::TimedOut, Outcome::Dropped)
     };
+    let stopped_in_observe = Stale {
+        mode: Mode::Observe,
+        ..Stale::stopped(CallEnd::TimedOut, Outcome::Dropped)
+    };
     for (wrong, fault) in [
         (
             Stale::stopped(CallEnd::TimedOut, Outcome::Observed),
             "the mode is enforce, and 10 calls were only observed",
+        ),
+        (
+            stopped_in_observe,
+            "the mode is observe, and 10 calls were stopped",
         ),
         (
             Stale::stopped(answered, Outcome::Dropped),

@@ -59,6 +59,7 @@ impl Play<'_> {
     ) -> (String, NodeEvidence) {
         let mut fleet = self.fleet.clone();
         fleet.choose([node.to_owned()].into());
+        fleet.shows_progress = false;
         let of_node = targets
             .iter()
             .filter(|(cell, _)| cell.node == node && cell.story.is_stale());

@@ -117,7 +117,10 @@ impl Play<'_> {
                         "its calls to a Service with a live pod are not answered, {} among them",
                         report.unreached[0]
                     ),
-                    "not epguard, unless `kubectl epguard mode off` ends it: check kube-proxy and network policies",
+                    format!(
+                        "not epguard, unless `kubectl epguard mode off --node {}` ends it: check kube-proxy and network policies",
+                        place.0
+                    ),
                 )),
                 report => report,
             };

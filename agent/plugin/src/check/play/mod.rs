@@ -11,7 +11,7 @@ use super::compare::since;
 use super::objects::{FINISHED, PodId, Site};
 use super::plan::{Caller, Cell, Family, Plan, Story, target};
 use crate::agents::Fleet;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use epguard_client::answers::status::Problem;
 use epguard_client::shared::calls::{CallReport, CallTarget};
 use epguard_client::shared::drops::Dropped;
@@ -53,7 +53,7 @@ pub(super) struct Played {
     pub targets: BTreeMap<Cell, Target>,
     /// What each caller reported, or why it did not.
     pub reports: BTreeMap<(String, Caller), Result<CallReport, Problem>>,
-    /// What each node's agent counted since the calls began.
+    /// What each node's agent counted since the calls began, if it has shown that.
     pub counted: BTreeMap<String, Vec<Dropped>>,
     /// What each node's agent says.
     pub nodes: BTreeMap<String, NodeEvidence>,
@@ -112,6 +112,10 @@ impl Play<'_> {
         let mut vips = Vips::new();
         let jobs = self.start_jobs(&strangers, &mut vips).await?;
         let families = families(&jobs, &vips);
+        ensure!(
+            !families.is_empty(),
+            "nothing can be compared: the pods and the Services of this cluster have no IP family in common"
+        );
         self.call_first(&families, &jobs, &vips, &mut unplayed)
             .await?;
         self.finish_jobs(&jobs).await?;
@@ -125,9 +129,9 @@ impl Play<'_> {
         let meant = self.meant(&jobs).await?;
         let mut counted = BTreeMap::new();
         for node in &self.plan.nodes {
-            let earlier = before.drops.get(node).map_or(&[][..], Vec::as_slice);
-            let now = after.drops.remove(node).unwrap_or_default();
-            counted.insert(node.clone(), since(earlier, &now));
+            if let (Some(earlier), Some(now)) = (before.drops.get(node), after.drops.get(node)) {
+                counted.insert(node.clone(), since(earlier, now));
+            }
             let evidence = nodes.entry(node.clone()).or_default();
             let earlier = before.passed(node);
             for (outcome, packets) in after.passed(node) {
