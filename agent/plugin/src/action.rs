@@ -4,8 +4,8 @@
 use super::agents::Fleet;
 use super::answers::{FleetAnswers, NodeAnswer, name_nodes};
 use super::ask::{PATIENCE, ask_nodes, command_line};
-use super::mode::{CANARIES, unanswered};
-use super::policy_change::{PolicyChange, count_nodes};
+use super::mode::CANARIES;
+use super::policy_change::{PolicyChange, count_nodes, stays};
 use super::policy_map::{NewKeys, PolicyMap};
 use super::switch::switch_nodes;
 use anyhow::{Result, bail, ensure};
@@ -14,7 +14,6 @@ use epguard_client::answers::status::Condition;
 use epguard_client::shared::args::one_of;
 use epguard_client::shared::choice::{self, Choice, choice};
 use epguard_client::shared::output::{after, complain, print};
-use epguard_client::shared::plain::plain;
 use epguard_common::Reason;
 use epguard_core::facts::PolicyKey;
 use std::process::ExitCode;
@@ -79,14 +78,14 @@ pub async fn run(fleet: &Fleet, args: &FleetActionArgs) -> Result<ExitCode> {
     });
     let Some(policy) = policy else {
         print(&counts)?;
-        return Ok(unanswered(&asked).into());
+        return Ok(asked.unanswered().into());
     };
     if keys.is_empty() {
         print(&format!("{}\n{counts}", policy.keys_text()))?;
         if let Some(warning) = policy.gitops_warning() {
             complain(&warning);
         }
-        return Ok(unanswered(&asked).into());
+        return Ok(asked.unanswered().into());
     }
     require_new_agents(&asked)?;
     let about = about(args, &keys, &policy);
@@ -160,16 +159,7 @@ fn about(args: &FleetActionArgs, keys: &NewKeys, policy: &PolicyMap) -> String {
         if !args.canary {
             stronger.push(PolicyKey::CanaryAction);
         }
-        for key in stronger {
-            if let Some(value) = policy.value(key)
-                && !keys.contains_key(&key)
-            {
-                lines.push(format!(
-                    "{key}: {} stays, and counts before it",
-                    plain(value)
-                ));
-            }
-        }
+        lines.extend(stays(policy, keys, &stronger));
     }
     lines.join("\n")
 }

@@ -57,6 +57,12 @@ impl<T> FleetAnswers<T> {
         codes.max().unwrap_or(0)
     }
 
+    /// The exit code of what is only shown: whether it is known of each node. A degraded node has a
+    /// mode, too.
+    pub const fn unanswered(&self) -> u8 {
+        if self.missing.is_empty() { 0 } else { UNKNOWN }
+    }
+
     /// The nodes that did not answer, and those without an agent, by cause; empty if there are
     /// none.
     pub fn absent(&self) -> String {
@@ -124,15 +130,13 @@ pub fn join_parts(parts: impl IntoIterator<Item = String>) -> String {
     text
 }
 
-/// Each value once, in the order of its first node, with all of its nodes.
-pub fn group_by_value<'a, T: PartialEq>(
-    all: impl IntoIterator<Item = (T, &'a str)>,
-) -> Vec<(T, Vec<&'a str>)> {
-    let mut groups: Vec<(T, Vec<&str>)> = Vec::new();
-    for (value, node) in all {
+/// Each value once, in the order of its first one, with all that have it, as nodes.
+pub fn group_by_value<T: PartialEq, N>(all: impl IntoIterator<Item = (T, N)>) -> Vec<(T, Vec<N>)> {
+    let mut groups: Vec<(T, Vec<N>)> = Vec::new();
+    for (value, one) in all {
         match groups.iter_mut().find(|(other, _)| *other == value) {
-            Some((_, nodes)) => nodes.push(node),
-            None => groups.push((value, vec![node])),
+            Some((_, of_value)) => of_value.push(one),
+            None => groups.push((value, vec![one])),
         }
     }
     groups

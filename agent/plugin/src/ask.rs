@@ -42,13 +42,27 @@ pub async fn ask_nodes<T: DeserializeOwned>(
     seconds: u64,
 ) -> FleetAnswers<T> {
     let arguments = [arguments, &["-o", "json"]].concat();
-    let read =
-        |agent: &Agent, done: Done| match decode(&done.stdout, &agent.node, fleet.scope.output) {
-            Ok((exact, known)) => Ok((exact, known, done.code)),
-            Err(why) if done.stdout.is_empty() => Err(failure(&done.stderr).unwrap_or(why)),
-            Err(why) => Err(why),
-        };
+    let read = |agent: &Agent, done: Done| {
+        let (exact, known) = document_of(&done, agent, fleet.scope.output)?;
+        Ok((exact, known, done.code))
+    };
     run_on_nodes(fleet, &arguments, seconds, DOCUMENT, read).await
+}
+
+/// The document that a node's `epguard` has printed, and what is known of it. Errors: why there is
+/// none, in its own words if it printed nothing else.
+pub fn document_of<T: DeserializeOwned>(
+    done: &Done,
+    agent: &Agent,
+    output: FleetOutput,
+) -> Result<(Value, T), String> {
+    decode(&done.stdout, &agent.node, output).map_err(|why| {
+        if done.stdout.is_empty() {
+            failure(&done.stderr).unwrap_or(why)
+        } else {
+            why
+        }
+    })
 }
 
 /// Runs `epguard` with these arguments on each node, a bounded number at a time, and takes what it

@@ -5,7 +5,7 @@
 
 use super::agents::{Agent, Fleet, MissingNode};
 use super::answers::{group_by_value, name_nodes, short_cause};
-use super::ask::{DOCUMENT, PATIENCE, decode, failure, give_way};
+use super::ask::{DOCUMENT, PATIENCE, document_of, give_way};
 use super::exec;
 use super::scope::FleetOutput;
 use anyhow::{Context as _, Result};
@@ -148,12 +148,8 @@ async fn ask_for_status(fleet: &Fleet, agent: &Agent) -> Result<Status, String> 
     let command = ["epguard", "status", "-o", "json"];
     let done = exec::run(fleet, agent, &command, DOCUMENT).await?;
     // For people: what a node writes must not reach their terminal as it is.
-    let read = decode::<Condition>(&done.stdout, &agent.node, FleetOutput::Table);
-    match read {
-        Ok((_, condition)) => Ok(condition.status),
-        Err(why) if done.stdout.is_empty() => Err(failure(&done.stderr).unwrap_or(why)),
-        Err(why) => Err(why),
-    }
+    let (_, condition) = document_of::<Condition>(&done, agent, FleetOutput::Table)?;
+    Ok(condition.status)
 }
 
 impl Following {

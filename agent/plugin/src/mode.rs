@@ -2,10 +2,10 @@
 //! until it changes.
 
 use super::agents::Fleet;
-use super::answers::{FleetAnswers, UNKNOWN};
+use super::answers::FleetAnswers;
 use super::ask::{PATIENCE, ask_nodes, command_line};
-use super::policy_change::{PolicyChange, count_nodes};
-use super::policy_map::PolicyMap;
+use super::policy_change::{PolicyChange, count_nodes, stays};
+use super::policy_map::{NewKeys, PolicyMap};
 use super::switch::switch_nodes;
 use anyhow::Result;
 use clap::{ArgGroup, Args};
@@ -77,18 +77,20 @@ pub async fn run(fleet: &Fleet, args: &FleetModeArgs) -> Result<ExitCode> {
     });
     let Some(policy) = policy else {
         print(&counts)?;
-        return Ok(unanswered(&asked).into());
+        return Ok(asked.unanswered().into());
     };
     if args.mode.is_none() && !args.unset {
         print(&format!("{}\n{counts}", policy.keys_text()))?;
         if let Some(warning) = policy.gitops_warning() {
             complain(&warning);
         }
-        return Ok(unanswered(&asked).into());
+        return Ok(asked.unanswered().into());
     }
+    let keys = [(policy_key(args), args.mode.map(|mode| mode.to_string()))].into();
+    let about = about(args, &keys, &policy);
     let change = PolicyChange {
-        keys: [(policy_key(args), args.mode.map(|mode| mode.to_string()))].into(),
-        about: if args.canary { CANARIES } else { "" },
+        keys,
+        about: &about,
         now: &counts,
         yes: args.yes,
     };
@@ -99,10 +101,15 @@ pub async fn run(fleet: &Fleet, args: &FleetModeArgs) -> Result<ExitCode> {
 /// The nodes that `--canary` is about.
 pub const CANARIES: &str = "for each node with the label epguard.io/canary=true";
 
-/// The exit code of what is only shown: whether it is known of each node. A degraded node has a
-/// mode, too.
-pub const fn unanswered(asked: &FleetAnswers<Condition>) -> u8 {
-    if asked.missing.is_empty() { 0 } else { UNKNOWN }
+/// What the change is about. A new mode of all nodes is not that of canaries if these have one.
+fn about(args: &FleetModeArgs, keys: &NewKeys, policy: &PolicyMap) -> String {
+    if args.canary {
+        CANARIES.to_owned()
+    } else if args.reason.is_none() {
+        stays(policy, keys, &[PolicyKey::CanaryMode]).join("\n")
+    } else {
+        String::new()
+    }
 }
 
 /// The key of the `ConfigMap` that the flags mean.

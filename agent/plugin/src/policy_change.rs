@@ -13,6 +13,7 @@ use epguard_client::answers::status::Condition;
 use epguard_client::shared::output::{after, complain, print};
 use epguard_client::shared::plain::plain;
 use epguard_client::shared::status::Status;
+use epguard_core::facts::PolicyKey;
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _, stderr, stdin};
 
@@ -55,7 +56,10 @@ impl PolicyChange<'_> {
         let version = Version::new(&policy.name, policy.version())?;
         let following = version.wait_for_nodes(fleet, missed).await;
         print(&following.text())?;
-        policy.refresh().await?;
+        if let Err(error) = policy.refresh().await {
+            complain(&format!("epguard: the change is written; {error:#}"));
+            return Ok(NOT_FOLLOWED);
+        }
         if let Some(taken_back) = self.taken_back(&policy) {
             complain(&taken_back);
             return Ok(NOT_FOLLOWED);
@@ -111,6 +115,20 @@ impl PolicyChange<'_> {
         }
         None
     }
+}
+
+/// A line for each of these keys that has a value, stays, and counts before what changes.
+pub fn stays(policy: &PolicyMap, keys: &NewKeys, stronger: &[PolicyKey]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for key in stronger {
+        if let Some(value) = policy.value(*key)
+            && !keys.contains_key(key)
+        {
+            let value = plain(value);
+            lines.push(format!("{key}: {value} stays, and counts before it"));
+        }
+    }
+    lines
 }
 
 /// Prints what changes. Errors: it is not seen, so it is not carried out, and that is no success.

@@ -23,7 +23,7 @@ pub async fn switch_nodes(
     ensure!(
         !fleet.agents.is_empty(),
         "nothing is changed: no agent runs on {}",
-        without.join(", ")
+        name_nodes(&without)
     );
     let nodes = name_nodes(&fleet.node_names());
     show_plan(&format!("{what} on {nodes}{until}"))?;

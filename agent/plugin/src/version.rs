@@ -1,7 +1,7 @@
 //! `kubectl epguard version`: the versions of the plugin and of all agents.
 
 use super::agents::Fleet;
-use super::answers::{FleetAnswers, UNKNOWN, group_by_value, name_nodes};
+use super::answers::{FleetAnswers, group_by_value, name_nodes};
 use super::ask::{PATIENCE, ask_nodes};
 use super::scope::Scope;
 use anyhow::Result;
@@ -38,8 +38,7 @@ pub async fn run(scope: Scope, args: &FleetVersionArgs) -> Result<ExitCode> {
     }
     let fleet = Fleet::find(scope).await?;
     let asked: FleetAnswers<Condition> = ask_nodes(&fleet, &["status"], PATIENCE).await;
-    // A node that is degraded has a version, too.
-    let code = if asked.missing.is_empty() { 0 } else { UNKNOWN };
+    let code = asked.unanswered();
     asked.print(fleet.scope.output, own, |answers| {
         let versions = answers
             .iter()
