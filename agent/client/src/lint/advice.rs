@@ -24,8 +24,9 @@ pub fn why_listed(cluster: &Cluster<'_>, pod: &Pod) -> String {
     }
     // The command may be run long after the check, when a running pod has this name.
     format!(
-        "delete the finished pod, once its log and exit code are not needed: kubectl -n {namespace} delete pods --field-selector \
-         metadata.name={name},status.phase!=Running,status.phase!=Pending; ttlSecondsAfterFinished of a Job does this"
+        "delete the finished pod (ttlSecondsAfterFinished of a Job does it), once its log and exit code are not needed: \
+         kubectl -n {namespace} delete pods --field-selector \
+         metadata.name={name},status.phase!=Running,status.phase!=Pending,status.phase!=Unknown"
     )
 }
 

@@ -76,14 +76,18 @@ pub async fn run(cluster: &ClusterArgs, output: Output, args: &LintArgs) -> Exit
 pub async fn collect(cluster: &ClusterArgs, args: &LintArgs) -> Result<LintReport> {
     let namespace = args.namespace.as_deref();
     let server = ApiServer::connect(cluster).await?;
-    let listed = fetch(&server, cluster.timeout, namespace).await?;
-    let before = check(&listed, namespace);
+    let before = check(
+        &fetch(&server, cluster.timeout, namespace).await?,
+        namespace,
+    );
     if before.findings.is_empty() || args.confirm_after.is_zero() {
         return Ok(before);
     }
     tokio::time::sleep(args.confirm_after).await;
-    let listed = fetch(&server, cluster.timeout, namespace).await?;
-    let mut report = check(&listed, namespace);
+    let mut report = check(
+        &fetch(&server, cluster.timeout, namespace).await?,
+        namespace,
+    );
     report.findings.retain(|finding| {
         let mut before = before.findings.iter();
         before.any(|other| other.is_about_same(finding))

@@ -135,8 +135,13 @@ fn abandoned_slices(
             first(&wrong, NAMES, wrong.len())
         );
     }
+    let keep = if worst == Some(Severity::Error) {
+        "keep them, as the endpoints that are right may be in service"
+    } else {
+        "leave them, as clients reach these endpoints"
+    };
     let fix = format!(
-        "leave them, as clients reach these endpoints; who changed the Service, and when: {}",
+        "{keep}; who changed the Service, and when: {}",
         show_writers("service", &service.name)
     );
     let found = of_service(service, LintProblem::AbandonedSlice, what, fix);

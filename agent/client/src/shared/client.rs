@@ -191,7 +191,13 @@ async fn from_files(paths: &Path, context: Option<&str>) -> anyhow::Result<(Conf
     let mut config = Config::from_custom_kubeconfig(file, &options)
         .await
         .map_err(|error| match error {
-            KubeconfigError::ParseNoProxy(cause) => anyhow!("NO_PROXY: {cause}"),
+            KubeconfigError::ParseNoProxy(cause) => anyhow!(
+                "NO_PROXY: {cause}; write names, IPs and ranges with one comma between two of them, and none at its end"
+            ),
+            // Its text has the URL, which may have a password.
+            KubeconfigError::ParseProxyUrl(_) => {
+                anyhow!("HTTPS_PROXY, or proxy-url of the kubeconfig, is no URL of a proxy")
+            }
             other => anyhow!(
                 "names no usable cluster: {}; see kubectl config get-contexts",
                 first_line(&other)

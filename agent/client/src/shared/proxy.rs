@@ -2,7 +2,7 @@
 //!
 //! kube would compare `NO_PROXY` with the host of the proxy, and not with that of the server.
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use hyper::Uri;
 use hyper_util::client::proxy::matcher::Matcher;
 use kube::config::Kubeconfig;
@@ -60,7 +60,7 @@ pub fn choose(
     let excluded = variables.excluded.as_deref().unwrap_or_default();
     let matcher = Matcher::builder()
         .all("http://proxy.invalid")
-        .no(excluded.to_owned())
+        .no(items_for(excluded, server))
         .build();
     let is_through = matcher.intercept(server).is_some() && !is_loopback(server);
     Ok(is_through.then_some(proxy))
@@ -74,7 +74,47 @@ fn parse(url: &str) -> anyhow::Result<Uri> {
     } else {
         format!("http://{url}")
     };
-    full.parse().context("is no URL of a proxy")
+    let url: Uri = full.parse().context("is no URL of a proxy")?;
+    // kube's own error has the URL, which may have a password.
+    ensure!(
+        matches!(url.scheme_str(), Some("http" | "https" | "socks5")),
+        "its scheme is neither http, https nor socks5"
+    );
+    Ok(url)
+}
+
+/// The items of a `NO_PROXY` that concern the server's port, in the form that the matcher knows:
+/// without `:PORT`, and `.example` for `*.example`.
+fn items_for(excluded: &str, server: &Uri) -> String {
+    let usual = if server.scheme_str() == Some("http") {
+        80
+    } else {
+        443
+    };
+    let port = server.port_u16().unwrap_or(usual);
+    let mut items = Vec::new();
+    for item in excluded.split(',') {
+        let item = item.trim();
+        let host = match with_port(item) {
+            Some((_, of)) if of != port => continue,
+            Some((host, _)) => host,
+            None => item,
+        };
+        items.push(match host.strip_prefix('*') {
+            Some(domain) if domain.starts_with('.') => domain,
+            _ => host,
+        });
+    }
+    items.join(",")
+}
+
+/// The host and the port of `HOST:PORT`. An IPv6 address without brackets has no port.
+fn with_port(item: &str) -> Option<(&str, u16)> {
+    let (host, port) = item.rsplit_once(':')?;
+    if host.contains(':') && !host.ends_with(']') {
+        return None;
+    }
+    Some((host.trim_matches(['[', ']']), port.parse().ok()?))
 }
 
 fn is_loopback(server: &Uri) -> bool {
@@ -112,6 +152,11 @@ mod tests {
             (address, "10.0.0.0/8", &None),
             (address, "10.0.0.1", &None),
             (address, "10.1.0.0/16", &found),
+            (address, "10.0.0.1:6443", &None),
+            (address, "10.0.0.1:8443", &found),
+            (name, "*.corp.example", &None),
+            (name, "api.corp.example:6443", &None),
+            (name, "api.corp.example:443", &found),
             ("https://127.0.0.1:6443", "", &None),
             ("https://[::1]:6443", "", &None),
             ("https://localhost:6443", "", &None),
@@ -131,6 +176,20 @@ mod tests {
             let chosen = through(server, own, "http://proxy.example", "*");
             assert_eq!(chosen.as_deref(), Some("socks5://127.0.0.1:1080/"));
         }
+    }
+
+    #[test]
+    fn an_error_about_a_proxy_does_not_have_its_password() {
+        let variables = ProxyVariables {
+            proxy: Some("socks5h://user:s3cret@proxy.example".into()),
+            excluded: None,
+        };
+        let error = choose(&"https://api.example".parse().unwrap(), None, &variables);
+        let error = format!("{:#}", error.unwrap_err());
+        assert!(
+            error.starts_with("HTTPS_PROXY: its scheme is neither") && !error.contains("s3cret"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -75,11 +75,22 @@ pub fn ago(ms: u64) -> String {
 
 /// A time in its largest useful unit: `8 s`, `5 min`.
 pub fn duration(ms: u64) -> String {
+    let (number, unit) = in_largest_unit(ms);
+    format!("{number} {unit}")
+}
+
+/// The same without spaces, as kubectl shows ages: `8s`, `5m`.
+pub fn short_age(ms: u64) -> String {
+    let (number, unit) = in_largest_unit(ms);
+    format!("{number}{}", &unit[..1])
+}
+
+fn in_largest_unit(ms: u64) -> (u64, &'static str) {
     match ms / 1000 {
-        seconds @ 0..120 => format!("{seconds} s"),
-        seconds @ 120..7200 => format!("{} min", seconds / 60),
-        seconds @ 7200..172_800 => format!("{} h", seconds / 3600),
-        seconds => format!("{} d", seconds / 86_400),
+        seconds @ 0..120 => (seconds, "s"),
+        seconds @ 120..7200 => (seconds / 60, "min"),
+        seconds @ 7200..172_800 => (seconds / 3600, "h"),
+        seconds => (seconds / 86_400, "d"),
     }
 }
 

@@ -41,9 +41,9 @@ fn finished_pods() -> Vec<Found> {
             severity: Severity::Error,
             what: "pod shop/a has finished and released the address, still listed as ready; the address belongs to \
                    other/b now",
-            fix: "delete the finished pod, once its log and exit code are not needed: kubectl -n shop delete pods \
-                  --field-selector metadata.name=a,status.phase!=Running,status.phase!=Pending; \
-                  ttlSecondsAfterFinished of a Job does this",
+            fix: "delete the finished pod (ttlSecondsAfterFinished of a Job does it), once its log and exit code are not \
+                  needed: kubectl -n shop delete pods --field-selector \
+                  metadata.name=a,status.phase!=Running,status.phase!=Pending,status.phase!=Unknown",
         },
         Found {
             listed: kept(&a, vec![unproven]),
@@ -71,8 +71,8 @@ fn finished_pods() -> Vec<Found> {
             what: "has no selector, so endpointslice-controller.k8s.io does not update its slices (web-1): they stay \
                    as they are when pods end or come; wrong already: 10.244.1.10 (pod shop/a has finished and \
                    released the address, still listed as ready)",
-            fix: "leave them, as clients reach these endpoints; who changed the Service, and when: kubectl -n shop get \
-                  service web -o yaml --show-managed-fields",
+            fix: "keep them, as the endpoints that are right may be in service; who changed the Service, and when: \
+                  kubectl -n shop get service web -o yaml --show-managed-fields",
         },
     ]
 }

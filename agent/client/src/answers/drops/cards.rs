@@ -55,7 +55,11 @@ fn card(row: &DropsRow) -> String {
 /// The command that explains a denial, on a line of its own below an empty one. It is never folded,
 /// so that it can be copied. None for a name that a shell may read otherwise.
 pub(super) fn explain_line(kind: &Kind, program: &str) -> Option<String> {
-    let endpoint = kind.endpoint();
+    let mut endpoint = kind.endpoint();
+    if endpoint.contains('[') {
+        // Shells read brackets as a pattern.
+        endpoint = format!("'{endpoint}'");
+    }
     if kind.service == NONE {
         return Some(format!("\n\nexplain: {program} why {endpoint}"));
     }
@@ -130,6 +134,15 @@ explain: kubectl epguard why 10.244.1.10:8080 --service shop/web"
             text.ends_with("explain: kubectl epguard why 10.244.1.10"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn an_ipv6_endpoint_is_quoted_in_the_command() {
+        let mut row = row();
+        row.dropped.kind.endpoint = "[fd00::a]:8080".parse().unwrap();
+        let text = shown(&[row], 80);
+        let command = "explain: kubectl epguard why '[fd00::a]:8080' --service shop/web";
+        assert!(text.ends_with(command), "{text}");
     }
 
     #[test]

@@ -7,7 +7,7 @@
 mod cards;
 mod text;
 
-pub use text::{DropsRow, drops_text, line_of, nothing_text, short_age};
+pub use text::{DropsRow, drops_text, line_of, nothing_text};
 
 use crate::shared::args::{ServiceArgs, one_of};
 use crate::shared::drops::{Dropped, Kind};

@@ -3,7 +3,7 @@
 use super::cards::{cards, explain_line};
 use crate::shared::drops::{Dropped, clients};
 use crate::shared::output::{Column, columned, count};
-use crate::shared::screen::{BAD, CAUTION, ELSEWHERE, Screen};
+use crate::shared::screen::{BAD, CAUTION, ELSEWHERE, Screen, short_age};
 use clap::builder::styling::Style;
 use epguard_common::Outcome;
 use std::fmt::Write as _;
@@ -147,16 +147,6 @@ pub fn line_of(dropped: &Dropped) -> String {
         count(dropped.packets, "packet"),
         clients(&dropped.clients)
     )
-}
-
-/// An age in its largest useful unit, without spaces, as kubectl shows ages.
-pub fn short_age(ms: u64) -> String {
-    match ms / 1000 {
-        seconds @ 0..120 => format!("{seconds}s"),
-        seconds @ 120..7200 => format!("{}m", seconds / 60),
-        seconds @ 7200..172_800 => format!("{}h", seconds / 3600),
-        seconds => format!("{}d", seconds / 86_400),
-    }
 }
 
 #[cfg(test)]

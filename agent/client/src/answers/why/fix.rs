@@ -4,7 +4,6 @@
 //! read, and nothing that changes an object.
 
 use super::explain::Explanation;
-use super::verdict::WhyVerdict;
 use crate::shared::args;
 
 /// What to do about the first denial, in one line; none if nothing is denied, if the question is
@@ -13,10 +12,11 @@ pub fn fix(explanation: &Explanation) -> Option<String> {
     if !explanation.now {
         return None;
     }
-    let denies = |verdict: &&WhyVerdict| matches!(&*verdict.verdict, "deny" | "stopped");
-    let mut denials: Vec<&WhyVerdict> = explanation.verdicts.iter().filter(denies).collect();
-    denials.sort_by_key(|verdict| verdict.rank());
-    let first = denials.first()?;
+    let denials = explanation
+        .verdicts
+        .iter()
+        .filter(|verdict| matches!(&*verdict.verdict, "deny" | "stopped"));
+    let first = denials.min_by_key(|verdict| verdict.rank())?;
     let ip = explanation.ip;
     let Some(service) = &first.service else {
         return Some(format!(
@@ -32,6 +32,7 @@ pub fn fix(explanation: &Explanation) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::verdict::WhyVerdict;
     use super::*;
     use std::net::Ipv4Addr;
 
