@@ -1,6 +1,6 @@
 //! The client: it waits until some targets answer, then counts its calls to others.
 
-use super::serve::END;
+use super::serve::{ASK, END};
 use crate::shared::args::seconds;
 use crate::shared::calls::{CallCount, CallEnd, CallProtocol, CallReport, CallTarget};
 use anyhow::{Context as _, Result};
@@ -113,7 +113,7 @@ async fn count(target: CallTarget, times: u32) -> CallCount {
 async fn call(target: CallTarget) -> CallEnd {
     let answer = async {
         match target.protocol {
-            CallProtocol::Tcp => over_tcp(target, "name").await,
+            CallProtocol::Tcp => over_tcp(target, ASK).await,
             CallProtocol::Udp => over_udp(target).await,
         }
     };
@@ -143,7 +143,8 @@ async fn over_tcp(target: CallTarget, line: &str) -> io::Result<String> {
     let mut answer = String::new();
     let mut stream = BufReader::new(stream).take(NAME as u64);
     if stream.read_line(&mut answer).await? == 0 {
-        return Err(io::ErrorKind::ConnectionReset.into());
+        // Accepted and closed without a word: no RST has refused it.
+        return Err(io::ErrorKind::UnexpectedEof.into());
     }
     Ok(answer.trim_end().to_owned())
 }
@@ -157,7 +158,7 @@ async fn over_udp(target: CallTarget) -> io::Result<String> {
     };
     let socket = UdpSocket::bind((any, 0)).await?;
     socket.connect(target.address).await?;
-    socket.send(b"name\n").await?;
+    socket.send(ASK.as_bytes()).await?;
     let mut answer = [0; NAME];
     let length = socket.recv(&mut answer).await?;
     let name = String::from_utf8_lossy(&answer[..length]);
@@ -212,6 +213,47 @@ mod tests {
         };
         tasks.run_until(calls).await;
         tasks.run_until(server).await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_is_closed_without_a_word_is_not_refused() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let target = format!("TCP:{}", listener.local_addr().unwrap());
+        let words = ["--times=1".to_owned(), target.clone()];
+        let closes = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut line = [0; 5];
+            stream.read_exact(&mut line).await.unwrap();
+        };
+        let (report, ()) = tokio::join!(report(&words), closes);
+        let count = report.to(&target.parse().unwrap()).unwrap();
+        assert_eq!((count.refused, count.failed.len()), (0, 1), "{count:?}");
+    }
+
+    #[tokio::test]
+    async fn a_server_answers_no_datagram_that_does_not_ask_for_its_name() {
+        let port = free_port().await;
+        let words = ["--name", "web-1", "--port", &port.to_string()];
+        let serve: ServeArgs = parsed(&words).unwrap();
+        let tasks = LocalSet::new();
+        tasks.spawn_local(async move { serve::run(&serve).await });
+        let asks = async {
+            let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+            socket.connect(("127.0.0.1", port)).await.unwrap();
+            let mut answer = [0; NAME];
+            let answered = async {
+                while !matches!(over_udp(format!("UDP:127.0.0.1:{port}").parse().unwrap()).await, Ok(name) if name == "web-1")
+                {
+                    sleep(PAUSE).await;
+                }
+            };
+            timeout(Duration::from_secs(5), answered).await.unwrap();
+            // What another server answers.
+            socket.send(b"web-2\n").await.unwrap();
+            let silent = timeout(Duration::from_millis(200), socket.recv(&mut answer)).await;
+            assert!(silent.is_err(), "{silent:?}");
+        };
+        tasks.run_until(asks).await;
     }
 
     #[tokio::test]

@@ -1,5 +1,6 @@
 //! The server: it answers each line of a connection, and each datagram, with its name.
 
+use crate::shared::args::seconds;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use std::io;
@@ -10,10 +11,20 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::Notify;
 use tokio::task::{LocalSet, spawn_local};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// The line of a connection that ends the server: then its pod succeeds.
 pub(super) const END: &str = "end";
+
+/// What asks for the name. A datagram with another content is not answered: two servers would
+/// answer each other without end.
+pub(super) const ASK: &str = "name";
+
+/// A connection that sends nothing for so long is closed.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// Pause after a connection that could not be accepted.
+const REST: Duration = Duration::from_millis(10);
 
 /// The longest line that is read.
 const LINE: u64 = 64;
@@ -28,8 +39,8 @@ pub(super) struct ServeArgs {
     #[arg(long, default_value = "8080")]
     port: u16,
     /// After this time it ends by itself
-    #[arg(long, value_name = "SECONDS", default_value = "3600")]
-    seconds: u64,
+    #[arg(long, value_name = "SECONDS", default_value = "3600", value_parser = seconds(1..=86_400))]
+    seconds: Duration,
 }
 
 /// Serves until a connection ends it, or until its time is over. Errors: a socket cannot be bound.
@@ -49,7 +60,7 @@ pub(super) async fn run(args: &ServeArgs) -> Result<()> {
     for socket in sockets {
         tasks.spawn_local(Rc::clone(&server).answer_datagrams(socket));
     }
-    let life = timeout(Duration::from_secs(args.seconds), server.ended.notified());
+    let life = timeout(args.seconds, server.ended.notified());
     // Either way its work is done.
     let _ = tasks.run_until(life).await;
     Ok(())
@@ -77,9 +88,12 @@ struct Server {
 impl Server {
     async fn accept(self: Rc<Self>, listener: TcpListener) {
         loop {
-            // A connection that has ended before it was accepted is an error here.
-            if let Ok((stream, _)) = listener.accept().await {
-                spawn_local(Rc::clone(&self).answer_lines(stream));
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    spawn_local(Rc::clone(&self).answer_lines(stream));
+                }
+                // It has ended before it was accepted, or there are too many.
+                Err(_) => sleep(REST).await,
             }
         }
     }
@@ -88,7 +102,8 @@ impl Server {
         let mut stream = BufReader::new(stream);
         loop {
             let mut line = String::new();
-            let read = (&mut stream).take(LINE).read_line(&mut line).await?;
+            let mut limited = (&mut stream).take(LINE);
+            let read = timeout(IDLE, limited.read_line(&mut line)).await??;
             if read == 0 {
                 return Ok(());
             }
@@ -105,7 +120,9 @@ impl Server {
         let mut datagram = [0; 64];
         loop {
             // An error is about an earlier answer.
-            if let Ok((_, client)) = socket.recv_from(&mut datagram).await {
+            if let Ok((length, client)) = socket.recv_from(&mut datagram).await
+                && datagram[..length].trim_ascii() == ASK.as_bytes()
+            {
                 let _ = socket.send_to(self.answer().as_bytes(), client).await;
             }
         }
