@@ -70,8 +70,9 @@ impl Container {
         let Some(status) = self.child.try_wait()? else {
             return Ok(None);
         };
-        let mut message = fs::read_to_string(&self.report).unwrap_or_default();
+        let mut message = fs::read(&self.report).unwrap_or_default();
         message.truncate(MESSAGE);
+        let message = String::from_utf8_lossy(&message).into_owned();
         Ok(Some(End {
             code: status.code().unwrap_or(137),
             message,

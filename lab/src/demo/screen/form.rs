@@ -3,7 +3,7 @@
 use std::io::{IsTerminal as _, stdout};
 
 use epguard::shared::output::is_coloured;
-use terminal_size::{Width, terminal_size_of};
+use epguard::shared::screen::Screen;
 
 /// Columns of a screen that is no terminal, and the most that are used of one: longer lines are
 /// hard to read.
@@ -25,7 +25,7 @@ pub struct Form {
 impl Form {
     /// What standard output is able to show. Obeys `NO_COLOR`.
     pub fn of_stdout() -> Self {
-        let columns = terminal_size_of(stdout()).map(|(Width(columns), _)| usize::from(columns));
+        let columns = Screen::of_output(false).width;
         let obeys = std::env::var_os("TERM").is_some_and(|term| term != "dumb");
         Self::of(columns, obeys && stdout().is_terminal(), is_coloured())
     }
