@@ -96,7 +96,7 @@ impl<'a> Series<'a> {
         if let Err(unexpected) = as_expected(&expected.sees, &seen.answers) {
             let counted = self.stage.counters()?.since(&seen.before);
             self.no_other_reason(expected, &counted, &seen.answers)?;
-            return Err(unexpected);
+            return Err(unexpected.context(format!("counted {counted}")));
         }
         self.await_counted(expected, &seen.before, &seen.answers)?;
         if let (Some(neighbour), Some(before)) = (&self.stage.neighbour, seen.beside) {
