@@ -1,7 +1,7 @@
 //! `cargo xtask dependencies`: licences, sources and known weaknesses of the crates, by cargo-deny.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
 
@@ -19,8 +19,7 @@ pub(crate) struct Args {
 /// Checks.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.advisories {
-        fetch_advisories()?;
-        run_command(command(deny()?).args(["check", "--disable-fetch", "advisories"]))?;
+        run_command(&mut advisories()?)?;
     } else {
         check()?;
     }
@@ -32,12 +31,17 @@ pub(crate) fn check() -> Result<()> {
     run_command(command(deny()?).args(["check", "bans", "licenses", "sources"]))
 }
 
-/// Fetches the database of advisories. Errors: it cannot be reached within 20 seconds.
-pub(crate) fn fetch_advisories() -> Result<()> {
+/// Fetches the database of advisories. Returns the check against it. Errors: the database cannot be
+/// reached within 20 seconds.
+pub(crate) fn advisories() -> Result<Command> {
+    let deny = deny()?;
     let mut fetch = command("timeout");
-    fetch.arg("20").arg(deny()?).args(["fetch", "db"]);
+    fetch.arg("20").arg(&deny).args(["fetch", "db"]);
     run_command(&mut fetch)
-        .context("the database of advisories, github.com/RustSec/advisory-db, cannot be reached")
+        .context("the database of advisories, github.com/RustSec/advisory-db, cannot be reached")?;
+    let mut check = command(deny);
+    check.args(["check", "--disable-fetch", "advisories"]);
+    Ok(check)
 }
 
 fn deny() -> Result<PathBuf> {

@@ -17,8 +17,8 @@ pub(crate) fn run() -> Result<ExitCode> {
     let mut ladder = Ladder::default();
     let mut checks = plan(&mut ladder);
     checks.extend(own_verbs()?);
-    match dependencies::fetch_advisories() {
-        Ok(()) => checks.push(own_verb("advisories", &["dependencies", "--advisories"])?),
+    match dependencies::advisories() {
+        Ok(check) => checks.push(Planned::new("advisories", Counted::ByExit, check)),
         Err(why) => ladder.leave_out("advisories", &format!("{why:#}")),
     }
     ladder.run_together([(checks, 1)]);

@@ -8,7 +8,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::arch::Arch;
 use crate::files::{list, remove_folder};
-use crate::process::{command, is_root, root, run, which};
+use crate::process::{command, is_root, run, which};
+use crate::tools;
 
 /// Installs the package of each program that is not on the search path.
 pub(crate) fn install_missing(programs: &[(&str, &str)]) -> Result<()> {
@@ -47,7 +48,7 @@ pub(crate) fn install(packages: &[&str]) -> Result<()> {
 /// Takes programs out of a package, into `target/tools/bin`, without installing the package: some
 /// start a service.
 pub(crate) fn extract(package: &str, programs: &[&str]) -> Result<()> {
-    let tools = root().join("target/tools");
+    let tools = tools::folder();
     let bin = tools.join("bin");
     let place = |program: &str| bin.join(Path::new(program).file_name().unwrap_or_default());
     if programs.iter().all(|program| place(program).exists()) {

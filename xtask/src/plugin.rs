@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result};
 
 use crate::arch::{Arch, Compiler};
 use crate::build;
@@ -46,13 +46,13 @@ impl Platform {
         }
     }
 
-    /// The target that the plugin is built for there.
-    pub(crate) fn triple(self) -> Result<String> {
-        Ok(match self {
-            Self::Linux(arch) => Compiler::ensure(arch)?.triple,
-            Self::Darwin(arch) => format!("{}-apple-darwin", arch.machine()),
-            Self::Windows => Compiler::ensure_windows()?.triple,
-        })
+    /// The compiler for it; none for macOS, for which only a Mac links.
+    pub(crate) fn compiler(self) -> Result<Option<Compiler>> {
+        match self {
+            Self::Linux(arch) => Ok(Some(Compiler::ensure(arch)?)),
+            Self::Windows => Ok(Some(Compiler::ensure_windows()?)),
+            Self::Darwin(_) => Ok(None),
+        }
     }
 
     /// The file name of the plugin there.
@@ -88,11 +88,9 @@ impl FromStr for Platform {
 
 /// Builds the plugin. Errors: it is for macOS, which only a Mac links.
 pub(crate) fn build(platform: Platform) -> Result<PathBuf> {
-    let compiler = match platform {
-        Platform::Linux(arch) => Compiler::ensure(arch)?,
-        Platform::Windows => Compiler::ensure_windows()?,
-        Platform::Darwin(_) => bail!("only a Mac links the plugin for {platform}"),
-    };
+    let compiler = platform
+        .compiler()?
+        .with_context(|| format!("only a Mac links the plugin for {platform}"))?;
     let mut build = compiler.cargo("build", renamed(&[(&target(), "/target")]));
     build.args(["--profile", build::SHIPPED, "--package", "kubectl-epguard"]);
     run(build.arg("--target-dir").arg(target()))?;

@@ -7,12 +7,13 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 use crate::packages;
-use crate::process::{command, read, root, run};
+use crate::process::{command, read, run};
+use crate::tools;
 
 /// Makes the environment `name` with these requirements, unless it is there. Returns the folder of
 /// its programs.
 pub(crate) fn environment(name: &str, requirements: &str) -> Result<PathBuf> {
-    let folder = root().join("target/tools").join(name);
+    let folder = tools::folder().join(name);
     let programs = folder.join("bin");
     let installed = folder.join("requirements.txt");
     let is_there = fs::read_to_string(&installed).is_ok_and(|text| text == requirements);

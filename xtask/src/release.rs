@@ -1,14 +1,14 @@
 //! `cargo xtask release`: all files of a release in one folder. One commit gives the same files in
 //! any folder.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 
 use crate::archive;
-use crate::commit::Commit;
 use crate::dependencies;
 use crate::files::remove_folder;
 use crate::image;
@@ -16,6 +16,7 @@ use crate::materials;
 use crate::place::{self, VERSION};
 use crate::plugin::{self, Platform};
 use crate::process::{cargo, command, read, root, run as run_command};
+use crate::tools;
 
 /// What to make.
 #[derive(clap::Args)]
@@ -49,15 +50,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         &made.archive,
         folder.join(format!("epguard-{VERSION}-image.tar")),
     )?;
-    materials::write(&folder, &Commit::read()?)?;
+    materials::write(&folder, &made.commit)?;
     let log = fs::read_to_string(root().join("CHANGELOG.md")).context("no CHANGELOG.md")?;
     fs::write(folder.join("CHANGELOG.md"), &log)?;
     // Beside the files: the text of the release, not a part of it.
     fs::write(root().join("target/release-notes.md"), notes(&log)?)?;
     for platform in Platform::ALL {
-        match binary(platform, &args.plugins) {
-            Ok(binary) => pack_plugin(&binary, platform, &folder)?,
-            Err(why) => println!("release: without a plugin for {platform}: {why:#}"),
+        match binary(platform, &args.plugins)? {
+            Some(binary) => pack_plugin(&binary, platform, &folder)?,
+            None => println!("release: without a plugin for {platform}: only a Mac builds it"),
         }
     }
     chart(&made.digest, &folder)?;
@@ -79,9 +80,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 /// What CHANGELOG.md says of this version.
 fn notes(log: &str) -> Result<String> {
     let heading = format!("\n## {VERSION}\n");
-    let (_, section) = log
+    let (newer, section) = log
         .split_once(&heading)
         .with_context(|| format!("CHANGELOG.md has no section `{}`", heading.trim()))?;
+    ensure!(
+        !newer.contains("\n## "),
+        "CHANGELOG.md has a section before `{}`: what it lists is in this release, too",
+        heading.trim()
+    );
     let (section, _) = section.split_once("\n## ").unwrap_or((section, ""));
     Ok(section.trim().to_owned() + "\n")
 }
@@ -131,11 +137,15 @@ fn built_elsewhere(text: &str) -> Result<(Platform, PathBuf), String> {
     Ok((platform.parse()?, file.into()))
 }
 
-/// The plugin for a platform: one that another machine has built, or this one builds.
-fn binary(platform: Platform, built: &[(Platform, PathBuf)]) -> Result<PathBuf> {
-    match built.iter().find(|(of, _)| *of == platform) {
-        Some((_, file)) => Ok(file.clone()),
-        None => plugin::build(platform),
+/// The plugin for a platform: one that another machine has built, or this one builds. None for
+/// macOS if no other machine has.
+fn binary(platform: Platform, built: &[(Platform, PathBuf)]) -> Result<Option<PathBuf>> {
+    if let Some((_, file)) = built.iter().find(|(of, _)| *of == platform) {
+        return Ok(Some(file.clone()));
+    }
+    match platform {
+        Platform::Darwin(_) => Ok(None),
+        Platform::Linux(_) | Platform::Windows => plugin::build(platform).map(Some),
     }
 }
 
@@ -144,8 +154,10 @@ fn pack_plugin(binary: &Path, platform: Platform, folder: &Path) -> Result<()> {
     let files = folder.join("kubectl-epguard");
     remove_folder(&files)?;
     fs::create_dir_all(&files)?;
-    fs::copy(binary, files.join(platform.binary()))
-        .with_context(|| format!("cannot read {}", binary.display()))?;
+    let copy = files.join(platform.binary());
+    fs::copy(binary, &copy).with_context(|| format!("cannot read {}", binary.display()))?;
+    // What another machine has built comes without this right.
+    fs::set_permissions(&copy, Permissions::from_mode(0o755))?;
     materials::write_plugin_notice(platform, &files.join("NOTICE"))?;
     let script = "kubectl_complete-epguard";
     fs::copy(root().join("agent/plugin").join(script), files.join(script))?;
@@ -199,7 +211,7 @@ fn again(args: &Args) -> Result<String> {
             .arg(&clone),
     )?;
     fs::create_dir_all(clone.join("target"))?;
-    std::os::unix::fs::symlink(root().join("target/tools"), clone.join("target/tools"))?;
+    std::os::unix::fs::symlink(tools::folder(), clone.join("target/tools"))?;
     let mut release = cargo();
     release
         .current_dir(&clone)
@@ -240,6 +252,11 @@ mod tests {
             format!("# Changelog\n\n## {VERSION}\n\n- New.\n- Mended.\n\n## 0.0.1\n\n- Old.\n");
         assert_eq!(notes(&log).unwrap(), "- New.\n- Mended.\n");
         assert!(notes("# Changelog\n\n## 0.0.1\n\n- Old.\n").is_err());
+        let unreleased = log.replace(
+            "# Changelog\n",
+            "# Changelog\n\n## Unreleased\n\n- Newest.\n",
+        );
+        assert!(notes(&unreleased).is_err());
     }
 
     #[test]

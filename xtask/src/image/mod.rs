@@ -42,11 +42,15 @@ pub(crate) struct Image {
     pub(crate) digest: String,
     /// The OCI archive.
     pub(crate) archive: PathBuf,
+    /// What it is made of.
+    pub(crate) commit: Commit,
 }
 
 /// Makes the image and prints its path.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let Image { digest, archive } = make()?;
+    let Image {
+        digest, archive, ..
+    } = make()?;
     println!(
         "image: {} {digest}, {} bytes: {}",
         name(),
@@ -77,7 +81,11 @@ pub(crate) fn make() -> Result<Image> {
     }
     let archive = target().join("epguard.tar");
     let digest = pack_all(&binaries, &commit, &archive)?;
-    Ok(Image { digest, archive })
+    Ok(Image {
+        digest,
+        archive,
+        commit,
+    })
 }
 
 /// The name that the manifests use, in full: containerd keeps an imported image under the name in

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::crates::Crate;
 use super::system::Library;
-use super::{Binary, Materials};
+use super::{AGENT, Materials, OBJECT};
 use crate::commit::Commit;
 use crate::place::{REPOSITORY, VERSION};
 use crate::process::{command, read};
@@ -17,11 +17,11 @@ use crate::process::{command, read};
 /// Writes the bill into a file.
 pub(super) fn write(
     file: &Path,
-    binary: &Binary,
+    triple: &str,
     materials: &Materials,
     commit: &Commit,
 ) -> Result<()> {
-    let mut bill = bill(binary, materials, commit);
+    let mut bill = bill(triple, materials, commit);
     save(file, &bill)?;
     let digest = read(command("sha256sum").arg(file))?;
     bill["serialNumber"] = json!(serial_number(&digest));
@@ -33,8 +33,8 @@ fn save(file: &Path, bill: &Value) -> Result<()> {
     fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
 }
 
-fn bill(binary: &Binary, materials: &Materials, commit: &Commit) -> Value {
-    let root = format!("{}@{VERSION}", binary.package);
+fn bill(triple: &str, materials: &Materials, commit: &Commit) -> Value {
+    let root = format!("{AGENT}@{VERSION}");
     let mut components = Vec::new();
     let mut dependencies = Vec::new();
     for one in &materials.crates {
@@ -46,7 +46,7 @@ fn bill(binary: &Binary, materials: &Materials, commit: &Commit) -> Value {
                     .iter()
                     .map(|library| library.purl.clone()),
             );
-            depends_on.extend(binary.has_object.then(|| format!("epguard-ebpf@{VERSION}")));
+            depends_on.insert(format!("{OBJECT}@{VERSION}"));
         } else {
             components.push(crate_component(one));
         }
@@ -66,13 +66,13 @@ fn bill(binary: &Binary, materials: &Materials, commit: &Commit) -> Value {
             "component": {
                 "type": "application",
                 "bom-ref": root,
-                "name": binary.package,
+                "name": AGENT,
                 "version": VERSION,
                 "licenses": [{"expression": env!("CARGO_PKG_LICENSE")}],
                 "externalReferences": [{"type": "vcs", "url": REPOSITORY}],
                 "properties": [
                     {"name": "epguard:commit", "value": commit.revision},
-                    {"name": "epguard:target", "value": binary.triple},
+                    {"name": "epguard:target", "value": triple},
                 ],
             },
         },
@@ -144,8 +144,7 @@ mod tests {
             revision: "0123456789abcdef0123456789abcdef01234567".to_owned(),
             time: jiff::Timestamp::from_second(1_767_225_600).unwrap(),
         };
-        let (binary, materials) = materials_for(triple);
-        write(&file, &binary, &materials, &commit).unwrap();
+        write(&file, triple, &materials_for(triple), &commit).unwrap();
         fs::read_to_string(&file).unwrap()
     }
 

@@ -12,28 +12,20 @@ use crate::process::{command, read};
 use crate::toolchain::TARGET;
 use crate::tools;
 
-/// The licences of the agent's crates, and of those of the eBPF object inside of it.
-pub(super) fn of_agent() -> Result<String> {
-    Ok(of_crates("agent", None)? + &of_crates("ebpf", Some(TARGET))?)
+/// The licences of the agent's crates for a target, and of those of the eBPF object inside of it.
+pub(super) fn of_agent(triple: &str) -> Result<String> {
+    Ok(of_crates("agent", triple)? + &of_crates("ebpf", TARGET)?)
 }
 
-/// The licences of the crates of kubectl's plugin.
-pub(super) fn of_plugin() -> Result<String> {
-    of_crates("agent/plugin", None)
-}
-
-/// The licences of all crates that the package in a folder may contain for a target, without one
-/// for those of its about.toml; each with the crates that it is of. cargo-about reads them from the
-/// crates' files, and accepts those in about.toml alone.
-fn of_crates(folder: &str, target: Option<&str>) -> Result<String> {
+/// The licences of all crates that the package in a folder contains for a target, each with the
+/// crates that it is of. cargo-about reads them from the crates' files, and accepts those in
+/// about.toml alone.
+pub(super) fn of_crates(folder: &str, triple: &str) -> Result<String> {
     let about = tools::cargo_tool("cargo-about", "0.9.3", &["--features", "cli"])?;
     let mut generate = command(about);
     generate.args(["about", "generate", "--fail", "--offline"]);
     generate.args(["--manifest-path", &format!("{folder}/Cargo.toml")]);
-    if let Some(target) = target {
-        generate.args(["--target", target]);
-    }
-    read(generate.arg("xtask/release/notice.hbs"))
+    read(generate.args(["--target", triple, "xtask/release/notice.hbs"]))
 }
 
 /// Writes the licences of a binary into a file: those of its crates, and of what is no crate.
@@ -73,7 +65,7 @@ mod tests {
     fn the_licences_of_the_libraries_follow_and_a_crate_without_one_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("NOTICE");
-        let (_, materials) = materials_for(TARGETS[0]);
+        let materials = materials_for(TARGETS[0]);
         let mut texts = String::new();
         for one in &materials.crates {
             writeln!(

@@ -121,6 +121,14 @@ fn mingw(compiler: &Compiler) -> Result<[Library; 2]> {
     ])
 }
 
+/// What to link instead, where there is a choice.
+fn instead(triple: &str) -> String {
+    match triple.strip_suffix("-linux-gnu") {
+        Some(machine) => format!(": run `rustup target add {machine}-linux-musl`"),
+        None => String::new(),
+    }
+}
+
 /// A library that a package of Debian has installed.
 fn packaged(compiler: &Compiler, name: &str, file: &str, license: &'static str) -> Result<Library> {
     let mut cc = command(compiler.linker());
@@ -128,10 +136,9 @@ fn packaged(compiler: &Compiler, name: &str, file: &str, license: &'static str) 
     let file = fs::canonicalize(file.trim()).with_context(|| format!("no static {name}"))?;
     let owner = read(command("dpkg-query").arg("--search").arg(&file)).with_context(|| {
         format!(
-            "the binary would contain {}, and no package of Debian tells its version and licence: \
-             run `rustup target add {}`",
+            "the binary would contain {}, and no package of Debian tells its version and licence{}",
             file.display(),
-            compiler.triple.replace("-gnu", "-musl")
+            instead(&compiler.triple)
         )
     })?;
     // `libc6-dev:amd64: /usr/lib/x86_64-linux-gnu/libc.a`

@@ -10,7 +10,8 @@ use anyhow::{Context, Result, ensure};
 use super::without_host_settings;
 use crate::arch::Arch;
 use crate::packages;
-use crate::process::{command, read, root};
+use crate::process::{command, read};
+use crate::tools;
 
 const PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "libstd-rust-web-dev-bpf"];
 const RUSTC: &str = "/usr/bin/rustc";
@@ -48,7 +49,7 @@ pub(crate) fn std_for(arch: Arch) -> Result<PathBuf> {
         .split(' ')
         .nth(1)
         .context("rustc --version names none")?;
-    let tree = root().join(format!("target/tools/std-{}-{version}", arch.name()));
+    let tree = tools::folder().join(format!("std-{}-{version}", arch.name()));
     packages::unpack_all(arch, &["libstd-rust-web-dev"], &tree)?;
     let library = tree
         .join("usr/lib/rustlib")

@@ -16,6 +16,8 @@ case "$(basename "$0") $*" in
 "kubectl get namespace "*) [ -e "$here/namespace-there" ] ;;
 "kubectl get nodes "*) echo node-a node-b ;;
 "kubectl "*" get daemonset "*) echo ghcr.io/example/epguard:1 ;;
+"kubectl "*" get pods --selector "*) [ ! -e "$here/agents-stay" ] || echo pod/epguard-abcde ;;
+"sleep "*) ;;
 "kubectl "*" logs left-"*) cat "$here/left" ;;
 "kubectl get clusterroles,"*) cat "$here/api" ;;
 "plugin check --all"*) [ ! -e "$here/check-fails" ] ;;
@@ -28,7 +30,7 @@ struct Rig(TempDir);
 impl Rig {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        for program in ["kubectl", "helm", "jq", "plugin"] {
+        for program in ["kubectl", "helm", "jq", "plugin", "sleep"] {
             let file = folder.path().join(program);
             fs::write(&file, PROGRAM).unwrap();
             fs::set_permissions(&file, Permissions::from_mode(0o755)).unwrap();
@@ -108,6 +110,15 @@ fn epguard_is_installed_checked_twice_uninstalled_and_looked_for_on_each_node() 
             .unwrap()
             .starts_with("kubectl delete namespace epguard epguard-e2e")
     );
+}
+
+#[test]
+fn namespaces_are_removed_even_if_agents_stay() {
+    let rig = Rig::new();
+    rig.write("agents-stay", "");
+    let output = rig.run(&[]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert_eq!(rig.calls(&["delete namespace"]).len(), 1);
 }
 
 #[test]
