@@ -204,7 +204,11 @@ fn load_epguard(lab: &Topology, root: &Path, denials: u16) -> Programs {
         Programs::load(node, |datapath| Ok(datapath.with_cgroup(Some(root.into())))).unwrap();
     let hooked = (0..2).any(|_| epguard.datapath.follow_socket_lb().unwrap());
     assert!(hooked, "{:?}", epguard.datapath.socket_lb());
-    epguard.writer.view.judge_by_socket(true, true).unwrap();
+    epguard
+        .writer
+        .view
+        .judge_by_socket(true, Some(true))
+        .unwrap();
     let mut tables = Tables::default();
     let service = ServiceNumber { number: 1 };
     for host in 0..denials {

@@ -192,13 +192,15 @@ impl Agent {
 
     /// Lets the programs judge packets by their sockets, as far as all of these meet a hook. What
     /// an earlier process has written stands until the thread has looked: else all that it knew of
-    /// sockets would be void.
+    /// sockets would be void, and calls that it denied would be refused where they should wait.
     fn judge_by_socket(&mut self) -> Result<()> {
         let seen = &self.node.seen;
         if seen.ticks == 0 {
             return Ok(());
         }
-        let everywhere = seen.hooks_everywhere && self.interfaces.are_all_in(seen);
+        let everywhere = seen
+            .settled
+            .then(|| seen.hooks_everywhere && self.interfaces.are_all_in(seen));
         self.writer
             .view
             .judge_by_socket(seen.socket_lb.in_force, everywhere)

@@ -61,16 +61,18 @@ impl ViewMap {
 
     /// Lets the programs judge packets by where a socket load balancer has connected their sockets.
     /// Earlier entries of CONNECTIONS become invalid if calls may have been missed until now.
-    /// `everywhere`: whether all interfaces are hooked.
-    pub fn judge_by_socket(&mut self, in_force: bool, everywhere: bool) -> Result<()> {
+    /// `everywhere`: whether all interfaces are hooked; none keeps what an earlier process has
+    /// found.
+    pub fn judge_by_socket(&mut self, in_force: bool, everywhere: Option<bool>) -> Result<()> {
         self.change(|view| {
             if view.socket_lb == 0 && in_force {
                 view.socket_lb_epoch = epoch();
             }
             view.socket_lb = match (in_force, everywhere) {
                 (false, _) => 0,
-                (true, false) => View::FOUND,
-                (true, true) => View::HOOKED,
+                (true, Some(true)) => View::HOOKED,
+                (true, Some(false)) => View::FOUND,
+                (true, None) => view.socket_lb.max(View::FOUND),
             };
         })
     }

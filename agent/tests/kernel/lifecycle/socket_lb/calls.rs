@@ -148,13 +148,30 @@ fn a_dropped_connect_of_udp_and_any_call_where_not_all_interfaces_are_hooked_are
         2
     );
     assert_eq!(rig.count(Reason::Reused, Outcome::Rejected).packets, 2);
-    rig.writer.view.judge_by_socket(true, false).unwrap();
+    rig.writer.view.judge_by_socket(true, Some(false)).unwrap();
     assert!(refused(rig.in_pod(|| TcpStream::connect(VIP))));
     assert_eq!(stranger.connections(), 0);
     assert_eq!(
         rig.count(Reason::Nothing, Outcome::RefusedUnseen).packets,
         3
     );
+}
+
+#[test]
+#[ignore = "needs root: BPF and cgroups of its own"]
+fn whether_all_interfaces_are_hooked_stays_until_a_new_process_has_looked() {
+    let mut rig = Rig::new(VIP);
+    let view = &mut rig.writer.view;
+    for (in_force, everywhere, expected) in [
+        (true, None, View::HOOKED),
+        (true, Some(false), View::FOUND),
+        (true, None, View::FOUND),
+        (false, None, 0),
+        (true, None, View::FOUND),
+    ] {
+        view.judge_by_socket(in_force, everywhere).unwrap();
+        assert_eq!(view.written().socket_lb, expected);
+    }
 }
 
 #[test]

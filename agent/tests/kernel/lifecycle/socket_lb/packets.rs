@@ -56,8 +56,8 @@ fn connections_from_before_the_hooks_missed_calls_pass_and_new_ones_are_denied()
     let (stranger, at, mut rig) = rig();
     let mut old = rig.in_pod(|| TcpStream::connect(VIP)).unwrap();
     let mut server = stranger.tcp.accept().unwrap().0;
-    rig.writer.view.judge_by_socket(false, false).unwrap();
-    rig.writer.view.judge_by_socket(true, true).unwrap();
+    rig.writer.view.judge_by_socket(false, Some(false)).unwrap();
+    rig.writer.view.judge_by_socket(true, Some(true)).unwrap();
     let mut new = rig.in_pod(|| TcpStream::connect(VIP)).unwrap();
     rig.act(Action::Reject);
     rig.deny(at, UidState::Dead, None);

@@ -38,7 +38,7 @@ impl Rig {
         let mut writer = Writer::new(&mut datapath.ebpf).unwrap();
         writer.config.configure(Mode::Enforce, ALL, false).unwrap();
         writer.view.renew_lease(u64::MAX).unwrap();
-        writer.view.judge_by_socket(true, true).unwrap();
+        writer.view.judge_by_socket(true, Some(true)).unwrap();
         let mut rig = Self {
             balancers: balancers.into(),
             datapath,
