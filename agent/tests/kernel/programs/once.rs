@@ -27,6 +27,12 @@ fn two(role: Role) -> (Rig, [u32; 2]) {
     (rig, two)
 }
 
+/// The frame with another source port: behind an Ethernet header and one of IPv4.
+fn from_another_port(mut frame: Vec<u8>) -> Vec<u8> {
+    frame[14 + 20 + 1] ^= 1;
+    frame
+}
+
 fn packets(rig: &mut Rig, outcome: Outcome) -> u64 {
     let counters = rig.counters();
     counters
@@ -64,6 +70,11 @@ fn packets_that_are_no_copies_are_counted_one_by_one() {
     for (name, port, frame) in [
         ("the first", one, syn(REUSED)),
         ("again at the same port", one, syn(REUSED)),
+        (
+            "of another connection whose entry lies at the same address",
+            two,
+            from_another_port(syn(REUSED)),
+        ),
         (
             "of another length",
             two,

@@ -3,4 +3,5 @@
 mod faults;
 mod interrupted;
 pub(crate) mod rig;
+mod second;
 mod well;

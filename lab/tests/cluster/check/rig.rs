@@ -1,5 +1,7 @@
-//! A cluster with an agent on node-a, kubelets, and `kubectl epguard check` beside them.
+//! A cluster with an agent on node-a, or one on node-b too, kubelets, and `kubectl epguard check`
+//! beside them.
 
+use super::second::SecondNode;
 use crate::stage::{stage, stage_with};
 use epguard_lab::api::{Exec, Kind, ObjectRef, Run};
 use epguard_lab::kubelet::Kubelets;
@@ -14,12 +16,17 @@ use std::time::{Duration, Instant};
 
 /// The image of the agents, and so of the check's pods.
 const IMAGE: &str = "registry.test/epguard:0.1.0";
+/// The agents' pods.
+const FIRST: &str = "epguard-x7k2p";
+const SECOND: &str = "epguard-q9zt4";
 /// No check takes longer.
 const LONGEST: Duration = Duration::from_mins(4);
 
 /// Dropped in this order: pods before the network that they are in.
 pub(crate) struct Rig {
     kubelets: Kubelets,
+    /// node-b, if an agent runs there.
+    second: Option<SecondNode>,
     pub(crate) stage: Stage,
     kubeconfig: PathBuf,
     /// resourceVersions that the proxy has rules for.
@@ -61,7 +68,7 @@ impl Rig {
     fn on(stage: Stage) -> Self {
         let store = &stage.cluster.store;
         store.ensure_namespace("epguard").unwrap();
-        store.apply(agent_pod()).unwrap();
+        store.apply(agent_pod(FIRST, "node-a")).unwrap();
         let kubeconfig = stage.workdir.path.join("plugin.kubeconfig");
         std::fs::write(&kubeconfig, stage.cluster.api.kubeconfig()).unwrap();
         let folder = stage.workdir.path.join("containers");
@@ -69,6 +76,7 @@ impl Rig {
         let program = process::epguard().unwrap();
         let mut rig = Self {
             kubelets: Kubelets::new(IMAGE, program, folder),
+            second: None,
             stage,
             kubeconfig,
             proxied: [0; 2],
@@ -79,22 +87,36 @@ impl Rig {
         rig
     }
 
-    /// Runs commands in the agent's pod as its kubelet would, unless `instead` answers them.
+    /// Starts an agent on node-b too, with this mode.
+    pub(crate) fn with_second_agent(mut self, mode: &str) -> Self {
+        self.second = Some(SecondNode::start(&self.stage, mode));
+        let store = &self.stage.cluster.store;
+        store.apply(agent_pod(SECOND, "node-b")).unwrap();
+        self.answer(|_| None);
+        self
+    }
+
+    /// Runs commands in the agents' pods as their kubelets would, unless `instead` answers them.
     pub(crate) fn answer(
         &mut self,
         instead: impl Fn(&Exec) -> Option<Run> + Send + Sync + 'static,
     ) {
         let node = self.stage.cluster.topology.node("node-a").unwrap();
-        let node = node.netns.clone();
-        let run_dir = self.stage.workdir.path.clone();
+        let first = (node.netns.clone(), self.stage.workdir.path.clone());
+        let second = self.second.as_ref();
+        let second = second.map(|node| (node.netns.clone(), node.run_dir.clone()));
         let program = process::epguard().unwrap();
         self.stage.cluster.api.api.execs.answer(move |exec| {
             if let Some(run) = instead(exec) {
                 return run;
             }
-            let mut command = node.command(&program);
+            let (netns, run_dir) = match &second {
+                Some(second) if exec.pod == SECOND => second,
+                _ => &first,
+            };
+            let mut command = netns.command(&program);
             command.args(&exec.command[1..]);
-            command.arg("--run-dir").arg(&run_dir);
+            command.arg("--run-dir").arg(run_dir);
             Run::Process(command)
         });
     }
@@ -182,6 +204,9 @@ impl Rig {
         if self.has_proxy && seen != self.proxied {
             self.proxied = seen;
             cluster.sync_proxy().unwrap();
+            if let Some(second) = &self.second {
+                second.sync_proxy(&self.stage);
+            }
         }
     }
 
@@ -241,10 +266,10 @@ fn story(agent: &str) -> String {
     format!("agent: {agent}\nsteps:\n  - proxy: sync\n")
 }
 
-fn agent_pod() -> Value {
+fn agent_pod(name: &str, node: &str) -> Value {
     json!({"kind": "Pod", "apiVersion": "v1",
-        "metadata": {"name": "epguard-x7k2p", "namespace": "epguard", "labels": {"app.kubernetes.io/name": "epguard"}},
-        "spec": {"nodeName": "node-a", "hostNetwork": true, "containers": [{"name": "agent", "image": IMAGE, "args": ["agent"]}]},
+        "metadata": {"name": name, "namespace": "epguard", "labels": {"app.kubernetes.io/name": "epguard"}},
+        "spec": {"nodeName": node, "hostNetwork": true, "containers": [{"name": "agent", "image": IMAGE, "args": ["agent"]}]},
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}],
             "containerStatuses": [{"name": "agent", "image": "", "imageID": "", "ready": true, "restartCount": 0,
                 "state": {"running": {}}}]}})

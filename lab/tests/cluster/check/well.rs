@@ -77,3 +77,21 @@ fn in_enforce_calls_to_the_finished_pod_are_stopped_by_the_action_in_force() {
     rig.stage.agent.run("action reject").unwrap();
     passes(&mut rig, "", "rejected");
 }
+
+#[test]
+#[ignore = "needs root: network namespaces and eBPF"]
+fn each_of_two_nodes_calls_the_other_ones_finished_pod_and_has_rows_of_its_own() {
+    let mut rig = Rig::new("{mode: enforce, action: reject}").with_second_agent("observe");
+    let ended = rig.run("check -o json --all");
+    assert_eq!(ended.code, 0, "{ended:?}");
+    for (node, outcome) in [("node-a", "rejected"), ("node-b", "observed")] {
+        let mut finished = rows(&ended, "finished");
+        finished.retain(|row| row["node"] == node);
+        assert_eq!(finished.len(), 4, "{ended:?}");
+        for row in finished {
+            assert_eq!(row["outcomes"], json!({outcome: 10}), "{row}");
+            assert_eq!(row["note"], Value::Null, "{row}");
+        }
+    }
+    rig.is_clean();
+}
