@@ -1,8 +1,9 @@
 """Runs Helm's own engine (PyPI: helm-python-sdk) on the chart, for the tests.
 
 Reads a JSON list of calls, [verb, values] or [verb, values, options], and prints a JSON list of their results; a call that
-Helm refuses has the result {"error": TEXT}. The option "release" names the release, otherwise it is "epguard". An argument
-names the kubeconfig of the cluster. Releases are kept in memory: all calls of a release belong into one list.
+Helm refuses has the result {"error": TEXT}. The option "hooks" adds the text of the hooks, as "hooks": a release does not
+show them. The option "release" names the release, otherwise it is "epguard". An argument names the kubeconfig of the
+cluster. Releases are kept in memory: all calls of a release belong into one list.
 """
 
 import json
@@ -13,6 +14,7 @@ import helm_python as helm
 from helm_python import _native
 
 NAME = NAMESPACE = "epguard"
+HOOKS = "epguard/templates/test-check.yaml"
 FOLDER = pathlib.Path(__file__).parent / "chart"
 NOWHERE = {"clusters": [{"name": "none", "cluster": {"server": "https://127.0.0.1:1"}}], "current-context": "none",
            "contexts": [{"name": "none", "context": {"cluster": "none", "user": "none"}}]}
@@ -29,6 +31,9 @@ config = helm.Config(
 def call(verb, values, options={}):
     options = dict(options)
     name = options.pop("release", NAME)
+    if options.pop("hooks", False):
+        hooks = chart.render(values, name=name, namespace=NAMESPACE)[HOOKS]
+        return {**call(verb, values, {**options, "release": name}), "hooks": hooks}
     if verb == "lint":
         return helm.lint(FOLDER, values, strict=True, namespace=NAMESPACE)
     if verb == "rollback":

@@ -52,6 +52,9 @@ pub enum Command {
     /// Serve or call in a pod of `kubectl epguard check`
     #[command(hide = true)]
     CheckPod(check_pod::CheckPodArgs),
+    /// Do what `kubectl epguard` does, in a pod that has no plugin: with its service account
+    #[command(hide = true)]
+    Kubectl(Box<kubectl_epguard::Plugin>),
 }
 
 impl Command {
@@ -75,6 +78,7 @@ impl Command {
             }
             Self::Detach(args) => detach::run(&args),
             Self::CheckPod(args) => check_pod::run(args).await,
+            Self::Kubectl(plugin) => return Ok(plugin.run().await),
         };
         done.map(|()| ExitCode::SUCCESS)
     }

@@ -32,6 +32,10 @@ pub(crate) struct Args {
 /// What the image is, in its labels.
 const DESCRIPTION: &str = "Stops Kubernetes Service traffic to dead pods and reused pod IPs";
 
+/// A user and group that are nobody's. The agent's manifest names root; the pods of a check run as
+/// the image says, or as the cluster does.
+const USER: &str = "65532:65532";
+
 /// Octets for one architecture, unpacked; the compressed image that a node pulls is less than half
 /// of that.
 const MAX_SIZE: u64 = 20_000_000;
@@ -172,6 +176,8 @@ fn pack(binary: &Path, arch: Arch, commit: &Commit) -> Result<String> {
         arch.name(),
         "--env",
         "PATH=/usr/local/bin",
+        "--user",
+        USER,
         "--entrypoint",
         &entrypoint,
     ];

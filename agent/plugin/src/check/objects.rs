@@ -24,8 +24,6 @@ pub(super) const PREFIX: &str = "epguard-check-";
 pub(super) const FINISHED: &str = "finished";
 /// Where the kubelet reads what a container reports at its end.
 const TERMINATION_LOG: &str = "/dev/termination-log";
-/// A user that is nobody's.
-const USER: u32 = 65532;
 
 /// The names of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -170,8 +168,8 @@ impl Site {
                 "automountServiceAccountToken": false, "enableServiceLinks": false,
                 "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [on_node]}}},
                 "tolerations": [{"operator": "Exists"}],
-                "securityContext": {"runAsNonRoot": true, "runAsUser": USER, "runAsGroup": USER,
-                    "seccompProfile": {"type": "RuntimeDefault"}},
+                // The user is the image's, or one that the cluster gives to the namespace.
+                "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
                 "containers": [{
                     "name": "check", "image": self.image, "imagePullPolicy": "IfNotPresent", "args": words,
                     "terminationMessagePath": TERMINATION_LOG,

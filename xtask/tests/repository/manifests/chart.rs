@@ -215,6 +215,8 @@ fn only_privileged_agents_have_more_than_the_named_capabilities() {
         .collect();
     let mut named = json!({
         "allowPrivilegeEscalation": false,
+        "runAsUser": 0,
+        "runAsGroup": 0,
         "readOnlyRootFilesystem": true,
         "capabilities": {"drop": ["ALL"], "add": ["BPF", "NET_ADMIN", "PERFMON"]},
         "appArmorProfile": {"type": "Unconfined"},
@@ -224,7 +226,7 @@ fn only_privileged_agents_have_more_than_the_named_capabilities() {
     assert_eq!(containers[0]["securityContext"], named);
     assert_eq!(
         containers[1]["securityContext"],
-        json!({"privileged": true, "readOnlyRootFilesystem": true})
+        json!({"privileged": true, "runAsUser": 0, "runAsGroup": 0, "readOnlyRootFilesystem": true})
     );
     named["seccompProfile"]["type"] = "RuntimeDefault".into();
     assert_eq!(containers[2]["securityContext"], named);

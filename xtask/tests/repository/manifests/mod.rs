@@ -7,6 +7,7 @@ mod chart;
 mod clusters;
 mod contradictions;
 mod dashboard;
+mod helm_test;
 mod releases;
 mod samples;
 mod schema;

@@ -55,7 +55,7 @@ impl Samples {
 
 /// What Helm renders for a cluster that has every API that the chart uses.
 fn render(all: &[Value]) -> Vec<Value> {
-    let options = json!({"api_versions": ["security.openshift.io/v1"]});
+    let options = json!({"api_versions": ["security.openshift.io/v1"], "hooks": true});
     let calls: Vec<Value> = all
         .iter()
         .map(|values| json!(["template", values, options]))
@@ -63,13 +63,14 @@ fn render(all: &[Value]) -> Vec<Value> {
     helm(&calls)
 }
 
-/// The objects of a release.
+/// The objects of a release, with those of `helm test`.
 fn rendered(release: &Value) -> Vec<Value> {
-    objects(
-        release["manifest"]
-            .as_str()
-            .unwrap_or_else(|| panic!("{release}")),
-    )
+    let manifest = release["manifest"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{release}"));
+    let mut all = objects(manifest);
+    all.extend(objects(release["hooks"].as_str().unwrap()));
+    all
 }
 
 fn daemon_set(objects: &[Value]) -> &Value {

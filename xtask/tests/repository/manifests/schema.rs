@@ -2,7 +2,7 @@
 //! objects are used. An unknown field is an error: the API server would drop it.
 
 use k8s_openapi::api::apps::v1::DaemonSet;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Service, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::DeserializeOwned;
@@ -20,6 +20,7 @@ pub fn check(object: &Value) {
         "Role" => drop(read::<Role>(object)),
         "RoleBinding" => drop(read::<RoleBinding>(object)),
         "DaemonSet" => drop(read::<DaemonSet>(object)),
+        "Pod" => drop(read::<Pod>(object)),
         "ConfigMap" => drop(read::<ConfigMap>(object)),
         "Service" => drop(read::<Service>(object)),
         kind @ ("ServiceMonitor" | "PodMonitor") => {
