@@ -15,6 +15,8 @@ pub struct Lease {
     pub view: Freshness,
     length: Duration,
     deadline: Duration,
+    /// When it was ended before its time; 0 if it never was.
+    revoked: Duration,
     /// Whether an earlier process granted it.
     is_inherited: bool,
     clocks: Clocks,
@@ -34,6 +36,7 @@ impl Lease {
             view,
             length,
             deadline: Duration::ZERO,
+            revoked: Duration::ZERO,
             is_inherited: false,
             clocks,
             is_needed: false,
@@ -55,6 +58,16 @@ impl Lease {
     /// The end of the lease: after it nothing is denied.
     pub fn deadline(&self) -> Duration {
         self.deadline
+    }
+
+    /// Milliseconds until the lease ends, negative since it has ended; 0: none was granted yet.
+    pub fn left_ms(&self, now: Duration) -> i64 {
+        let end = self.deadline.max(self.revoked);
+        if end.is_zero() {
+            return 0;
+        }
+        let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        ms(end) - ms(now)
     }
 
     /// How often the lease ended while there were denials.
@@ -118,6 +131,9 @@ impl Lease {
         let renewed = half_over && granted > self.deadline;
         if ended || renewed {
             self.deadline = granted;
+        }
+        if ended {
+            self.revoked = now;
         }
         self.ran = self.is_needed && (ended || self.deadline > now);
         (ended || renewed).then_some(granted)
@@ -269,6 +285,18 @@ mod tests {
             Some(s(0)),
             "the clocks jumped"
         );
+    }
+
+    #[test]
+    fn a_lease_that_was_ended_before_its_time_has_ended_since_then() {
+        let mut lease = lease();
+        assert_eq!(lease.left_ms(s(99)), 0, "none yet");
+        lease.renew(at(100), true, false);
+        assert_eq!(lease.left_ms(s(101)), 14_000);
+        lease.renew(at(102), false, false);
+        assert_eq!(lease.left_ms(s(105)), -3000);
+        lease.renew(at(106), true, false);
+        assert_eq!(lease.left_ms(s(107)), 14_000);
     }
 
     #[test]

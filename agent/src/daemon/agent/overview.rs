@@ -153,7 +153,7 @@ impl Agent {
                 .iter()
                 .map(|(id, watch)| (*id, self.with_age(*id, watch.clone(), now)))
                 .collect(),
-            lease_ms: milliseconds(self.lease.deadline()) - milliseconds(now),
+            lease_ms: self.lease.left_ms(now),
             view_age_ms: self
                 .lease
                 .view

@@ -99,7 +99,8 @@ fn add_qdisc(pins: &Pins, ifindex: u32) -> Result<()> {
             let there = has_clsact(ifindex).context("cannot list qdiscs")?;
             ensure!(
                 there,
-                "an ingress qdisc is where clsact has to be: replace it (tc qdisc replace dev NAME clsact)"
+                "an ingress qdisc is where clsact has to be, as a CNI's limit of bandwidth makes it; Linux 6.6 and later need no \
+                 qdisc (--hooks auto), else remove it (tc qdisc del dev IFACE ingress)"
             );
             Ok(())
         }

@@ -42,8 +42,8 @@ fn a_node_without_hooks_at_its_uplink_does_not_see_what_leaves_there() {
         1,
         &[
             "node-a  pod     IPv4    TCP       0 of 10   10 of 10  0 of 10       0 of 10   FAILED",
-            "node-a, calls to a finished pod: 10 sent, 0 seen: eth0 (uplink) has no hooks: cannot attach ",
-            "nothing is denied there; it is tried again every second",
+            "node-a, calls to a finished pod: 10 sent, 0 seen: eth0 (uplink) has no hooks, so nothing is denied there: cannot attach ",
+            "it is tried again every second; docs/troubleshooting.md",
         ],
     );
 }

@@ -8,7 +8,8 @@ pub use problems::{
 
 use crate::shared::output::{count, first, seconds, table_on};
 use crate::shared::screen::{BAD, GOOD, Screen};
-use crate::shared::status::{Attachment, Status, Unanswered};
+use crate::shared::status::{Attachment, Status, Unanswered, Watch};
+use epguard_core::facts::Watched;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -133,6 +134,7 @@ fn judged_by(status: &Status) -> String {
 pub fn lease_text(status: &Status) -> String {
     match status.lease_ms {
         _ if !status.denies() => "not needed, nothing is denied".to_owned(),
+        0 => "none yet, as no view was fresh".to_owned(),
         left if left > 0 => format!("{} left", seconds(left.unsigned_abs())),
         over => format!("ended {} ago", seconds(over.unsigned_abs())),
     }
@@ -146,11 +148,22 @@ fn view_text(status: &Status) -> String {
     age.unwrap_or_else(|| "of unknown age".to_owned())
 }
 
+/// A watch that denials rest on is of use once a freshness check has proven it.
+fn watch_state(name: Watched, watch: &Watch) -> &'static str {
+    if !watch.up {
+        "down"
+    } else if name.bears_proofs() && watch.age_ms.is_none() {
+        "up, not proven"
+    } else {
+        "up"
+    }
+}
+
 fn watch_table(status: &Status, screen: Screen) -> String {
     let rows = status.watches.iter().map(|(name, watch)| {
         vec![
             name.to_string(),
-            if watch.up { "up" } else { "down" }.to_owned(),
+            watch_state(*name, watch).to_owned(),
             watch.age_ms.map_or("-".to_owned(), seconds),
             watch.rv.to_string(),
         ]

@@ -1,6 +1,6 @@
 //! The table of problems of an agent: condition, text and remedy. Pure.
 
-use crate::shared::output::{count, first, seconds};
+use crate::shared::output::{count, first, in_words, seconds};
 use crate::shared::status::{Cause, Gap, Partial, Status, UnprovenDeaths};
 use epguard_common::Reason;
 use schemars::JsonSchema;
@@ -90,7 +90,8 @@ fn view_rows(status: &Status, table: &mut ProblemTable) {
     );
     table.row(
         watches_down(status),
-        "check that this node reaches the API server, and what its account may do (kubectl auth can-i --list)",
+        "without an answer: check that this node reaches the API server; refused: what its account may do (kubectl auth can-i \
+         --list); stopped or silent: the API server's watch cache, or a proxy before it",
     );
     table.row(
         status.mode_policy.clone(),
@@ -98,9 +99,12 @@ fn view_rows(status: &Status, table: &mut ProblemTable) {
          that was set by hand",
     );
     let has_ended = status.denies() && status.lease_ms <= 0;
-    let age = status.view_age_ms.map_or("unknown".to_owned(), seconds);
+    let because = match status.view_age_ms {
+        Some(age) => format!("age of the view: {}", seconds(age)),
+        None => format!("not proven fresh: {}", unproven_watches(status)),
+    };
     table.row(
-        has_ended.then(|| format!("the lease has ended (age of the view: {age}), so denied packets pass")),
+        has_ended.then(|| format!("the lease has ended ({because}), so denied packets pass")),
         "the agent renews it with a fresh view: see the watches' ages, and the log for `lease lost`",
     );
 }
@@ -123,14 +127,28 @@ fn watches_down(status: &Status) -> Vec<String> {
     lines
 }
 
+/// The watches that no freshness check has proven since they stopped, or since the start.
+fn unproven_watches(status: &Status) -> String {
+    let mut names = Vec::new();
+    for (watched, watch) in &status.watches {
+        if watched.bears_proofs() && watch.age_ms.is_none() {
+            names.push(format!("watch {watched}"));
+        }
+    }
+    if names.is_empty() {
+        return "the view".to_owned();
+    }
+    in_words(&names)
+}
+
 /// Packets that reach no hook, or whose Service is not known.
 fn hook_rows(status: &Status, table: &mut ProblemTable) {
     for at in &status.interfaces {
         let is_unhooked = !at.attached && !at.waiting;
         let why = at.error.as_deref().unwrap_or("not attached yet");
         table.row(
-            is_unhooked.then(|| format!("{} ({}) has no hooks: {why}", at.name, at.role)),
-            "nothing is denied there; it is tried again every second",
+            is_unhooked.then(|| format!("{} ({}) has no hooks, so nothing is denied there: {why}", at.name, at.role)),
+            "it is tried again every second; docs/troubleshooting.md, An interface has no hooks, says for each cause what to do",
         );
         table.row(
             at.ingress_error.as_ref().map(|why| format!("ingress hook of {} ({}): {why}", at.name, at.role)),

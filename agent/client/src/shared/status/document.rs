@@ -87,7 +87,7 @@ pub struct Status {
     /// the actions and the release of a `ConfigMap` up to this version are in force.
     #[serde(deserialize_with = "lenient::entries")]
     pub applied: BTreeMap<Watched, u64>,
-    /// Milliseconds until denials lapse; negative once they have.
+    /// Milliseconds until denials lapse; negative since they have; 0 if none held yet.
     pub lease_ms: i64,
     /// Age of the view in milliseconds: that of its least fresh watch; none if one was never proven
     /// fresh.

@@ -395,7 +395,7 @@ fn the_cause_of_unseen_calls_is_what_the_agent_says() {
                     ..Attachment::default()
                 });
             },
-            "veth1 (pod) has no hooks: EBUSY",
+            "veth1 (pod) has no hooks, so nothing is denied there: EBUSY",
         ),
         (
             |node| {

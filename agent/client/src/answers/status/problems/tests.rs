@@ -45,13 +45,26 @@ fn a_lease_that_ended_matters_only_while_something_is_denied() {
 }
 
 #[test]
+fn a_lease_without_a_proven_view_names_the_watches_that_are_not_proven() {
+    let mut status = well();
+    status.lease_ms = -1;
+    status.figures.ips.insert(IpState::Denied, 1);
+    let unproven = status.watches[&Watched::Pods].clone();
+    status.watches.insert(Watched::Namespaces, unproven);
+    assert_eq!(
+        whats(&status),
+        ["the lease has ended (not proven fresh: watch pods), so denied packets pass"]
+    );
+}
+
+#[test]
 fn all_problems_are_listed_the_worst_first() {
     let finished = "7 pods finished on n1, n2, n3 and 1 more and none is proven dead there";
     let expected = [
         "not every watch has shown a list yet, so there are no new denials",
         "watch pods is down: 403 Forbidden",
         "ConfigMap epguard/epguard was not read yet",
-        "veth1 (pod) has no hooks: not attached yet",
+        "veth1 (pod) has no hooks, so nothing is denied there: not attached yet",
         "cil_from_netdev runs before epguard on eth0",
         "3 denials did not fit into a map, those packets pass (namespace flood: 2, shop: 1)",
         "map DENIED is nearly full: 81 of 100",
