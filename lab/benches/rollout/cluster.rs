@@ -280,7 +280,7 @@ impl Cluster {
             return;
         };
         life.shown = Some(now);
-        life.pod.ips = vec![life.ip].into();
+        life.pod.ips = vec![life.ip];
         life.pod.sandbox = Sandbox::Published;
         let pod = life.pod.clone();
         self.tell(Fact::Pod(Change::Applied(pod)));

@@ -1,6 +1,6 @@
 //! Labels of pods, and the selectors of Services.
 
-use super::text::{Text, hash, shared_hashes};
+use super::text::{Text, hash};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl Labels {
         labels: impl ExactSizeIterator<Item = (K, V)>,
     ) -> Self {
         if labels.len() > MOST {
-            return Self(shared_hashes(&[EVERY]));
+            return Self(Arc::from([EVERY]));
         }
         labels.collect()
     }
@@ -57,7 +57,7 @@ impl<K: AsRef<str>, V: AsRef<str>> FromIterator<(K, V)> for Labels {
             .map(|(key, value)| hash((key.as_ref(), value.as_ref())));
         let mut labels: Vec<u64> = labels.collect();
         labels.sort_unstable();
-        Self(shared_hashes(&labels))
+        Self(Arc::from(labels))
     }
 }
 

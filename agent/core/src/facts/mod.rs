@@ -38,7 +38,7 @@ pub use mode_policy::{ModePolicy, PolicyKey, WantedActions, WantedModes};
 pub use node::{Node, NodeSeen, WATCHED_NODES};
 pub use object::{Object, RawObject};
 pub use object_name::ObjectName;
-pub use pod::{Doubt, HostPort, Ips, Pod, Sandbox};
+pub use pod::{Doubt, HostPort, Pod, Sandbox};
 pub use presence::Presence;
 pub use protocol::Protocol;
 pub use routes::Routes;
@@ -46,7 +46,7 @@ pub use selection::{Part, Selection};
 pub use service::{OnDenial, Service, ServicePort};
 #[cfg(test)]
 pub use slice::listing;
-pub use slice::{ANY_PORT, ListedSlice, Namespaces, PortName, Slice, SliceEndpoint, SlicePort};
+pub use slice::{ANY_PORT, ListedSlice, PortName, Slice, SliceEndpoint, SlicePort};
 pub use static_ip::{STATIC_IPS, StaticIp};
 pub use text::{Text, shared};
 pub use watched::{Fact, Visitor, Watched};

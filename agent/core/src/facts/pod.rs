@@ -4,7 +4,7 @@ mod death;
 mod raw;
 
 pub use death::Doubt;
-pub use raw::{HostPort, Ips, Sandbox};
+pub use raw::{HostPort, Sandbox};
 
 use super::labels::Labels;
 use super::meta::{Ignored, Unreadable};
@@ -31,7 +31,7 @@ pub struct Pod {
     /// For Service selectors.
     pub labels: Labels,
     /// Published pod IPs; for a hostNetwork pod the node's.
-    pub ips: Ips,
+    pub ips: Vec<Addr>,
     /// Addresses of all its networks as annotations show them; the pod network's may be among them.
     pub network_ips: Box<[Addr]>,
     /// It shows more of them than are read, or an IP that cannot be read: it may hold any IP.

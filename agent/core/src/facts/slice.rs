@@ -9,7 +9,6 @@ use super::text::{Text, hash, shared};
 use epguard_common::{Addr, Uid};
 use jiff::Timestamp;
 use serde::Deserialize;
-use smallvec::SmallVec;
 use std::collections::BTreeSet;
 use std::time::SystemTime;
 
@@ -24,7 +23,7 @@ pub struct Slice {
     /// Endpoints with a usable address.
     pub endpoints: Vec<SliceEndpoint>,
     /// Namespaces of the pods that its endpoints mean, ascending.
-    pub namespaces: Namespaces,
+    pub namespaces: Vec<Text>,
     /// It has addresses that cannot be read, or more than are kept: it may list any IP, for
     /// whichever pod. None of its endpoints is kept.
     pub partial: bool,
@@ -51,9 +50,6 @@ pub struct ListedSlice {
     /// means; none without a targetRef of kind Pod.
     pub targets: Vec<Option<ObjectName>>,
 }
-
-/// Namespaces, of which nearly all slices have one.
-pub type Namespaces = SmallVec<[Text; 1]>;
 
 /// A target port without a number stands for every port (discovery/v1 `EndpointPort`).
 pub const ANY_PORT: u16 = 0;
@@ -149,7 +145,7 @@ impl Object for Slice {
         let header = raw.header();
         Ok(if header.service.is_none() {
             Self {
-                namespaces: Namespaces::new(),
+                namespaces: Vec::new(),
                 ..header
             }
         } else if raw.is_too_large() || raw.has_unreadable() {
@@ -199,7 +195,7 @@ pub struct RawSlice<'a> {
 #[serde(rename_all = "camelCase", default)]
 struct RawEndpoint<'a> {
     #[serde(borrow)]
-    addresses: OrDefault<SmallVec<[RawText<'a>; 1]>>,
+    addresses: OrDefault<Vec<RawText<'a>>>,
     target_ref: Option<TargetRef<'a>>,
     conditions: OrDefault<Conditions>,
 }
@@ -275,7 +271,7 @@ impl<'a> RawSlice<'a> {
         pods.map(|(namespace, _)| namespace).collect()
     }
 
-    fn kept_namespaces(&self) -> Namespaces {
+    fn kept_namespaces(&self) -> Vec<Text> {
         let names = self
             .namespaces()
             .into_iter()
@@ -406,7 +402,7 @@ pub fn listing(name: &ObjectName, ips: impl IntoIterator<Item = Addr>) -> Slice 
         name: name.clone(),
         service: Some(name.clone()),
         endpoints: ips.into_iter().map(endpoint).collect(),
-        namespaces: Namespaces::new(),
+        namespaces: Vec::new(),
         ports: vec![SlicePort {
             name: PortName::new(""),
             port: 80,

@@ -1,21 +1,16 @@
-//! Texts and sets of labels that many objects have in common (namespaces, nodes, Services), which
-//! are stored once.
+//! Texts that many objects have in common (namespaces, nodes, Services), which are stored once.
 
-use std::borrow::Borrow;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// A text that cannot change; its clones are the same text in memory.
 pub type Text = arcstr::ArcStr;
 
-/// The first number of values at which unused ones are dropped.
+/// The first number of texts at which unused ones are dropped.
 const FIRST_SWEEP: usize = 1_024;
 
-static TEXTS: Shared<Text> =
-    LazyLock::new(|| Pool::new(|text| Text::strong_count(text) == Some(1)));
-static HASHES: Shared<Arc<[u64]>> =
-    LazyLock::new(|| Pool::new(|hashes| Arc::strong_count(hashes) == 1));
+static TEXTS: LazyLock<Mutex<Pool>> = LazyLock::new(Mutex::default);
 
 /// A text that other objects refer to as well.
 pub fn shared(text: &str) -> Text {
@@ -25,49 +20,36 @@ pub fn shared(text: &str) -> Text {
         .get(text)
 }
 
-/// Hashes that other objects have as well.
-pub(super) fn shared_hashes(hashes: &[u64]) -> Arc<[u64]> {
-    HASHES
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .get(hashes)
-}
-
-type Shared<T> = LazyLock<Mutex<Pool<T>>>;
-
-/// All values of a type that were shared and are in use, and some that are no more.
+/// All texts that were shared and are in use, and some that are no more.
 #[derive(Debug)]
-struct Pool<T> {
-    /// True if nothing else refers to the value.
-    is_unused: fn(&T) -> bool,
-    values: HashSet<T>,
-    /// The number of values at which unused ones are dropped.
+struct Pool {
+    texts: HashSet<Text>,
+    /// The number of texts at which unused ones are dropped.
     sweep_at: usize,
 }
 
-impl<T: Clone + Eq + Hash> Pool<T> {
-    fn new(is_unused: fn(&T) -> bool) -> Mutex<Self> {
-        Mutex::new(Self {
-            is_unused,
-            values: HashSet::new(),
+impl Default for Pool {
+    fn default() -> Self {
+        Self {
+            texts: HashSet::new(),
             sweep_at: FIRST_SWEEP,
-        })
+        }
     }
+}
 
-    fn get<Q: Eq + Hash + ?Sized>(&mut self, value: &Q) -> T
-    where
-        T: Borrow<Q> + for<'a> From<&'a Q>,
-    {
-        if let Some(value) = self.values.get(value) {
-            return value.clone();
+impl Pool {
+    fn get(&mut self, text: &str) -> Text {
+        if let Some(text) = self.texts.get(text) {
+            return text.clone();
         }
-        if self.values.len() >= self.sweep_at {
-            self.values.retain(|value| !(self.is_unused)(value));
-            self.sweep_at = FIRST_SWEEP.max(2 * self.values.len());
+        if self.texts.len() >= self.sweep_at {
+            self.texts
+                .retain(|text| Text::strong_count(text) != Some(1));
+            self.sweep_at = FIRST_SWEEP.max(2 * self.texts.len());
         }
-        let value = T::from(value);
-        self.values.insert(value.clone());
-        value
+        let text = Text::from(text);
+        self.texts.insert(text.clone());
+        text
     }
 }
 
@@ -82,23 +64,17 @@ pub(super) fn hash(of: impl Hash) -> u64 {
 mod tests {
     use super::*;
 
-    fn texts() -> Pool<Text> {
-        Pool::new(|text| Text::strong_count(text) == Some(1))
-            .into_inner()
-            .unwrap()
-    }
-
     #[test]
-    fn values_without_references_are_dropped_and_others_stay() {
-        let mut pool = texts();
+    fn texts_without_references_are_dropped_and_others_stay() {
+        let mut pool = Pool::default();
         let used = pool.get("used");
         for number in 0..10 * FIRST_SWEEP {
-            pool.get(number.to_string().as_str());
+            pool.get(&number.to_string());
         }
-        assert!(pool.values.len() <= FIRST_SWEEP);
+        assert!(pool.texts.len() <= FIRST_SWEEP);
         assert!(
             Text::ptr_eq(&used, &pool.get("used")),
-            "a value is stored once"
+            "a text is stored once"
         );
         assert!(!Text::ptr_eq(&used, &pool.get("web")));
     }

@@ -102,7 +102,7 @@ impl Cluster {
                 .get(&shown.uid)
                 .is_none_or(|before| before.node.is_none())
         {
-            (after.node, after.ips) = (None, ips_of(0, &[]).into());
+            (after.node, after.ips) = (None, ips_of(0, &[]));
         }
         // The API holds one pod of a name at a time.
         let is_namesake = |_: &Uid, pod: &mut Pod| pod.name == shown.name && pod.uid != shown.uid;
@@ -127,8 +127,8 @@ impl Cluster {
             .as_ref()
             .map(|name| usize::from(name != node_name(0)));
         match (change, on) {
-            (PodChange::Ips(choice), Some(on)) => after.ips = ips_of(on, choice).into(),
-            (PodChange::StrayIp, Some(on)) => after.ips = ips_of(1 - on, &[0]).into(),
+            (PodChange::Ips(choice), Some(on)) => after.ips = ips_of(on, choice),
+            (PodChange::StrayIp, Some(on)) => after.ips = ips_of(1 - on, &[0]),
             (PodChange::Ips(_) | PodChange::StrayIp, None) => {}
             (PodChange::State(uid_state), _) => after.uid_state = *uid_state,
             (PodChange::Deleting(deleting), _) => after.deleting = *deleting,

@@ -6,7 +6,7 @@ use super::*;
 fn unbound(name: &str) -> Pod {
     Pod {
         node: None,
-        ips: Ips::new(),
+        ips: Vec::new(),
         network_ips: [X].into(),
         sandbox: Sandbox::Unsettled,
         bound: Mode::Off,

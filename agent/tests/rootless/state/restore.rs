@@ -367,7 +367,7 @@ fn a_restored_death_outlives_a_status_that_no_longer_proves_it() {
     let (tables, a) = left_behind();
     let b = pod("other", "b", "b", &[X]);
     let rejected = Pod {
-        ips: Ips::new(),
+        ips: Vec::new(),
         ..terminal(&a)
     };
     for rewritten in [terminal(&a), rejected] {
@@ -462,7 +462,7 @@ fn after_a_restart_a_conviction_still_costs_no_other_service() {
         for pods in [
             vec![],
             vec![Pod {
-                ips: Ips::new(),
+                ips: Vec::new(),
                 ..terminal(&a)
             }],
             vec![dead(&a)],

@@ -209,7 +209,7 @@ fn a_pod_that_shows_one_family_may_hold_an_ip_of_the_other() {
     let six = Addr::from(std::net::IpAddr::V6("fd00::a".parse().unwrap()));
     let mut world = World::cluster();
     let a = Pod {
-        ips: vec![X, six].into(),
+        ips: vec![X, six],
         ..a()
     };
     world.pod(&a).slice(&[(X, Some(a.uid)), (six, Some(a.uid))]);

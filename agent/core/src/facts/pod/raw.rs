@@ -6,15 +6,11 @@ use crate::facts::protocol::Protocol;
 use crate::facts::text::{Text, hash, shared};
 use epguard_common::Addr;
 use serde::Deserialize;
-use smallvec::SmallVec;
 use std::hash::Hash;
 use std::num::NonZeroU32;
 
 /// Host ports of a pod that are read. One with more may have any.
 const MOST_HOST_PORTS: usize = 256;
-
-/// IPs of a pod, of which nearly all have one.
-pub type Ips = SmallVec<[Addr; 1]>;
 
 /// Whether the published IPs are those of the sandbox that runs now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -204,9 +200,9 @@ impl PodStatus<'_> {
             && self.containers().any(|c| c.state.terminated.is_some())
     }
 
-    pub(super) fn ips(&self) -> Ips {
+    pub(super) fn ips(&self) -> Vec<Addr> {
         let listed = self.pod_ips.iter().filter_map(RawIp::addr);
-        let mut ips: Ips = listed.chain(addr(&self.pod_ip)).collect();
+        let mut ips: Vec<Addr> = listed.chain(addr(&self.pod_ip)).collect();
         ips.sort_unstable();
         ips.dedup();
         ips.shrink_to_fit();

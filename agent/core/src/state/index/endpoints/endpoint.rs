@@ -1,7 +1,7 @@
 //! An endpoint as packets show it, and the endpoints of one Service, with the pods that were named
 //! behind them.
 
-use crate::facts::{Namespaces, PortName, Protocol};
+use crate::facts::{PortName, Protocol, Text};
 use crate::sorted_map::SortedMap;
 use crate::state::index::Moment;
 use epguard_common::{Addr, Uid};
@@ -134,7 +134,7 @@ pub struct OfService {
     /// How many listings of pods have another writer than the `EndpointSlice` controller, or had.
     pub foreign: usize,
     /// Namespaces of the pods that slices name, or named while the Service had endpoints.
-    pub namespaces: Namespaces,
+    pub namespaces: Vec<Text>,
 }
 
 impl OfService {
