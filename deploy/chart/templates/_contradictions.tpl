@@ -45,6 +45,10 @@ k8sServicePort: is not set, but k8sServiceHost is; it is often 6443 or 443
 {{- else if and .Values.k8sServicePort (not .Values.k8sServiceHost) }}
 k8sServiceHost: is not set, but k8sServicePort is
 {{- end }}
+{{- $host := .Values.k8sServiceHost }}
+{{- if and $host (or (contains "/" $host) (and (contains ":" $host) (not (include "epguard.isIP" $host)))) }}
+k8sServiceHost: {{ $host }} is no name and no IP; leave out the scheme, the path and the port, which is k8sServicePort
+{{- end }}
 {{- end }}
 
 {{- define "epguard.contradictions.agent" -}}

@@ -450,7 +450,8 @@ fn a_bad_value_is_refused_with_its_place_and_what_is_allowed() {
 #[ignore = "needs Helm's engine: cargo xtask setup installs it"]
 fn the_notes_name_what_is_on_and_commands_that_exist() {
     let values = json!({"mode": "enforce", "privileged": true, "modePolicy": {"reused": "off"}, "metrics": {"monitor": "PodMonitor"}});
-    for (release, expected) in render(&[json!({}), values]).iter().zip([
+    let warned = json!({"agent": {"uplinks": ["eth0"]}, "metrics": {"alerts": true}});
+    for (release, expected) in render(&[json!({}), values, warned]).iter().zip([
         &[
             "starts in mode observe",
             "127.0.0.1:9467",
@@ -462,6 +463,10 @@ fn the_notes_name_what_is_on_and_commands_that_exist() {
             "PodMonitor",
             "privileged",
             "--set modePolicy.mode=observe",
+        ],
+        &[
+            "EpguardAbsent fires until then",
+            "agent.uplinks is set, and agent.podInterfaces is not",
         ],
     ]) {
         let notes = release["notes"].as_str().unwrap();

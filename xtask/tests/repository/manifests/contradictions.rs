@@ -25,8 +25,20 @@ fn contradiction(values: Value, error: &'static str, mended: Value) -> Contradic
     }
 }
 
-fn of_addresses() -> [Contradiction; 9] {
+fn of_addresses() -> [Contradiction; 11] {
     [
+        contradiction(
+            json!({"k8sServiceHost": "https://api.example", "k8sServicePort": 6443}),
+            "k8sServiceHost: https://api.example is no name and no IP; leave out the scheme, the path and the port, which is \
+             k8sServicePort",
+            json!({"k8sServiceHost": "api.example", "k8sServicePort": 6443}),
+        ),
+        contradiction(
+            json!({"k8sServiceHost": "10.0.0.1:6443", "k8sServicePort": 6443}),
+            "k8sServiceHost: 10.0.0.1:6443 is no name and no IP; leave out the scheme, the path and the port, which is \
+             k8sServicePort",
+            json!({"k8sServiceHost": "2001:db8::1", "k8sServicePort": 6443}),
+        ),
         contradiction(
             json!({"metrics": {"address": "127.0.0.1", "monitor": "PodMonitor"}}),
             "metrics.address: a PodMonitor cannot reach 127.0.0.1; leave it empty, or set metrics.monitor=none",
