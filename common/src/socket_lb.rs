@@ -158,6 +158,8 @@ pub const fn packet_from(endpoint: &Vip, netns: u64, cookie: u64) -> Packet {
 pub enum CallDecision {
     /// The call goes on.
     Pass,
+    /// The same, and the hooks that its packets pass count these.
+    PassUncounted,
     /// The call goes on, and the hooks that its packets pass deny them.
     Wait,
     /// The call fails.
@@ -174,7 +176,7 @@ impl CallDecision {
     pub const fn as_of_packet(self) -> Option<Decision> {
         match self {
             Self::Pass => Some(Decision::Pass),
-            Self::Wait => None,
+            Self::PassUncounted | Self::Wait => None,
             Self::Refuse | Self::RefuseUnseen => Some(Decision::Reject),
             Self::Redirect => Some(Decision::Redirect),
         }
@@ -203,7 +205,12 @@ pub fn decide_call<M: CallModel>(packet: &Packet, verdict: Verdict, model: &M) -
         enforce: true,
     } = verdict
     else {
-        return CallDecision::Pass;
+        // The first datagrams of a connected socket show no Service, see `PENDING_NS`.
+        return if packet.protocol == TCP && model.packets_are_judged() {
+            CallDecision::PassUncounted
+        } else {
+            CallDecision::Pass
+        };
     };
     match model.own_action().or(model.configured_action(reason)) {
         Action::Redirect if packet.protocol == TCP && model.has_backend(packet) => {

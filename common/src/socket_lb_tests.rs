@@ -30,11 +30,18 @@ fn packet(protocol: u8) -> Packet {
 #[test]
 fn only_an_enforced_denial_stops_a_call() {
     let off = Verdict::Pass(Reason::Reused, crate::Outcome::Off);
+    let unjudged = Node {
+        judged: false,
+        ..DENYING
+    };
     for verdict in [Verdict::Clear, OBSERVED, off] {
-        assert_eq!(
-            decide_call(&packet(TCP), verdict, &DENYING),
-            CallDecision::Pass
-        );
+        for (protocol, node, expected) in [
+            (TCP, &DENYING, CallDecision::PassUncounted),
+            (TCP, &unjudged, CallDecision::Pass),
+            (UDP, &DENYING, CallDecision::Pass),
+        ] {
+            assert_eq!(decide_call(&packet(protocol), verdict, node), expected);
+        }
     }
     assert_eq!(
         decide_call(&packet(TCP), DENIED, &DENYING),
@@ -96,9 +103,10 @@ fn only_tcp_with_a_live_endpoint_is_redirected() {
 }
 
 #[test]
-fn a_call_is_counted_as_its_packet_and_one_that_waits_by_its_packets() {
+fn a_call_is_counted_as_its_packet_or_by_its_packets_where_these_are_judged() {
     let table = [
         (CallDecision::Pass, Some(Decision::Pass)),
+        (CallDecision::PassUncounted, None),
         (CallDecision::Wait, None),
         (CallDecision::Refuse, Some(Decision::Reject)),
         (CallDecision::RefuseUnseen, Some(Decision::Reject)),

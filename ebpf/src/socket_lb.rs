@@ -99,7 +99,7 @@ pub fn after<const V6: bool>(endpoint: Vip, ctx: &SockAddrContext, kind: Kind) -
         decision = judge_call(ctx, &ends, kind, &mut backend);
     }
     match decision {
-        CallDecision::Pass | CallDecision::Wait => {}
+        CallDecision::Pass | CallDecision::PassUncounted | CallDecision::Wait => {}
         CallDecision::Redirect => redirect::<V6>(ctx, &mut ends.endpoint, &backend),
         CallDecision::Refuse | CallDecision::RefuseUnseen => return refuse(),
     }

@@ -16,7 +16,7 @@ use crate::api::{Kind, ObjectRef, Store};
 use crate::net::Topology;
 use crate::object::{each, name};
 use anyhow::{Context, Result};
-use process::Container;
+use process::{Container, Place};
 use serde_json::Value;
 use status::PodStatus;
 use std::collections::BTreeMap;
@@ -35,6 +35,8 @@ pub struct Kubelets {
     program: PathBuf,
     /// Where containers report their ends.
     folder: PathBuf,
+    /// The cgroups of pods, and of those in the host network; none leaves processes where they are.
+    pub cgroups: Option<[PathBuf; 2]>,
     /// By `namespace/name`.
     pods: BTreeMap<String, Pod>,
     next_address: u8,
@@ -57,6 +59,7 @@ impl Kubelets {
             image: image.to_owned(),
             program,
             folder,
+            cgroups: None,
             pods: BTreeMap::new(),
             next_address: FIRST_ADDRESS,
         }
@@ -114,7 +117,12 @@ impl Kubelets {
             topology.add_pod(node_name, &full_name, &ips)?.netns.clone()
         };
         let report = self.folder.join(full_name.replace('/', "."));
-        let container = Container::start(&netns, &self.program, object, &report)?;
+        let cgroups = self.cgroups.as_ref();
+        let place = Place {
+            netns: &netns,
+            cgroup: cgroups.map(|[of_pods, of_node]| if is_on_host { of_node } else { of_pods }),
+        };
+        let container = Container::start(place, &self.program, object, &report)?;
         status.started();
         store.patch(&id, &status.patch())?;
         let pod = Pod {

@@ -24,6 +24,13 @@ pub(super) struct Container {
     is_ending: bool,
 }
 
+/// Where a container runs.
+pub(super) struct Place<'a> {
+    pub(super) netns: &'a NetNs,
+    /// A cgroup's directory; none: that of this process.
+    pub(super) cgroup: Option<&'a PathBuf>,
+}
+
 /// How a container ended.
 #[derive(Debug)]
 pub(super) struct End {
@@ -36,13 +43,24 @@ impl Container {
     /// Starts the program with the container's arguments. Its termination message is in the file
     /// `report`.
     pub(super) fn start(
-        netns: &NetNs,
+        place: Place<'_>,
         program: &Path,
         object: &Value,
         report: &Path,
     ) -> Result<Self> {
         let report_path = report.display().to_string();
-        let mut command = netns.command(program);
+        let mut command = match place.cgroup {
+            Some(cgroup) => {
+                // A socket belongs to the cgroup that its process was in when it made it.
+                let mut shell = place.netns.command("/bin/sh");
+                shell
+                    .args(["-c", r#"echo 0 > "$0/cgroup.procs" && exec "$@""#])
+                    .arg(cgroup)
+                    .arg(program);
+                shell
+            }
+            None => place.netns.command(program),
+        };
         command
             .args(arguments(object).map(|word| word.replace(TERMINATION_LOG, &report_path)))
             .env_clear()

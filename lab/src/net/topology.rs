@@ -128,6 +128,11 @@ impl Topology {
         })
     }
 
+    /// All pods, by their names.
+    pub fn pods(&self) -> impl Iterator<Item = (&str, &PodNet)> {
+        self.pods.iter().map(|(name, pod)| (&**name, pod))
+    }
+
     /// Makes a sandbox for a pod on `node` and attaches it; the addresses work when this returns.
     /// On a bridge they must lie in the node's pod CIDRs, 10.244.1.0/24 and `fd00:10:244:1::/64`
     /// for `node-a`, `.2.` and `:2:` for `node-b`, and so on; else the other nodes get a route to

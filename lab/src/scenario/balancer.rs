@@ -69,6 +69,11 @@ impl Balancer {
         Ok(cgroups)
     }
 
+    /// The cgroups of pods, and of processes of the node.
+    pub(super) fn all_cgroups(&self) -> [PathBuf; 2] {
+        CGROUPS.map(|name| self.root.path.join(name))
+    }
+
     fn net_cls(&self) -> Result<&NetCls> {
         if self.net_cls.get().is_none() {
             let _ = self.net_cls.set(NetCls::new()?);

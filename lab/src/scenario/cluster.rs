@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -101,7 +102,7 @@ impl Cluster {
 
     /// Updates the network namespaces and interfaces that the load balancer translates: those that
     /// node-a has now.
-    pub(super) fn serve_pods(&mut self) -> Result<()> {
+    pub fn serve_pods(&mut self) -> Result<()> {
         let node = self.topology.node("node-a")?.netns.clone();
         let pods: Vec<(NetNs, String)> = self
             .local_pods()
@@ -124,6 +125,11 @@ impl Cluster {
             };
         });
         self.api_is_back = step == ApiStep::Back;
+    }
+
+    /// The cgroups of pods and of processes of the node, if a load balancer translates sockets.
+    pub fn cgroups(&self) -> Option<[PathBuf; 2]> {
+        self.balancer.as_ref().map(Balancer::all_cgroups)
     }
 
     /// Sets the proxy's rules to those that kube-proxy would make of the API now.
@@ -243,10 +249,7 @@ impl Cluster {
 
     /// Pods that are on node-a now, by their names in the story.
     pub fn local_pods(&self) -> Vec<(&str, &PodNet)> {
-        let pods = self
-            .cast
-            .keys()
-            .filter_map(|alias| Some((&**alias, self.topology.pod(alias).ok()?)));
+        let pods = self.topology.pods();
         pods.filter(|(_, pod)| pod.node == "node-a").collect()
     }
 

@@ -83,8 +83,15 @@ impl Rig {
             has_proxy: true,
             has_kubelet: true,
         };
+        rig.kubelets.cgroups = rig.stage.cluster.cgroups();
         rig.answer(|_| None);
         rig
+    }
+
+    /// The same beside a load balancer that translates the sockets of pods, too.
+    pub(crate) fn beside_a_socket_lb(agent: &str) -> Self {
+        let runs = "runs: {caller: [socket-lb-pod], family: [ipv4]}";
+        Self::on(stage(&format!("{runs}\n{}", story(agent))))
     }
 
     /// Starts an agent on node-b too, with this mode.
@@ -198,6 +205,7 @@ impl Rig {
         if self.has_kubelet {
             let store = cluster.store.clone();
             self.kubelets.step(&mut cluster.topology, &store).unwrap();
+            cluster.serve_pods().unwrap();
         }
         let seen =
             [Kind::Service, Kind::EndpointSlice].map(|kind| cluster.store.resource_version(kind));

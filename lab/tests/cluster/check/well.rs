@@ -95,3 +95,12 @@ fn each_of_two_nodes_calls_the_other_ones_finished_pod_and_has_rows_of_its_own()
     }
     rig.is_clean();
 }
+
+#[test]
+#[ignore = "needs root: network namespaces, cgroups and eBPF"]
+fn beside_a_load_balancer_at_sockets_each_call_is_seen_once() {
+    let mut rig = Rig::beside_a_socket_lb("{mode: observe}");
+    let ended = rig.run("check --host");
+    assert_eq!(ended.code, 0, "{ended:?}");
+    rig.is_clean();
+}

@@ -102,6 +102,9 @@ pub(super) fn compare(evidence: &Evidence<'_>) -> Row {
         live_fault(evidence)
     };
     row.ok = row.problem.is_none();
+    if row.ok && row.seen > row.sent {
+        row.note = Some(COUNTED_TWICE);
+    }
     row
 }
 
@@ -190,13 +193,30 @@ fn stale_fault(evidence: &Evidence<'_>, row: &Row) -> Option<Problem> {
             cause.remedy,
         ));
     }
-    if seen > sent {
+    if seen > sent && !may_count_twice(evidence, row) {
         return Some(Problem::new(
             format!("{sent} sent, {seen} seen: calls are counted more than once"),
             "report it with `kubectl epguard sysdump`",
         ));
     }
     names_fault(evidence).or_else(|| outcome_fault(evidence, row))
+}
+
+/// The note of a row by [`may_count_twice`].
+const COUNTED_TWICE: &str = "beside a load balancer at sockets, a call that is observed while a new interface gets its hooks \
+     counts when it connects, and by its SYN";
+
+/// Whether each call that was counted more than once may have been: see [`COUNTED_TWICE`].
+fn may_count_twice(evidence: &Evidence<'_>, row: &Row) -> bool {
+    let Some(Ok(condition)) = &evidence.node.condition else {
+        return false;
+    };
+    let is_tcp = evidence.cell.protocol == CallProtocol::Tcp;
+    let observed = row.outcomes.get(Outcome::Observed.as_str());
+    is_tcp
+        && !condition.status.socket_lb.programs.is_empty()
+        && observed == Some(&row.seen)
+        && row.seen <= 2 * row.sent
 }
 
 /// What is wrong with the reason, or with the names of the pods.

@@ -285,14 +285,25 @@ fn both_pods_have_to_be_named() {
 }
 
 #[test]
-fn a_call_that_is_counted_twice_fails() {
-    let counted = [counted(Reason::DeadBackend, Outcome::Observed, 20)];
+fn a_call_that_is_counted_twice_fails_but_for_those_observed_at_a_load_balancers_sockets() {
     let calls = calls(&[(CallEnd::TimedOut, 10)]);
-    let row = row(Story::Finished, &calls, &counted, &node(Mode::Observe));
+    let seen = |outcome, times, node: &NodeEvidence| {
+        let counted = [counted(Reason::DeadBackend, outcome, times)];
+        row(Story::Finished, &calls, &counted, node)
+    };
+    let usual = seen(Outcome::Observed, 20, &node(Mode::Observe));
     assert_eq!(
-        fault(&row),
+        fault(&usual),
         "10 sent, 20 seen: calls are counted more than once"
     );
+    let mut beside = node(Mode::Observe);
+    status(&mut beside).socket_lb.programs = vec!["cil_sock4_conne (id 7)".into()];
+    let noted = seen(Outcome::Observed, 11, &beside);
+    assert!(noted.ok && noted.note.is_some(), "{noted:?}");
+    assert!(!seen(Outcome::Observed, 21, &beside).ok);
+    let mut enforcing = node(Mode::Enforce);
+    status(&mut enforcing).socket_lb.programs = vec!["cil_sock4_conne (id 7)".into()];
+    assert!(!seen(Outcome::Dropped, 11, &enforcing).ok);
 }
 
 #[test]
