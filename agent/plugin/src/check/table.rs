@@ -294,7 +294,10 @@ mod tests {
             "node-a  pod     IPv4    UDP       0 of 10 !  10 of 10  0 of 10       0 of 10   FAILED",
             "node-b  pod     IPv4    UDP       10 of 10   10 of 10  0 of 10       0 of 10   ok",
         ] {
-            assert!(text.lines().any(|other| other.trim() == line), "{line}\n{text}");
+            assert!(
+                text.lines().any(|other| other.trim() == line),
+                "{line}\n{text}"
+            );
         }
         let marked = format!(" {BAD}0 of 10 !{BAD:#}  10 of 10");
         assert!(some.to_text(Screen::default()).contains(&marked));
@@ -324,7 +327,10 @@ mod tests {
             "node-a  pod     IPv4    TCP       FINISHED      0 of 10 !  -            3         FAILED",
             "node-a  pod     IPv4    TCP       REUSED        10 of 10   10 observed  3         ok",
         ] {
-            assert!(text.lines().any(|other| other.trim() == line), "{line}\n{text}");
+            assert!(
+                text.lines().any(|other| other.trim() == line),
+                "{line}\n{text}"
+            );
         }
     }
 
