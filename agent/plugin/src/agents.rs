@@ -56,6 +56,19 @@ pub struct MissingNode {
     pub why: String,
 }
 
+/// Why a node is missing that has no pod of an agent.
+pub const NO_AGENT: &str = "no agent runs there";
+
+impl MissingNode {
+    /// A node that has no pod of an agent.
+    pub fn without_agent(node: String) -> Self {
+        Self {
+            node,
+            why: NO_AGENT.to_owned(),
+        }
+    }
+}
+
 /// A cluster, and its agents in the order in which they are asked.
 #[derive(Clone)]
 pub struct Fleet {
@@ -161,13 +174,7 @@ impl Fleet {
 
     fn expect(&mut self, nodes: BTreeSet<String>) {
         let without = nodes.into_iter().filter(|node| !self.has_agent_on(node));
-        let why = "no agent runs there";
-        self.missing = without
-            .map(|node| MissingNode {
-                node,
-                why: why.to_owned(),
-            })
-            .collect();
+        self.missing = without.map(MissingNode::without_agent).collect();
     }
 
     /// Names of the nodes whose agents the flags choose.

@@ -3,14 +3,27 @@
 
 use super::cluster::Cluster;
 use super::finding::{ENDPOINTSLICE, MIRRORING};
-use epguard_core::facts::{ListedSlice, ObjectName, Pod};
+use epguard_core::facts::{Labels, ListedSlice, ObjectName, Pod};
 
 /// The endpoint's pod is alive and has the address.
 pub const UNJUDGED: &str = "nothing has to change: epguard passes its packets";
 
+/// The writer of what `kubectl epguard check` makes, in the label [`MANAGED_BY`] of all its objects
+/// and in the `managed-by` of its slices.
+const CHECK: &str = "epguard-check";
+const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+
+/// What ends the findings about a check's own objects.
+const OF_A_CHECK: &str =
+    "made by `kubectl epguard check`: if none runs now, `kubectl epguard check --clean` removes it";
+
 /// Why the `EndpointSlice` controller lists a finished pod, and what ends that.
 pub fn why_listed(cluster: &Cluster<'_>, pod: &Pod) -> String {
     let ObjectName { namespace, name } = &pod.name;
+    let of_a_check: Labels = [(MANAGED_BY, CHECK)].into_iter().collect();
+    if !pod.labels.are_cut() && pod.labels.have_all(&of_a_check) {
+        return OF_A_CHECK.to_owned();
+    }
     if pod.deleting {
         return format!(
             "the pod is being deleted; what that waits for: kubectl -n {namespace} get pod {name} -o jsonpath='{{.metadata.finalizers}}'"
@@ -44,6 +57,7 @@ pub fn who_corrects(listed: &ListedSlice) -> String {
             "only the writer of the Endpoints object {service}, of which this is a copy, can correct it; who that is: {}",
             show_writers("endpoints", service)
         ),
+        Some(CHECK) => OF_A_CHECK.to_owned(),
         Some(other) => {
             format!(
                 "only {other}, which writes this slice, can correct it: see its log about {service}"

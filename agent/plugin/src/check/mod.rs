@@ -24,6 +24,7 @@ use super::agents::Fleet;
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 use epguard_client::shared::output::print;
+use nodes::NotChecked;
 use objects::Site;
 use plan::{Caller, Plan};
 use play::{Play, Played};
@@ -34,20 +35,22 @@ use std::time::Duration;
 use table::CheckReport;
 use tokio::signal::ctrl_c;
 
-/// The exit code if a row is not as it has to be.
-const FAILED: u8 = 1;
 /// The longest wait for each step, unless `--timeout` sets one.
 const STEP: Duration = Duration::from_mins(2);
 
 /// Options of `kubectl epguard check`.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+#[command(override_usage = "\
+kubectl epguard check [OPTIONS]
+       kubectl epguard check --clean [OPTIONS]")]
 #[command(after_help = "\
-Exit code: 0 each call was seen as it has to be, 1 one was not, 2 nothing could be compared, or a
-namespace is left.
+Exit code: 0 each call was seen as it has to be, 1 one was not, 2 nothing could be compared, a chosen
+node has no agent, or a namespace is left.
 
 Without --node, --selector or --all it checks one node of each pool (OS image, kernel, architecture,
-images of the CNI), at most three. --timeout is the longest wait for each step, 120 s by default.
+images of the CNI), at most three. --timeout is the longest wait for each answer, and here for each
+step, too: pods that start, calls, their end. Without it a step has 120 s.
 
 Examples:
   kubectl epguard check                       pods' calls, from up to three nodes
@@ -58,7 +61,8 @@ pub struct CheckArgs {
     /// Check each node that has an agent
     #[arg(long)]
     all: bool,
-    /// Call from pods of the host network, too; needs a namespace with privileged pods
+    /// Call from pods of the host network, too; makes a third namespace that allows host-network
+    /// pods
     #[arg(long)]
     host: bool,
     /// The image of the check's pods [default: that of the agents]
@@ -81,11 +85,11 @@ pub async fn run(mut fleet: Fleet, args: &CheckArgs) -> Result<ExitCode> {
     }
     ensure!(
         !args.all || fleet.scope.is_whole(),
-        "--all cannot be used with --node and --selector: leave it out"
+        "--all cannot be used with --node or --selector: leave it out"
     );
     rights::look_up(&fleet).await?;
     clean::refuse_second(&fleet).await?;
-    let plan = plan(&fleet, args).await?;
+    let (plan, not_checked) = plan(&fleet, args).await?;
     let site = Site::new(image(&fleet, args)?);
     fleet.choose(plan.nodes.iter().cloned().collect());
     let check = Play {
@@ -99,7 +103,7 @@ pub async fn run(mut fleet: Fleet, args: &CheckArgs) -> Result<ExitCode> {
         check.run().await
     })
     .await;
-    let shown = played.and_then(|played| show(&fleet, &plan, &played));
+    let shown = played.and_then(|played| show(&fleet, &plan, &played, not_checked));
     if args.keep {
         let names = site.namespaces(&plan.callers).join(", ");
         progress(&format!("keeps {names}: remove them with --clean"));
@@ -142,8 +146,8 @@ async fn interrupted() -> std::io::Result<()> {
     ctrl_c().await
 }
 
-async fn plan(fleet: &Fleet, args: &CheckArgs) -> Result<Plan> {
-    let nodes = nodes::choose(fleet, args.all).await?;
+async fn plan(fleet: &Fleet, args: &CheckArgs) -> Result<(Plan, NotChecked)> {
+    let (nodes, not_checked) = nodes::choose(fleet, args.all).await?;
     ensure!(
         !nodes.is_empty(),
         "nothing is made: no node that has an agent is listed: name one with --node"
@@ -152,7 +156,7 @@ async fn plan(fleet: &Fleet, args: &CheckArgs) -> Result<Plan> {
     if args.host {
         callers.push(Caller::Host);
     }
-    Ok(Plan { nodes, callers })
+    Ok((Plan { nodes, callers }, not_checked))
 }
 
 /// The image of the check's pods. Each node of an agent has the agents'.
@@ -164,9 +168,10 @@ fn image(fleet: &Fleet, args: &CheckArgs) -> Result<String> {
         .clone())
 }
 
-fn show(fleet: &Fleet, plan: &Plan, played: &Played) -> Result<ExitCode> {
-    let report = CheckReport::new(plan.nodes.clone(), rows(plan, played));
+fn show(fleet: &Fleet, plan: &Plan, played: &Played, not_checked: NotChecked) -> Result<ExitCode> {
+    let report = CheckReport::new(plan.nodes.clone(), rows(plan, played), not_checked);
+    let screen = fleet.scope.screen();
     let output = fleet.scope.output.of_documents();
-    print(&output.text(&report, CheckReport::to_text)?)?;
-    Ok(if report.ok { 0 } else { FAILED }.into())
+    print(&output.text(&report, |report| report.to_text(screen))?)?;
+    Ok(report.code().into())
 }

@@ -1,24 +1,135 @@
-//! The nodes that are checked: those that the flags choose, or one of each pool.
+//! The nodes that are checked: those that the flags choose, or one of each pool; and those that
+//! cannot be, as no agent runs there.
 
 use super::plan::{Candidate, one_of_each_pool};
-use crate::agents::{Fleet, list_objects};
+use crate::agents::{Fleet, MissingNode, NO_AGENT, list_objects};
+use crate::answers::name_nodes;
 use crate::scope::Scope;
-use anyhow::Result;
+use anyhow::{Result, bail, ensure};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
 use kube::api::{Api, ListParams};
-use kube::{Client, ResourceExt as _};
+use kube::core::PartialObjectMeta;
+use kube::{Client, ResourceExt};
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names of the nodes, sorted. Unless the flags choose them, they are of those with an agent.
-/// Errors: Nodes may not be listed.
-pub(super) async fn choose(fleet: &Fleet, all: bool) -> Result<Vec<String>> {
-    let mut with_agent: Vec<String> = fleet.node_names().into_iter().map(str::to_owned).collect();
-    with_agent.extend(fleet.missing.iter().map(|missing| missing.node.clone()));
-    with_agent.sort();
-    if all || !fleet.scope.is_whole() {
-        return Ok(with_agent);
+/// The remedy where a node has no agent.
+pub(super) const REMEDY: &str = "see the Events of the DaemonSet, its nodeSelector and tolerations";
+
+/// Nodes that should have an agent and have none, so that nothing is sent there.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct NotChecked {
+    /// Their names, and the cause.
+    #[serde(rename = "notChecked")]
+    pub nodes: Vec<MissingNode>,
+    /// Why it is not known which these are; none if it is.
+    #[serde(rename = "notCompared")]
+    pub unknown: Option<String>,
+    /// Whether the user chose them.
+    #[serde(skip)]
+    pub are_chosen: bool,
+}
+
+impl NotChecked {
+    /// Of a fleet, before fewer of its nodes are chosen.
+    fn of(fleet: &Fleet) -> Self {
+        if !fleet.scope.is_whole() {
+            return Self {
+                nodes: fleet.missing.clone(),
+                unknown: None,
+                are_chosen: true,
+            };
+        }
+        let (nodes, unknown) = match &fleet.without_agent {
+            Ok(nodes) => (nodes.clone(), None),
+            Err(why) => (Vec::new(), Some(why.clone())),
+        };
+        Self {
+            nodes: nodes.into_iter().map(MissingNode::without_agent).collect(),
+            unknown,
+            are_chosen: false,
+        }
     }
+
+    /// Whether a node is missing that the user chose.
+    pub fn lacks_chosen(&self) -> bool {
+        self.are_chosen && !self.nodes.is_empty()
+    }
+
+    /// The lines below the table.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if !self.nodes.is_empty() {
+            let names: Vec<&str> = self.nodes.iter().map(|one| &*one.node).collect();
+            let names = name_nodes(&names);
+            lines.push(format!("not checked: {names}: {NO_AGENT}: {REMEDY}"));
+        }
+        if let Some(why) = &self.unknown {
+            lines.push(format!("not compared: nodes without an agent: {why}"));
+        }
+        lines
+    }
+}
+
+/// Names of the nodes that are checked, sorted, and the others. Errors: Nodes may not be listed; a
+/// node that the flags choose does not exist; no chosen node has an agent.
+pub(super) async fn choose(fleet: &Fleet, all: bool) -> Result<(Vec<String>, NotChecked)> {
+    let mut with_agent: Vec<String> = fleet.node_names().into_iter().map(str::to_owned).collect();
+    with_agent.sort();
+    let not_checked = NotChecked::of(fleet);
+    if not_checked.lacks_chosen() {
+        let existing = existing_nodes(fleet)
+            .await
+            .map_err(|error| error.to_string());
+        refuse(&with_agent, &not_checked, &existing)?;
+    }
+    if all || !fleet.scope.is_whole() {
+        return Ok((with_agent, not_checked));
+    }
+    Ok((one_of_each(fleet, &with_agent).await?, not_checked))
+}
+
+/// Errors: a chosen node does not exist, or none has an agent. `existing`: the names of all Nodes,
+/// or why they are not known.
+fn refuse(
+    with_agent: &[String],
+    not_checked: &NotChecked,
+    existing: &Result<BTreeSet<String>, String>,
+) -> Result<()> {
+    let without: Vec<&str> = not_checked.nodes.iter().map(|one| &*one.node).collect();
+    if let Ok(existing) = existing {
+        let mut nowhere = without.clone();
+        nowhere.retain(|node| !existing.contains(*node));
+        ensure!(
+            nowhere.is_empty(),
+            "nothing is made: no node is named {}: `kubectl get nodes` lists them",
+            nowhere.join(" or ")
+        );
+    }
+    if !with_agent.is_empty() {
+        return Ok(());
+    }
+    let without = name_nodes(&without);
+    match existing {
+        Ok(_) => bail!("nothing is made: no agent runs on {without}: {REMEDY}"),
+        Err(why) => bail!(
+            "nothing is made: no agent's pod is on {without}, and whether that is a node is not known ({why}): check the name, \
+             or {REMEDY}"
+        ),
+    }
+}
+
+/// Names of all Nodes. Errors: they may not be listed.
+async fn existing_nodes(fleet: &Fleet) -> Result<BTreeSet<String>> {
+    let nodes: Api<PartialObjectMeta<Node>> = Api::all(fleet.client.clone());
+    let nodes = list_objects(nodes, ListParams::default(), &fleet.scope).await?;
+    Ok(nodes.iter().map(ResourceExt::name_any).collect())
+}
+
+/// One node of each pool of those with an agent. Errors: Nodes may not be listed.
+async fn one_of_each(fleet: &Fleet, with_agent: &[String]) -> Result<Vec<String>> {
     let nodes: Api<Node> = Api::all(fleet.client.clone());
     let nodes = list_objects(nodes, ListParams::default(), &fleet.scope).await?;
     // Without the right to list these, nodes differ by their own fields alone.
@@ -101,6 +212,51 @@ fn is_of_cni(spec: &PodSpec) -> bool {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    fn chosen(nodes: &[&str]) -> NotChecked {
+        let missing = nodes.iter().map(|node| (*node).to_owned());
+        NotChecked {
+            nodes: missing.map(MissingNode::without_agent).collect(),
+            unknown: None,
+            are_chosen: true,
+        }
+    }
+
+    #[test]
+    fn a_chosen_node_that_does_not_exist_or_has_no_agent_is_one_error_before_anything_is_made() {
+        let known = Ok(["node-a", "node-b"].map(str::to_owned).into());
+        let unknown = Err("may not list nodes".to_owned());
+        let error = |with_agent: &[&str], without: &[&str], existing| {
+            let with_agent: Vec<String> = with_agent.iter().map(|node| (*node).into()).collect();
+            let refused = refuse(&with_agent, &chosen(without), existing);
+            refused.map_err(|error| error.to_string())
+        };
+        let nowhere = "nothing is made: no node is named nope: `kubectl get nodes` lists them";
+        for (with_agent, without, existing, expected) in [
+            (&[][..], &["nope"][..], &known, nowhere),
+            (&["node-a"], &["node-b", "nope"], &known, nowhere),
+            (
+                &[],
+                &["node-b"],
+                &known,
+                "nothing is made: no agent runs on node-b: see the Events of the DaemonSet, its nodeSelector and \
+                 tolerations",
+            ),
+            (
+                &[],
+                &["nope"],
+                &unknown,
+                "nothing is made: no agent's pod is on nope, and whether that is a node is not known (may not list \
+                 nodes): check the name, or see the Events of the DaemonSet, its nodeSelector and tolerations",
+            ),
+        ] {
+            let found = error(with_agent, without, existing);
+            assert_eq!(found, Err(expected.to_owned()));
+        }
+        for existing in [&known, &unknown] {
+            assert_eq!(error(&["node-a"], &["node-b"], existing), Ok(()));
+        }
+    }
 
     #[test]
     fn a_daemonset_that_mounts_the_folder_of_plugins_is_of_the_cni() {

@@ -173,7 +173,7 @@ impl Site {
                 "containers": [{
                     "name": "check", "image": self.image, "imagePullPolicy": "IfNotPresent", "args": words,
                     "terminationMessagePath": TERMINATION_LOG,
-                    "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"cpu": "200m", "memory": "64Mi"}},
+                    "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"cpu": "500m", "memory": "64Mi"}},
                     "securityContext": {"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
                         "capabilities": {"drop": ["ALL"]}},
                 }],

@@ -105,6 +105,16 @@ impl Story {
         Self::LivePod,
     ];
 
+    /// The column of its cells.
+    pub const fn column(self) -> &'static str {
+        match self {
+            Self::Finished => "FINISHED",
+            Self::Reused => "REUSED",
+            Self::LiveService => "LIVE SERVICE",
+            Self::LivePod => "LIVE POD",
+        }
+    }
+
     /// Whether calls have to be counted.
     pub const fn is_stale(self) -> bool {
         matches!(self, Self::Finished | Self::Reused)

@@ -1,13 +1,17 @@
 //! The rows as text and as a document.
 
 use super::compare::Row;
+use super::nodes::NotChecked;
 use super::plan::Story;
-use crate::answers::{group_by_value, name_nodes};
+use crate::answers::{UNKNOWN, group_by_value, name_nodes};
 use epguard_client::answers::status::Problem;
-use epguard_client::shared::output::{count, table};
-use epguard_client::shared::screen::{BAD, GOOD};
+use epguard_client::shared::output::{Column, columned, count, in_words, table};
+use epguard_client::shared::screen::{BAD, GOOD, Screen};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The exit code if a row is not as it has to be.
+const FAILED: u8 = 1;
 
 /// What a check has found.
 #[derive(Debug, Clone, Serialize)]
@@ -17,39 +21,101 @@ pub(super) struct CheckReport {
     pub ok: bool,
     /// The nodes that were checked.
     pub nodes: Vec<String>,
+    /// Those that should have an agent, and have none.
+    #[serde(flatten)]
+    pub not_checked: NotChecked,
     /// All rows: by node, caller, family, protocol and story.
     pub rows: Vec<Row>,
 }
 
+/// The columns of `-o wide`, which has a line for each row.
+const COLUMNS: [Column<Row>; 9] = [
+    ("NODE", |row| row.cell.node.clone()),
+    ("CALLER", |row| row.cell.caller.to_string()),
+    ("FAMILY", |row| row.cell.family.to_string()),
+    ("PROTOCOL", |row| row.cell.protocol.to_string()),
+    ("CALLED", |row| row.cell.story.column().to_owned()),
+    ("SEEN", seen_of_sent),
+    ("OUTCOME", outcomes),
+    ("ANSWERED", |row| row.answered.to_string()),
+    ("VERDICT", |row| verdict(row.ok).to_owned()),
+];
+
 impl CheckReport {
     /// Of these rows.
-    pub fn new(nodes: Vec<String>, rows: Vec<Row>) -> Self {
+    pub fn new(nodes: Vec<String>, rows: Vec<Row>, not_checked: NotChecked) -> Self {
         let ok = rows.iter().all(|row| row.ok);
-        Self { ok, nodes, rows }
+        Self {
+            ok,
+            nodes,
+            not_checked,
+            rows,
+        }
     }
 
-    /// A headline, a line for each node, caller, family and protocol, and each problem with its
-    /// rows and its remedy.
-    pub fn to_text(&self) -> String {
-        let mut parts = vec![self.headline(), self.table()];
+    /// The exit code: of the worst row, unless a chosen node is missing.
+    pub fn code(&self) -> u8 {
+        if self.not_checked.lacks_chosen() {
+            UNKNOWN
+        } else if self.ok {
+            0
+        } else {
+            FAILED
+        }
+    }
+
+    /// A headline, the table, each problem with its rows and its remedy, and what is not checked.
+    pub fn to_text(&self, screen: Screen) -> String {
+        let table = if screen.full {
+            columned(&COLUMNS, &self.rows)
+        } else {
+            self.table()
+        };
+        let mut parts = vec![self.headline(), self.painted(&table)];
         let problems = self.problem_lines();
         if !problems.is_empty() {
             parts.push(problems.join("\n"));
         }
         parts.extend(self.notes());
+        let not_checked = self.not_checked.lines();
+        if !not_checked.is_empty() {
+            parts.push(not_checked.join("\n"));
+        }
         parts.join("\n\n")
     }
 
     fn headline(&self) -> String {
         let nodes = count(self.nodes.len(), "node");
-        let failed = self.rows.iter().filter(|row| !row.ok).count();
-        if failed == 0 {
+        let wrong = self.rows.iter().filter(|row| !row.ok).count();
+        if wrong == 0 {
             return format!("{nodes}: {GOOD}each call was seen as it has to be{GOOD:#}");
         }
-        let rows = self.rows.len();
-        format!("{nodes}: {BAD}{failed} of {rows} checks failed{BAD:#}")
+        let cells = count(self.rows.len(), "cell");
+        let are = if wrong == 1 { "is" } else { "are" };
+        let places = self.wrong_places().join("; ");
+        format!("{nodes}: {BAD}{wrong} of {cells} {are} wrong: {places}{BAD:#}")
     }
 
+    /// Columns with wrong cells, and their nodes: `FINISHED and REUSED on node-a`.
+    fn wrong_places(&self) -> Vec<String> {
+        let mut columns = Vec::new();
+        for story in Story::ALL {
+            let wrong = self.rows.iter().filter(|row| !row.ok);
+            let of_story = wrong.filter(|row| row.cell.story == story);
+            let nodes: BTreeSet<&str> = of_story.map(|row| &*row.cell.node).collect();
+            if !nodes.is_empty() {
+                columns.push((nodes, story.column().to_owned()));
+            }
+        }
+        let mut places = Vec::new();
+        for (nodes, columns) in group_by_value(columns) {
+            let nodes: Vec<&str> = nodes.into_iter().collect();
+            places.push(format!("{} on {}", in_words(&columns), name_nodes(&nodes)));
+        }
+        places
+    }
+
+    /// A line for each node, caller, family and protocol.
     fn table(&self) -> String {
         let mut lines: BTreeMap<_, BTreeMap<Story, &Row>> = BTreeMap::new();
         for row in &self.rows {
@@ -57,17 +123,9 @@ impl CheckReport {
             let line = (&cell.node, cell.caller, cell.family, cell.protocol);
             lines.entry(line).or_default().insert(cell.story, row);
         }
-        let header = [
-            "NODE",
-            "CALLER",
-            "FAMILY",
-            "PROTOCOL",
-            "FINISHED",
-            "REUSED",
-            "LIVE SERVICE",
-            "LIVE POD",
-            "VERDICT",
-        ];
+        let mut header = vec!["NODE", "CALLER", "FAMILY", "PROTOCOL"];
+        header.extend(Story::ALL.map(Story::column));
+        header.push("VERDICT");
         let mut rows = Vec::new();
         for ((node, caller, family, protocol), stories) in lines {
             let mut cells = vec![
@@ -84,11 +142,22 @@ impl CheckReport {
                 );
             }
             let is_ok = stories.values().all(|row| row.ok);
-            let verdict = if is_ok { "ok" } else { "FAILED" };
-            cells.push(verdict.to_owned());
+            cells.push(verdict(is_ok).to_owned());
             rows.push(cells);
         }
         table(&header, rows)
+    }
+
+    /// The table with its wrong cells in colour: each ends with a mark that no other cell has.
+    fn painted(&self, table: &str) -> String {
+        let wrong = self.rows.iter().filter(|row| !row.ok);
+        let cells: BTreeSet<String> = wrong.map(seen_of_sent).collect();
+        let mut text = table.to_owned();
+        for cell in cells {
+            // The space is before each cell; another number may end with this one.
+            text = text.replace(&format!(" {cell}"), &format!(" {BAD}{cell}{BAD:#}"));
+        }
+        text
     }
 
     /// Each problem once, with the rows that have it.
@@ -109,9 +178,7 @@ impl CheckReport {
         }
         lines
     }
-}
 
-impl CheckReport {
     /// Why unseen calls are no problem, once, with the nodes.
     fn notes(&self) -> Option<String> {
         let noted = self.rows.iter().filter(|row| row.note.is_some());
@@ -120,14 +187,7 @@ impl CheckReport {
         let nodes: Vec<&str> = nodes.into_iter().collect();
         Some(format!("  {}: {note}", name_nodes(&nodes)))
     }
-}
 
-/// `10 of 10`: calls that the agent saw, of those sent.
-fn seen_of_sent(row: &Row) -> String {
-    format!("{} of {}", row.seen, row.sent)
-}
-
-impl CheckReport {
     /// Which calls of a node have a problem: each story once, with where it has the problem unless
     /// that is everywhere on the node.
     fn which(&self, node: &str, rows: &[&Row]) -> String {
@@ -152,5 +212,146 @@ impl CheckReport {
             }
         }
         texts.join("; ")
+    }
+}
+
+/// `10 of 10`: calls that the agent saw, of those sent; marked if the row is wrong.
+fn seen_of_sent(row: &Row) -> String {
+    let mark = if row.ok { "" } else { " !" };
+    format!("{} of {}{mark}", row.seen, row.sent)
+}
+
+/// `10 dropped`: what became of the calls that the agent saw.
+fn outcomes(row: &Row) -> String {
+    let seen = row.outcomes.iter().filter(|(_, calls)| **calls > 0);
+    let outcomes: Vec<String> = seen
+        .map(|(outcome, calls)| format!("{calls} {outcome}"))
+        .collect();
+    if outcomes.is_empty() {
+        return "-".to_owned();
+    }
+    outcomes.join(", ")
+}
+
+const fn verdict(is_ok: bool) -> &'static str {
+    if is_ok { "ok" } else { "FAILED" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agents::MissingNode;
+    use crate::check::plan::{Caller, Cell, Family};
+    use clap::builder::StyledStr;
+    use epguard_client::shared::calls::CallProtocol;
+    use serde_json::json;
+
+    /// Two nodes of which each has seen its calls, but those to the finished pod that `unseen`
+    /// tells.
+    fn report(unseen: fn(&Cell) -> bool) -> CheckReport {
+        let nodes = ["node-a", "node-b"].map(str::to_owned);
+        let mut rows = Vec::new();
+        for node in &nodes {
+            for protocol in CallProtocol::ALL {
+                for story in Story::ALL {
+                    let cell = Cell {
+                        node: node.clone(),
+                        caller: Caller::Pod,
+                        family: Family::V4,
+                        protocol,
+                        story,
+                    };
+                    let is_wrong = unseen(&cell);
+                    let seen = if story.is_stale() && !is_wrong { 10 } else { 0 };
+                    rows.push(Row {
+                        sent: 10,
+                        seen,
+                        outcomes: [("observed".to_owned(), seen)].into(),
+                        answered: 3,
+                        ok: !is_wrong,
+                        problem: is_wrong.then(|| Problem::new("10 sent, 0 seen", "look")),
+                        note: None,
+                        cell,
+                    });
+                }
+            }
+        }
+        CheckReport::new(nodes.into(), rows, NotChecked::default())
+    }
+
+    fn plain(report: &CheckReport, full: bool) -> String {
+        let text = report.to_text(Screen { width: None, full });
+        StyledStr::from(text).to_string()
+    }
+
+    #[test]
+    fn a_wrong_cell_is_marked_counted_and_named_in_the_headline() {
+        let some = report(|cell| cell.story == Story::Finished && cell.node == "node-a");
+        let text = plain(&some, false);
+        for line in [
+            "2 nodes: 2 of 16 cells are wrong: FINISHED on node-a",
+            "NODE    CALLER  FAMILY  PROTOCOL  FINISHED   REUSED    LIVE SERVICE  LIVE POD  VERDICT",
+            "node-a  pod     IPv4    UDP       0 of 10 !  10 of 10  0 of 10       0 of 10   FAILED",
+            "node-b  pod     IPv4    UDP       10 of 10   10 of 10  0 of 10       0 of 10   ok",
+        ] {
+            assert!(
+                text.lines().any(|other| other.trim() == line),
+                "{line}\n{text}"
+            );
+        }
+        let marked = format!(" {BAD}0 of 10 !{BAD:#}  10 of 10");
+        assert!(some.to_text(Screen::default()).contains(&marked));
+        assert_eq!(some.code(), FAILED);
+        let one = report(|cell| cell.story == Story::Reused && cell.node == "node-a");
+        let headline =
+            |report: &CheckReport| plain(report, false).lines().next().unwrap().to_owned();
+        assert!(headline(&one).ends_with(": REUSED on node-a"));
+        let all = report(|cell| cell.story.is_stale());
+        assert_eq!(
+            headline(&all),
+            "2 nodes: 8 of 16 cells are wrong: FINISHED and REUSED on node-a, node-b"
+        );
+        let well = report(|_| false);
+        assert_eq!(
+            headline(&well),
+            "2 nodes: each call was seen as it has to be"
+        );
+        assert!(!plain(&well, false).contains('!'));
+    }
+
+    #[test]
+    fn the_wide_table_shows_what_became_of_each_cells_calls() {
+        let text = plain(&report(|cell| cell.story == Story::Finished), true);
+        for line in [
+            "NODE    CALLER  FAMILY  PROTOCOL  CALLED        SEEN       OUTCOME      ANSWERED  VERDICT",
+            "node-a  pod     IPv4    TCP       FINISHED      0 of 10 !  -            3         FAILED",
+            "node-a  pod     IPv4    TCP       REUSED        10 of 10   10 observed  3         ok",
+        ] {
+            assert!(
+                text.lines().any(|other| other.trim() == line),
+                "{line}\n{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn nodes_without_an_agent_are_named_and_a_chosen_one_is_no_pass() {
+        let mut well = report(|_| false);
+        well.not_checked.nodes = vec![MissingNode::without_agent("node-c".into())];
+        let text = plain(&well, false);
+        let line = "not checked: node-c: no agent runs there: see the Events of the DaemonSet, its nodeSelector and \
+                    tolerations";
+        assert!(text.ends_with(&format!("\n\n{line}")), "{text}");
+        assert_eq!(well.code(), 0);
+        let document = serde_json::to_value(&well).unwrap();
+        let missing = json!([{"node": "node-c", "why": "no agent runs there"}]);
+        assert_eq!(document["notChecked"], missing);
+        assert_eq!(document["ok"], true);
+        well.not_checked.are_chosen = true;
+        assert_eq!(well.code(), UNKNOWN);
+        let mut unknown = report(|_| false);
+        unknown.not_checked.unknown = Some("may not list nodes".into());
+        let line = "not compared: nodes without an agent: may not list nodes";
+        assert!(plain(&unknown, false).ends_with(line));
     }
 }

@@ -15,9 +15,10 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::{Instant, sleep, timeout};
 
-/// The longest wait for an answer. It is shorter than the second after which the kernel sends a SYN
-/// again (`TCP_TIMEOUT_INIT`): so each call sends exactly one.
-const PATIENCE: Duration = Duration::from_millis(800);
+/// The longest wait for an answer. It is half of the second after which the kernel sends a SYN again
+/// (`TCP_TIMEOUT_INIT`): so each call sends exactly one, even if this process has to wait for a
+/// processor.
+const PATIENCE: Duration = Duration::from_millis(500);
 /// Time between two calls to a target: answers to stopped packets are limited.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Time between two calls to a target that does not answer yet.

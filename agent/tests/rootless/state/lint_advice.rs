@@ -35,7 +35,29 @@ fn finished_pods() -> Vec<Found> {
         ..ended.clone()
     };
     let unproven = super::terminal(&a);
+    let of_a_check = Pod {
+        labels: [
+            ("app", "web"),
+            ("app.kubernetes.io/managed-by", "epguard-check"),
+        ]
+        .into_iter()
+        .collect(),
+        ..ended.clone()
+    };
+    let clean = "made by `kubectl epguard check`: if none runs now, `kubectl epguard check --clean` removes it";
     vec![
+        Found {
+            listed: kept(&of_a_check, vec![of_a_check.clone()]),
+            severity: Severity::Error,
+            what: "pod shop/a has finished and released the address, still listed as ready",
+            fix: clean,
+        },
+        Found {
+            listed: naming(Some("epguard-check"), &a, vec![ended.clone()]),
+            severity: Severity::Error,
+            what: "pod shop/a has finished and released the address, still listed as ready",
+            fix: clean,
+        },
         Found {
             listed: kept(&a, vec![ended.clone(), b]),
             severity: Severity::Error,

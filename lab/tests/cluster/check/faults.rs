@@ -41,7 +41,8 @@ fn a_node_without_hooks_at_its_uplink_does_not_see_what_leaves_there() {
         &ended,
         1,
         &[
-            "node-a  pod     IPv4    TCP       0 of 10   10 of 10  0 of 10       0 of 10   FAILED",
+            "1 node: 4 of 16 cells are wrong: FINISHED on node-a",
+            "node-a  pod     IPv4    TCP       0 of 10 !  10 of 10  0 of 10       0 of 10   FAILED",
             "node-a, calls to a finished pod: 10 sent, 0 seen: eth0 (uplink) has no hooks, so nothing is denied there: cannot attach ",
             "it is tried again every second; docs/troubleshooting.md",
         ],
@@ -222,6 +223,23 @@ fn an_agent_that_does_not_answer_is_named_with_its_cause() {
         1,
         &["10 sent, 0 seen: its agent does not answer: no agent answers at /run/epguard"],
     );
+}
+
+#[test]
+#[ignore = "needs root: network namespaces and eBPF"]
+fn a_pod_that_does_not_start_is_named_with_its_cause_and_a_remedy() {
+    let mut rig = Rig::new("{mode: observe}");
+    rig.has_kubelet = false;
+    let ended = rig.run("check --timeout 4");
+    rig.has_kubelet = true;
+    assert_eq!((ended.code, &*ended.out), (2, ""), "{ended:?}");
+    for words in [
+        "no pod of the check starts on node-a: pod epguard-check-",
+        "-other/stranger-1 does not run: Pending: no scheduler has placed it: see whether kube-scheduler runs",
+    ] {
+        assert!(ended.err.contains(words), "{words}: {ended:?}");
+    }
+    rig.is_clean();
 }
 
 #[test]

@@ -71,6 +71,44 @@ fn a_check_sees_each_stale_call_once_and_no_other_and_leaves_nothing() {
 
 #[test]
 #[ignore = "needs root: network namespaces and eBPF"]
+fn a_node_without_an_agent_is_named_and_a_chosen_one_is_no_pass() {
+    let mut rig = Rig::new("{mode: observe}");
+    let whole = rig.run("check --all -o wide");
+    assert_eq!(whole.code, 0, "{whole:?}");
+    for words in [
+        "1 node: each call was seen as it has to be",
+        "node-a  pod     IPv4    TCP       FINISHED      10 of 10  10 observed  0         ok",
+        "not checked: node-b: no agent runs there: see the Events of the DaemonSet",
+    ] {
+        assert!(whole.out.contains(words), "{words}: {whole:?}");
+    }
+    for step in [
+        "each node makes 10 calls to each of 16 targets",
+        "asks the agents what they have counted before the calls",
+        "asks the agents what they have counted after the calls",
+    ] {
+        assert!(whole.err.contains(step), "{step}: {whole:?}");
+    }
+    let both = rig.run("check --node node-a,node-b -o json");
+    assert_eq!(both.code, 2, "{both:?}");
+    let document = both.document();
+    assert_eq!(document["ok"], true);
+    let missing = json!([{"node": "node-b", "why": "no agent runs there"}]);
+    assert_eq!(document["notChecked"], missing);
+    for (nodes, cause) in [
+        ("node-b", "no agent runs on node-b: see the Events"),
+        ("node-a,nope", "no node is named nope: `kubectl get nodes`"),
+    ] {
+        let refused = rig.run(&format!("check --node {nodes}"));
+        assert_eq!((refused.code, &*refused.out), (2, ""), "{refused:?}");
+        let line = format!("epguard: nothing is made: {cause}");
+        assert!(refused.err.starts_with(&line), "{refused:?}");
+    }
+    rig.is_clean();
+}
+
+#[test]
+#[ignore = "needs root: network namespaces and eBPF"]
 fn in_enforce_calls_to_the_finished_pod_are_stopped_by_the_action_in_force() {
     let mut rig = Rig::new("{mode: enforce, action: drop}");
     passes(&mut rig, "", "dropped");

@@ -196,7 +196,8 @@ fn stale_fault(evidence: &Evidence<'_>, row: &Row) -> Option<Problem> {
     if seen > sent && !may_count_twice(evidence, row) {
         return Some(Problem::new(
             format!("{sent} sent, {seen} seen: calls are counted more than once"),
-            "report it with `kubectl epguard sysdump`",
+            "run the check again, as the kernel of a busy node sends an unanswered SYN again; if it stays, report it with \
+             `kubectl epguard sysdump`",
         ));
     }
     names_fault(evidence).or_else(|| outcome_fault(evidence, row))

@@ -133,9 +133,9 @@ impl Play<'_> {
         conditions
     }
 
-    /// What all agents have counted so far, and what they say of themselves.
-    pub(super) async fn ask(&self) -> Snapshot {
-        progress("asks the agents what they have counted");
+    /// What all agents have counted at this moment, and what they say of themselves.
+    pub(super) async fn ask(&self, when: &str) -> Snapshot {
+        progress(&format!("asks the agents what they have counted {when}"));
         Snapshot {
             drops: self.drops().await,
             conditions: self.conditions().await,

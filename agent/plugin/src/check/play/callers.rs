@@ -1,8 +1,6 @@
 //! The callers: pods that call, and report when they end.
 
-use super::{
-    CALLING, CALLS, Finished, Play, Target, Unplayed, Vips, does_not_start, finished, job_for,
-};
+use super::{CALLING, CALLS, Finished, Play, Target, Unplayed, Vips, finished, gone, job_for};
 use crate::check::api;
 use crate::check::objects::Calls;
 use crate::check::plan::{Caller, Cell, Family, Story, target};
@@ -11,6 +9,7 @@ use crate::check::progress::progress;
 use anyhow::Result;
 use epguard_client::answers::status::Problem;
 use epguard_client::shared::calls::{CallProtocol, CallReport, CallTarget};
+use epguard_client::shared::output::count;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,7 +82,6 @@ impl Play<'_> {
         targets: &BTreeMap<Cell, Target>,
         unplayed: &Unplayed,
     ) -> Result<BTreeMap<(String, Caller), Result<CallReport, Problem>>> {
-        progress(&format!("makes {CALLS} calls to each from each node"));
         let mut callers = Vec::new();
         let mut reports = BTreeMap::new();
         for (number, node) in self.plan.numbered() {
@@ -110,6 +108,15 @@ impl Play<'_> {
                 callers.push(Placed::new(node, *caller, name, calls));
             }
         }
+        let most = callers.iter().map(|one| one.calls.targets.len()).max();
+        let targets = count(most.unwrap_or_default(), "target");
+        let who = match self.plan.callers.len() {
+            1 => "node",
+            _ => "caller of each node",
+        };
+        progress(&format!(
+            "each {who} makes {CALLS} calls to each of {targets}"
+        ));
         for (place, report) in self.call(&callers).await? {
             let report = match report {
                 Ok(report) if !report.unreached.is_empty() => Err(Problem::new(
@@ -164,8 +171,8 @@ impl Play<'_> {
         for one in callers {
             let pod = ended.iter().find(|pod| pod.name_any() == one.name);
             let report = match pod {
-                Some(pod) => pods::report(pod).map_err(|why| does_not_start(&why)),
-                None => Err(does_not_start("the pod is gone")),
+                Some(pod) => pods::report(pod),
+                None => Err(gone(&self.site.of(one.place.1), &one.name)),
             };
             reports.push((one.place.clone(), report));
         }

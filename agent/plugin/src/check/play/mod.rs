@@ -123,9 +123,9 @@ impl Play<'_> {
             .await?;
         let targets = self.targets(&families, &jobs, &strangers, &vips);
         let mut nodes = self.await_denials(&targets).await;
-        let before = self.ask().await;
+        let before = self.ask("before the calls").await;
         let reports = self.call_all(&targets, &unplayed).await?;
-        let mut after = self.ask().await;
+        let mut after = self.ask("after the calls").await;
         let meant = self.meant(&jobs).await?;
         let mut counted = BTreeMap::new();
         for node in &self.plan.nodes {
@@ -282,9 +282,10 @@ fn families(jobs: &[Finished], vips: &Vips) -> BTreeSet<Family> {
     families
 }
 
-fn does_not_start(why: &str) -> Problem {
+/// The problem of a pod that is listed no more.
+fn gone(namespace: &str, name: &str) -> Problem {
     Problem::new(
-        format!("a pod of the check does not run there: {why}"),
-        "`kubectl epguard check --keep` keeps the pods: see their Events",
+        format!("the check's pod {namespace}/{name} is gone"),
+        "something deletes pods there, such as an eviction or a policy: run the check again",
     )
 }

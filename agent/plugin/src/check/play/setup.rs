@@ -1,15 +1,16 @@
 //! Makes the objects of both stories, in their order, and waits for the pods.
 
 use super::{
-    Finished, Play, Running, Unplayed, Vips, does_not_start, finished, job, job_for, live, reused,
-    stranger,
+    Finished, Play, Running, Unplayed, Vips, finished, gone, job, job_for, live, reused, stranger,
 };
+use crate::answers::name_nodes;
 use crate::check::api::{self, LOOKS};
 use crate::check::objects::{PodId, Site, service, slice};
 use crate::check::plan::target;
 use crate::check::pods;
 use crate::check::progress::progress;
 use anyhow::{Context as _, Result, bail};
+use epguard_client::answers::status::Problem;
 use epguard_client::shared::calls::CallProtocol;
 use epguard_client::shared::output::count;
 use k8s_openapi::api::batch::v1::Job;
@@ -49,26 +50,24 @@ impl Play<'_> {
             .collect();
         let pods = self.wait(&namespace, &names, pods::is_running).await?;
         let mut strangers = BTreeMap::new();
-        let mut obstacle = None;
+        let mut obstacles = Vec::new();
         for (number, node) in self.plan.numbered() {
-            match running(&pods, &stranger(number)) {
+            match running(&pods, &namespace, &stranger(number)) {
                 Ok(pod) => {
                     strangers.insert(node.to_owned(), pod);
                 }
-                Err(why) => {
-                    let problem = does_not_start(&why);
+                Err(problem) => {
                     for caller in &self.plan.callers {
                         unplayed.insert((node.to_owned(), *caller), problem.clone());
                     }
-                    obstacle = Some(format!("{node}: {why}"));
+                    obstacles.push(problem);
                 }
             }
         }
-        if strangers.is_empty() {
-            bail!(
-                "no pod of the check starts: {}",
-                obstacle.unwrap_or_default()
-            );
+        if let (true, Some(first)) = (strangers.is_empty(), obstacles.first()) {
+            let nodes = name_nodes(&self.plan.nodes);
+            let Problem { what, remedy } = first;
+            bail!("no pod of the check starts on {nodes}: {what}: {remedy}");
         }
         Ok(strangers)
     }
@@ -117,11 +116,8 @@ impl Play<'_> {
             }
             if Instant::now() >= until {
                 let mut late = pods.iter().filter(|pod| !pods::is_running(pod));
-                let why = late.next().map_or_else(
-                    || "the Job has made none: see its Events".to_owned(),
-                    pods::obstacle,
-                );
-                bail!("the pod of a Job in {namespace} does not start: {why}");
+                let Problem { what, remedy } = late.next().map_or_else(no_pod, pods::obstacle);
+                bail!("a Job in {namespace} does not start: {what}: {remedy}");
             }
             sleep(LOOKS).await;
         }
@@ -135,17 +131,17 @@ impl Play<'_> {
             let ender = self.site.ender(&format!("end-{number}"), node, server);
             api::create::<Pod>(self.fleet, &self.site.other(), &ender).await?;
         }
-        progress("ends the pods of the Jobs");
+        progress("lets its own Job pods finish");
         let names: Vec<String> = jobs.iter().map(|job| job.pod.id.name.clone()).collect();
         let pods = self.wait(&self.site.main(), &names, pods::is_over).await?;
         for job in jobs {
             let pod = pods.iter().find(|pod| pod.name_any() == job.pod.id.name);
-            let why = match pod {
+            let Problem { what, remedy } = match pod {
                 Some(pod) if pods::is_over(pod) => continue,
-                Some(pod) => pods::obstacle(pod),
-                None => "it is gone".to_owned(),
+                Some(pod) => pods::unfinished(pod),
+                None => gone(&job.pod.id.namespace, &job.pod.id.name),
             };
-            bail!("{} does not finish: {why}", job.pod.id.full_name());
+            bail!("{what}: {remedy}");
         }
         Ok(())
     }
@@ -200,13 +196,22 @@ impl Play<'_> {
     }
 }
 
-fn running(pods: &[Pod], name: &str) -> Result<Running, String> {
+fn running(pods: &[Pod], namespace: &str, name: &str) -> Result<Running, Problem> {
     let pod = pods.iter().find(|pod| pod.name_any() == name);
-    let pod = pod.ok_or("the pod is gone")?;
+    let pod = pod.ok_or_else(|| gone(namespace, name))?;
     if !pods::is_running(pod) {
         return Err(pods::obstacle(pod));
     }
-    running_pod(pod).map_err(|error| error.to_string())
+    running_pod(pod).map_err(|error| Problem::new(error.to_string(), "run the check again"))
+}
+
+/// The problem of a Job without a pod.
+fn no_pod() -> Problem {
+    Problem::new(
+        "it has made no pod",
+        "see whether kube-controller-manager runs, and a quota or a webhook forbids pods: \
+         `kubectl epguard check --keep` keeps the Job with its Events",
+    )
 }
 
 fn running_pod(pod: &Pod) -> Result<Running> {
