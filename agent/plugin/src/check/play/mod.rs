@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep};
 
 /// How many calls are counted for each target.
 const CALLS: u32 = 10;
-/// The longest time that these take: each may wait for 0.8 s.
+/// The longest time that these take: each may wait for half a second.
 const CALLING: Duration = Duration::from_secs(10);
 /// The longest wait for the denials. Agents prove them within a second; the breaker's second list
 /// may take some more.
