@@ -122,7 +122,7 @@ impl Kubelets {
             netns: &netns,
             cgroup: cgroups.map(|[of_pods, of_node]| if is_on_host { of_node } else { of_pods }),
         };
-        let container = Container::start(place, &self.program, object, &report)?;
+        let container = Container::start(&place, &self.program, object, &report)?;
         status.started();
         store.patch(&id, &status.patch())?;
         let pod = Pod {

@@ -43,7 +43,7 @@ impl Container {
     /// Starts the program with the container's arguments. Its termination message is in the file
     /// `report`.
     pub(super) fn start(
-        place: Place<'_>,
+        place: &Place<'_>,
         program: &Path,
         object: &Value,
         report: &Path,
