@@ -8,6 +8,9 @@ use crate::daemon::args::AgentArgs;
 use crate::daemon::run;
 use anyhow::Result;
 use clap::{CommandFactory as _, Parser, Subcommand};
+use kubectl_epguard::Plugin;
+use std::ffi::OsString;
+use std::iter;
 use std::process::ExitCode;
 
 /// Denies packets that a stale Service endpoint sends to dead or reused pod IPs.
@@ -53,8 +56,12 @@ pub enum Command {
     #[command(hide = true)]
     CheckPod(check_pod::CheckPodArgs),
     /// Do what `kubectl epguard` does, in a pod that has no plugin: with its service account
-    #[command(hide = true)]
-    Kubectl(Box<kubectl_epguard::Plugin>),
+    #[command(hide = true, disable_help_flag = true)]
+    Kubectl {
+        /// The plugin's own: its verbs are not the agent's.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
 }
 
 impl Command {
@@ -78,7 +85,10 @@ impl Command {
             }
             Self::Detach(args) => detach::run(&args),
             Self::CheckPod(args) => check_pod::run(args).await,
-            Self::Kubectl(plugin) => return Ok(plugin.run().await),
+            Self::Kubectl { words } => {
+                let words = iter::once("kubectl epguard".into()).chain(words);
+                return Ok(Box::pin(Plugin::parse_from(words).run()).await);
+            }
         };
         done.map(|()| ExitCode::SUCCESS)
     }

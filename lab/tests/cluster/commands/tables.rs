@@ -46,6 +46,10 @@ pub(crate) const NOT_RUN: &[(&str, &str)] = &[
     ("export *", "its variables are for cosign"),
     ("gh *", "needs a release"),
     ("tar *", "needs a release"),
+    (
+        "tc qdisc del dev *",
+        "no interface of the lab has an ingress qdisc",
+    ),
     ("install -D *", "needs RKE2"),
     ("install kubectl-epguard *", "needs a release"),
     ("sha256sum *", "needs the files of a release"),
@@ -62,6 +66,10 @@ pub(crate) const NOT_RUN: &[(&str, &str)] = &[
     ),
     ("helm rollback *", "the same"),
     ("helm uninstall *", "the same"),
+    (
+        "helm test *",
+        "`a_check_has_the_documented_rights_while_it_runs_and_its_pod_is_no_agent`, by Helm's engine",
+    ),
     ("helm -n epguard list", "no release of Helm is there"),
     (
         "helm template *",

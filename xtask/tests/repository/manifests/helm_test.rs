@@ -6,6 +6,7 @@ use clap::Parser as _;
 use epguard::cli::{Cli, Command};
 use serde_json::{Value, json};
 use std::fs;
+use std::iter;
 
 /// What Helm makes for `helm test`, with these values.
 fn hooks(values: &Value) -> Vec<Value> {
@@ -64,7 +65,11 @@ fn a_check_has_the_documented_rights_while_it_runs_and_its_pod_is_no_agent() {
         assert_eq!(words[..2], ["kubectl", "check"]);
         assert_eq!(words[2..], flags);
         let parsed = Cli::try_parse_from([&["epguard"], &words[..]].concat()).unwrap();
-        assert!(matches!(parsed.command, Command::Kubectl(_)));
+        let Command::Kubectl { words } = parsed.command else {
+            panic!("{:?}", parsed.command);
+        };
+        let words = iter::once("kubectl epguard".into()).chain(words);
+        assert!(kubectl_epguard::Plugin::try_parse_from(words).is_ok());
     }
     assert!(!text("epguard.yaml").contains("helm.sh/hook"));
 }
