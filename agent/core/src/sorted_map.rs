@@ -186,6 +186,7 @@ impl<K: Ord, V> SortedMap<K, V> {
         self.array.extend(take(&mut self.new));
         // Two sorted runs: the sort merges them.
         self.array.sort_by(|(one, _), (other, _)| one.cmp(other));
+        self.array.shrink_to_fit();
     }
 }
 
