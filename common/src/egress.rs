@@ -25,19 +25,13 @@ pub struct Judged {
     pub length: u32,
     /// The interface.
     pub ifindex: u32,
-    /// Source and destination port, as [`Judged::ports_of`].
+    /// [`Packet::ports`].
     pub ports: u64,
 }
 
 impl Judged {
     /// The longest time that a bridge takes to hand the copies of a frame to all ports.
     const FLOOD_NS: u64 = 1_000_000;
-
-    /// The ports of a packet.
-    #[inline(always)]
-    pub const fn ports_of(packet: &Packet) -> u64 {
-        packet.src_port as u64 | (packet.dst_port as u64) << 16
-    }
 
     /// Whether this packet is the first one again, or a copy. Taking another packet for a copy only
     /// leaves it uncounted and unanswered. The ports tell the first packets of two connections

@@ -82,7 +82,7 @@ fn only_the_same_packet_of_a_connection_at_another_port_at_once_is_a_copy() {
         at_ns: 5_000_000,
         length: 74,
         ifindex: 4,
-        ports: 0x1f90_9c40,
+        ports: 0x6_1f90_9c40,
     };
     let second = Judged {
         ifindex: 5,
@@ -101,7 +101,7 @@ fn only_the_same_packet_of_a_connection_at_another_port_at_once_is_a_copy() {
         (
             "another connection whose entry lies where one was that has ended",
             Judged {
-                ports: 0x1f90_9c41,
+                ports: 0x6_1f90_9c41,
                 ..second
             },
         ),

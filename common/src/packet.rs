@@ -44,6 +44,12 @@ impl Packet {
         matches!(self.transport, Transport::Opening)
     }
 
+    /// Both ports and the protocol, which all packets of a connection in one direction share.
+    #[inline(always)]
+    pub const fn ports(&self) -> u64 {
+        self.src_port as u64 | (self.dst_port as u64) << 16 | (self.protocol as u64) << 32
+    }
+
     /// Whether the packet may open a flow: a UDP packet does not show whether it does.
     #[inline(always)]
     pub const fn may_open(&self) -> bool {

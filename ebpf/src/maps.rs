@@ -74,7 +74,7 @@ pub fn is_copy(skb: &Skb) -> bool {
         at_ns: skb.now_ns(),
         length: skb.length(),
         ifindex: skb.ifindex(),
-        ports: Judged::ports_of(skb.work.packet.get()),
+        ports: skb.work.packet.get().ports(),
     };
     // SAFETY: this CPU's own element; every bit pattern is a Judged.
     unsafe {

@@ -36,7 +36,7 @@ pub fn record_passed(packet: &Packet) {
     let passed = Passed {
         src: packet.src,
         dst: packet.dst,
-        ports: ports(packet),
+        ports: packet.ports(),
         at_ns: Clock::new().now_ns(),
     };
     // SAFETY: this CPU's own element.
@@ -57,7 +57,7 @@ pub fn has_passed(packet: &Packet, now_ns: u64) -> bool {
         at_ns,
     } = unsafe { entry.read_volatile() };
     differs(&src, &packet.src) | differs(&dst, &packet.dst) == 0
-        && recorded == ports(packet)
+        && recorded == packet.ports()
         && now_ns.saturating_sub(at_ns) < FORWARDED_NS
 }
 
@@ -70,11 +70,6 @@ fn differs(one: &Addr, other: &Addr) -> u32 {
         differs |= one[word] ^ other[word];
     }
     differs
-}
-
-#[inline(always)]
-const fn ports(packet: &Packet) -> u64 {
-    packet.src_port as u64 | (packet.dst_port as u64) << 16 | (packet.protocol as u64) << 32
 }
 
 /// Packets of one connection have the same.
