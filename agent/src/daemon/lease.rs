@@ -1,6 +1,6 @@
 //! The lease: until when the kernel may deny, and its renewal while the view is fresh.
 
-use crate::shared::clock::Clocks;
+use crate::shared::clock::{Clocks, milliseconds};
 use epguard_core::freshness::Freshness;
 use std::time::Duration;
 
@@ -66,8 +66,7 @@ impl Lease {
         if end.is_zero() {
             return 0;
         }
-        let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
-        ms(end) - ms(now)
+        milliseconds(end) - milliseconds(now)
     }
 
     /// How often the lease ended while there were denials.

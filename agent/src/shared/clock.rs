@@ -16,6 +16,11 @@ pub fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// The duration in milliseconds; the largest number if it does not fit.
+pub fn milliseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
 /// `CLOCK_BOOTTIME`: never goes back, and goes on while the machine sleeps.
 pub fn boot() -> Duration {
     read_clock(ClockId::CLOCK_BOOTTIME)

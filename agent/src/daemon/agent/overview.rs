@@ -2,7 +2,7 @@
 
 use super::Agent;
 use crate::daemon::{breaker, telemetry};
-use crate::shared::clock::{Clocks, boot as now};
+use crate::shared::clock::{Clocks, boot as now, milliseconds};
 use crate::shared::status::{
     Conflict, Evicted, Figures, Fill, Partial, Question, Request, Status, Watch,
 };
@@ -287,8 +287,4 @@ impl Agent {
             ..Status::default()
         }
     }
-}
-
-fn milliseconds(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
