@@ -3,15 +3,14 @@
 
 use super::cluster::Cluster;
 use super::finding::{ENDPOINTSLICE, MIRRORING};
+use crate::shared::calls::MANAGED_BY;
 use epguard_core::facts::{Labels, ListedSlice, ObjectName, Pod};
 
 /// The endpoint's pod is alive and has the address.
 pub const UNJUDGED: &str = "nothing has to change: epguard passes its packets";
 
-/// The writer of what `kubectl epguard check` makes, in the label [`MANAGED_BY`] of all its objects
-/// and in the `managed-by` of its slices.
-const CHECK: &str = "epguard-check";
-const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// The writer of a check's slices.
+const CHECK: &str = MANAGED_BY.1;
 
 /// What ends the findings about a check's own objects.
 const OF_A_CHECK: &str =
@@ -20,7 +19,7 @@ const OF_A_CHECK: &str =
 /// Why the `EndpointSlice` controller lists a finished pod, and what ends that.
 pub fn why_listed(cluster: &Cluster<'_>, pod: &Pod) -> String {
     let ObjectName { namespace, name } = &pod.name;
-    let of_a_check: Labels = [(MANAGED_BY, CHECK)].into_iter().collect();
+    let of_a_check: Labels = [MANAGED_BY].into_iter().collect();
     if !pod.labels.are_cut() && pod.labels.have_all(&of_a_check) {
         return OF_A_CHECK.to_owned();
     }

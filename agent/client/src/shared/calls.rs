@@ -8,6 +8,10 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 use strum::{Display, EnumString, IntoStaticStr};
 
+/// The label that all objects of a check have, and its value: who writes them. Slices have the
+/// value as their `endpointslice.kubernetes.io/managed-by`, too.
+pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "epguard-check");
+
 /// A protocol that is called.
 #[derive(
     Debug,

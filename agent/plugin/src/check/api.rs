@@ -1,9 +1,10 @@
 //! Requests of the check: objects are made from JSON, and each error names the object and the right
 //! that it needs.
 
-use super::objects::{MANAGED_BY, PREFIX};
+use super::objects::PREFIX;
 use crate::agents::{Fleet, await_answer};
 use anyhow::{Context as _, Result};
+use epguard_client::shared::calls::MANAGED_BY;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use kube::api::{Api, DeleteParams, ListParams, PostParams};

@@ -10,12 +10,10 @@
 //! namespaces that its slices name for its own, and while such a pod starts nothing is denied.
 
 use super::plan::{Caller, PORT};
-use epguard_client::shared::calls::{CallProtocol, CallTarget};
+use epguard_client::shared::calls::{CallProtocol, CallTarget, MANAGED_BY};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 
-/// The label that all objects of all checks have.
-pub(super) const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "epguard-check");
 /// The label of a pod with what it is.
 const ROLE: &str = "epguard.io/check-role";
 /// How the names of the namespaces begin.

@@ -10,6 +10,7 @@ use crate::shared::output::{count, first, seconds, table_on};
 use crate::shared::screen::{BAD, GOOD, Screen};
 use crate::shared::status::{Attachment, Status, Unanswered, Watch};
 use epguard_core::facts::Watched;
+use problems::is_unproven;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -148,11 +149,10 @@ fn view_text(status: &Status) -> String {
     age.unwrap_or_else(|| "of unknown age".to_owned())
 }
 
-/// A watch that denials rest on is of use once a freshness check has proven it.
 fn watch_state(name: Watched, watch: &Watch) -> &'static str {
     if !watch.up {
         "down"
-    } else if name.bears_proofs() && watch.age_ms.is_none() {
+    } else if is_unproven(name, watch) {
         "up, not proven"
     } else {
         "up"

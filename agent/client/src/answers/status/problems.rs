@@ -1,8 +1,9 @@
 //! The table of problems of an agent: condition, text and remedy. Pure.
 
 use crate::shared::output::{count, first, in_words, seconds};
-use crate::shared::status::{Cause, Gap, Partial, Status, UnprovenDeaths};
+use crate::shared::status::{Cause, Gap, Partial, Status, UnprovenDeaths, Watch};
 use epguard_common::Reason;
+use epguard_core::facts::Watched;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -127,11 +128,17 @@ fn watches_down(status: &Status) -> Vec<String> {
     lines
 }
 
-/// The watches that no freshness check has proven since they stopped, or since the start.
+/// Whether denials rest on the watch, and no freshness check has proven it since it stopped, or
+/// since the start.
+pub fn is_unproven(watched: Watched, watch: &Watch) -> bool {
+    watched.bears_proofs() && watch.age_ms.is_none()
+}
+
+/// The names of such watches.
 fn unproven_watches(status: &Status) -> String {
     let mut names = Vec::new();
     for (watched, watch) in &status.watches {
-        if watched.bears_proofs() && watch.age_ms.is_none() {
+        if is_unproven(*watched, watch) {
             names.push(format!("watch {watched}"));
         }
     }
