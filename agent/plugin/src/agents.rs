@@ -58,6 +58,9 @@ pub struct MissingNode {
 
 /// Why a node is missing that has no pod of an agent.
 pub const NO_AGENT: &str = "no agent runs there";
+/// What to do about it.
+pub const NO_AGENT_REMEDY: &str =
+    "see the Events of the DaemonSet, its nodeSelector and tolerations";
 
 impl MissingNode {
     /// A node that has no pod of an agent.

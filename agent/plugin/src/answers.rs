@@ -1,6 +1,6 @@
 //! The answers of all nodes, and what is printed of them: a verb's table, or one document.
 
-use super::agents::{Agent, MissingNode};
+use super::agents::{Agent, MissingNode, NO_AGENT_REMEDY};
 use super::names::name_at_most;
 use super::scope::FleetOutput;
 use anyhow::Result;
@@ -76,7 +76,7 @@ impl<T> FleetAnswers<T> {
         }
         if !self.without_agent.is_empty() {
             lines.push(format!(
-                "no agent runs on {}, so packets pass there: see the Events of the DaemonSet, its nodeSelector and tolerations",
+                "no agent runs on {}, so packets pass there: {NO_AGENT_REMEDY}",
                 name_nodes(&self.without_agent)
             ));
         }

@@ -3,6 +3,7 @@
 
 use super::compare::Evidence;
 use super::plan::Story;
+use crate::agents::{NO_AGENT, NO_AGENT_REMEDY};
 use epguard_client::answers::status::{
     Condition, Problem, gap_problem, hook_problems, socket_lb_problems, view_problems,
 };
@@ -48,8 +49,8 @@ pub(super) fn unseen(evidence: &Evidence<'_>) -> Option<Problem> {
         }
         None => {
             return Some(Problem::new(
-                "no agent runs there, so packets pass",
-                "see the Events of the DaemonSet, its nodeSelector and tolerations",
+                format!("{NO_AGENT}, so packets pass"),
+                NO_AGENT_REMEDY,
             ));
         }
     };

@@ -2,7 +2,7 @@
 //! cannot be, as no agent runs there.
 
 use super::plan::{Candidate, one_of_each_pool};
-use crate::agents::{Fleet, MissingNode, NO_AGENT, list_objects};
+use crate::agents::{Fleet, MissingNode, NO_AGENT, NO_AGENT_REMEDY, list_objects};
 use crate::answers::name_nodes;
 use crate::scope::Scope;
 use anyhow::{Result, bail, ensure};
@@ -13,9 +13,6 @@ use kube::core::PartialObjectMeta;
 use kube::{Client, ResourceExt};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The remedy where a node has no agent.
-pub(super) const REMEDY: &str = "see the Events of the DaemonSet, its nodeSelector and tolerations";
 
 /// Nodes that should have an agent and have none, so that nothing is sent there.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -64,7 +61,9 @@ impl NotChecked {
         if !self.nodes.is_empty() {
             let names: Vec<&str> = self.nodes.iter().map(|one| &*one.node).collect();
             let names = name_nodes(&names);
-            lines.push(format!("not checked: {names}: {NO_AGENT}: {REMEDY}"));
+            lines.push(format!(
+                "not checked: {names}: {NO_AGENT}: {NO_AGENT_REMEDY}"
+            ));
         }
         if let Some(why) = &self.unknown {
             lines.push(format!("not compared: nodes without an agent: {why}"));
@@ -113,10 +112,10 @@ fn refuse(
     }
     let without = name_nodes(&without);
     match existing {
-        Ok(_) => bail!("nothing is made: no agent runs on {without}: {REMEDY}"),
+        Ok(_) => bail!("nothing is made: no agent runs on {without}: {NO_AGENT_REMEDY}"),
         Err(why) => bail!(
             "nothing is made: no agent's pod is on {without}, and whether that is a node is not known ({why}): check the name, \
-             or {REMEDY}"
+             or {NO_AGENT_REMEDY}"
         ),
     }
 }

@@ -284,6 +284,12 @@ mod tests {
         StyledStr::from(text).to_string()
     }
 
+    #[track_caller]
+    fn assert_line(text: &str, line: &str) {
+        let mut lines = text.lines();
+        assert!(lines.any(|other| other.trim() == line), "{line}\n{text}");
+    }
+
     #[test]
     fn a_wrong_cell_is_marked_counted_and_named_in_the_headline() {
         let some = report(|cell| cell.story == Story::Finished && cell.node == "node-a");
@@ -294,10 +300,7 @@ mod tests {
             "node-a  pod     IPv4    UDP       0 of 10 !  10 of 10  0 of 10       0 of 10   FAILED",
             "node-b  pod     IPv4    UDP       10 of 10   10 of 10  0 of 10       0 of 10   ok",
         ] {
-            assert!(
-                text.lines().any(|other| other.trim() == line),
-                "{line}\n{text}"
-            );
+            assert_line(&text, line);
         }
         let marked = format!(" {BAD}0 of 10 !{BAD:#}  10 of 10");
         assert!(some.to_text(Screen::default()).contains(&marked));
@@ -327,10 +330,7 @@ mod tests {
             "node-a  pod     IPv4    TCP       FINISHED      0 of 10 !  -            3         FAILED",
             "node-a  pod     IPv4    TCP       REUSED        10 of 10   10 observed  3         ok",
         ] {
-            assert!(
-                text.lines().any(|other| other.trim() == line),
-                "{line}\n{text}"
-            );
+            assert_line(&text, line);
         }
     }
 
