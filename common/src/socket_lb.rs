@@ -200,19 +200,10 @@ pub trait CallModel {
 /// of a UDP socket may be those of an earlier call.
 #[inline(always)]
 pub fn decide_call<M: CallModel>(packet: &Packet, verdict: Verdict, model: &M) -> CallDecision {
-    let Verdict::Deny {
-        reason,
-        enforce: true,
-    } = verdict
-    else {
-        // The first datagrams of a connected socket show no Service, see `PENDING_NS`.
-        return if packet.protocol == TCP && model.packets_are_judged() {
-            CallDecision::PassUncounted
-        } else {
-            CallDecision::Pass
-        };
+    let Verdict::Deny { reason, enforce } = verdict else {
+        return CallDecision::Pass;
     };
-    match model.own_action().or(model.configured_action(reason)) {
+    let enforced = match model.own_action().or(model.configured_action(reason)) {
         Action::Redirect if packet.protocol == TCP && model.has_backend(packet) => {
             CallDecision::Redirect
         }
@@ -221,6 +212,12 @@ pub fn decide_call<M: CallModel>(packet: &Packet, verdict: Verdict, model: &M) -
             CallDecision::Wait
         }
         Action::Unset | Action::Drop => CallDecision::RefuseUnseen,
+    };
+    match enforced {
+        _ if enforce => enforced,
+        // Its packets would be dropped, so they are counted.
+        CallDecision::Wait => CallDecision::PassUncounted,
+        _ => CallDecision::Pass,
     }
 }
 

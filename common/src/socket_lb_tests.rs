@@ -30,18 +30,9 @@ fn packet(protocol: u8) -> Packet {
 #[test]
 fn only_an_enforced_denial_stops_a_call() {
     let off = Verdict::Pass(Reason::Reused, crate::Outcome::Off);
-    let unjudged = Node {
-        judged: false,
-        ..DENYING
-    };
-    for verdict in [Verdict::Clear, OBSERVED, off] {
-        for (protocol, node, expected) in [
-            (TCP, &DENYING, CallDecision::PassUncounted),
-            (TCP, &unjudged, CallDecision::Pass),
-            (UDP, &DENYING, CallDecision::Pass),
-        ] {
-            assert_eq!(decide_call(&packet(protocol), verdict, node), expected);
-        }
+    for verdict in [Verdict::Clear, off, OBSERVED] {
+        let decision = decide_call(&packet(TCP), verdict, &DENYING);
+        assert_eq!(decision, CallDecision::Pass);
     }
     assert_eq!(
         decide_call(&packet(TCP), DENIED, &DENYING),
@@ -78,6 +69,29 @@ fn a_dropped_call_of_tcp_waits_where_its_packets_are_judged_and_others_are_refus
             CallDecision::RefuseUnseen,
             "{configured}"
         );
+    }
+}
+
+#[test]
+fn an_observed_call_is_left_to_its_packets_only_where_an_enforced_one_would_wait() {
+    let dropping = Node {
+        own: Action::Unset,
+        configured: Action::Drop,
+        ..DENYING
+    };
+    let unjudged = Node {
+        judged: false,
+        ..dropping
+    };
+    let off = Verdict::Pass(Reason::Reused, crate::Outcome::Off);
+    for (verdict, protocol, node, expected) in [
+        (OBSERVED, TCP, &dropping, CallDecision::PassUncounted),
+        (OBSERVED, TCP, &DENYING, CallDecision::Pass),
+        (OBSERVED, TCP, &unjudged, CallDecision::Pass),
+        (OBSERVED, UDP, &dropping, CallDecision::Pass),
+        (off, TCP, &dropping, CallDecision::Pass),
+    ] {
+        assert_eq!(decide_call(&packet(protocol), verdict, node), expected);
     }
 }
 

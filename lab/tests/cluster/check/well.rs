@@ -136,9 +136,20 @@ fn each_of_two_nodes_calls_the_other_ones_finished_pod_and_has_rows_of_its_own()
 
 #[test]
 #[ignore = "needs root: network namespaces, cgroups and eBPF"]
-fn beside_a_load_balancer_at_sockets_each_call_is_seen_once() {
+fn beside_a_load_balancer_at_sockets_each_call_is_seen_once_if_it_would_be_dropped() {
     let mut rig = Rig::beside_a_socket_lb("{mode: observe}");
     let ended = rig.run("check --host");
     assert_eq!(ended.code, 0, "{ended:?}");
+    rig.is_clean();
+    // Enforced, the call would be refused, and so it counts beside its packet.
+    rig.stage.agent.run("action reject").unwrap();
+    let ended = rig.run("check");
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert!(
+        ended
+            .out
+            .contains("counts when it connects, and by its SYN"),
+        "{ended:?}"
+    );
     rig.is_clean();
 }

@@ -204,8 +204,8 @@ fn stale_fault(evidence: &Evidence<'_>, row: &Row) -> Option<Problem> {
 }
 
 /// The note of a row by [`may_count_twice`].
-const COUNTED_TWICE: &str = "beside a load balancer at sockets, a call that is observed while a new interface gets its hooks \
-     counts when it connects, and by its SYN";
+const COUNTED_TWICE: &str = "beside a load balancer at sockets, an observed call counts when it connects, and by its SYN: with \
+     reject and redirect, and while a new interface gets its hooks";
 
 /// Whether each call that was counted more than once may have been: see [`COUNTED_TWICE`].
 fn may_count_twice(evidence: &Evidence<'_>, row: &Row) -> bool {
