@@ -198,9 +198,9 @@ impl Agent {
         if seen.ticks == 0 {
             return Ok(());
         }
-        let everywhere = seen
-            .settled
-            .then(|| seen.hooks_everywhere && self.interfaces.are_all_in(seen));
+        let is_known = seen.settled || self.interfaces.are_unknown();
+        let everywhere =
+            is_known.then(|| seen.hooks_everywhere && self.interfaces.are_all_in(seen));
         self.writer
             .view
             .judge_by_socket(seen.socket_lb.in_force, everywhere)

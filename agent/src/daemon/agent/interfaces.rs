@@ -66,6 +66,11 @@ impl Interfaces {
         self.last = number;
     }
 
+    /// True while netlink shows nothing.
+    pub const fn are_unknown(&self) -> bool {
+        self.doubtful_until == u64::MAX
+    }
+
     /// True if the thread has carried out all events.
     pub const fn are_all_in(&self, snapshot: &Snapshot) -> bool {
         self.last <= snapshot.event
@@ -242,6 +247,21 @@ mod tests {
             "the hooks are those of the one that is gone"
         );
         assert_eq!(wanted(&events, &hooked(3)), Some(Role::Pod));
+    }
+
+    #[test]
+    fn interfaces_are_unknown_from_a_loss_until_netlink_is_back() {
+        let mut interfaces = Interfaces::new(Selection::default());
+        let mut seen = Vec::new();
+        for change in [
+            NetworkChange::Settled,
+            NetworkChange::Lost,
+            NetworkChange::Recovered,
+        ] {
+            interfaces.apply_event(&event(7, change));
+            seen.push(interfaces.are_unknown());
+        }
+        assert_eq!(seen, [false, true, false]);
     }
 
     #[test]
