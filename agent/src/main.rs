@@ -23,7 +23,10 @@ async fn main() -> ExitCode {
 /// A reader that has seen enough (`epguard drops -f | head`) ends a command; the agent only loses
 /// its log. Connections to an API server may break, too, which ends nothing.
 fn end_with_the_reader(command: &Command) -> Result<()> {
-    if !matches!(command, Command::Agent(_) | Command::Lint(_)) {
+    if !matches!(
+        command,
+        Command::Agent(_) | Command::Lint(_) | Command::Kubectl { .. }
+    ) {
         // SAFETY: the default action runs no code of ours.
         unsafe { signal(Signal::SIGPIPE, SigHandler::SigDfl) }?;
     }
