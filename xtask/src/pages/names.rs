@@ -33,10 +33,11 @@ static SOURCES: LazyLock<Vec<String>> = LazyLock::new(|| {
 });
 
 /// Flags of other programs that the pages name alone.
-const FOREIGN_FLAGS: [(&str, &str); 3] = [
+const FOREIGN_FLAGS: [(&str, &str); 4] = [
     ("--watch-progress-notify-interval", "etcd"),
     ("--locked", "cargo"),
     ("--force-conflicts", "helm"),
+    ("--skip-tests", "helm"),
 ];
 
 /// Placeholders in the pages, and values for them.
