@@ -290,7 +290,7 @@ impl Affected {
             }
         }
         for range in &changed.node_ranges {
-            self.mark_pairs(cluster.stale_in(*range));
+            self.mark_pairs(cluster.stale.in_range(*range));
         }
         if changed.zones {
             for name in cluster.stale.services() {

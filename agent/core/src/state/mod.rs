@@ -35,7 +35,8 @@ mod step;
 mod tables;
 
 pub use breaker::{SecondList, StopReason, StoppedService, request_spread};
-pub use index::endpoints::{Endpoint, EndpointIndex, MEMORY, Target};
+pub use index::endpoints::{Endpoint, EndpointIndex, Target};
+pub use index::former::MEMORY;
 pub use index::pods::Record;
 pub use index::{ClusterIndex, Ipam, Ranges, Settings};
 pub use not_proven::{Exemption, HolderShows, NotProven, NotStale};
@@ -58,12 +59,11 @@ use lists::Lists;
 use node_checks::NodeChecks;
 use orphan_ip::OrphanIps;
 use possibly_held::PossiblyHeld;
-use queue::Queue;
+use queue::{Piece, Queue};
 use review::Review;
 use revival::Revivals;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use step::Piece;
 use tables::layout::Layout;
 use tables::{Inherited, Owners};
 

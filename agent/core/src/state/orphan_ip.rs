@@ -7,7 +7,7 @@
 
 use super::breaker::ReceivedList;
 use super::index::ClusterIndex;
-use super::index::endpoints::MEMORY;
+use super::index::former::MEMORY;
 use super::index::pods::Record;
 use crate::facts::{Presence, Routes, Selection};
 use epguard_common::{Addr, Mode, Uid, UidState, capacity};

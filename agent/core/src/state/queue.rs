@@ -13,6 +13,20 @@ use epguard_common::Addr;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Bound::{self, Excluded, Unbounded};
 
+/// How much is judged at once.
+#[derive(Debug, Clone, Copy)]
+pub struct Piece {
+    /// About so many endpoints, and VIPs.
+    pub endpoints: usize,
+}
+
+impl Default for Piece {
+    fn default() -> Self {
+        // Two milliseconds' worth.
+        Self { endpoints: 128 }
+    }
+}
+
 /// What of a Service has to be judged again. Whose its VIPs are is always found out anew.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scope {

@@ -34,20 +34,6 @@ use std::time::Duration;
 /// Laying out so many VIPs takes about as long as judging an endpoint.
 const VIPS: usize = 16;
 
-/// How much is judged at once.
-#[derive(Debug, Clone, Copy)]
-pub struct Piece {
-    /// About so many endpoints, and VIPs.
-    pub endpoints: usize,
-}
-
-impl Default for Piece {
-    fn default() -> Self {
-        // Two milliseconds' worth.
-        Self { endpoints: 128 }
-    }
-}
-
 impl State {
     /// Applies a fact, and judges all that it concerns.
     pub fn apply(&mut self, now: Duration, fact: Fact) {

@@ -15,7 +15,7 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// True if an object shows the address, or did within [`MEMORY`](super::endpoints::MEMORY).
+    /// True if an object shows the address, or did within [`MEMORY`](super::former::MEMORY).
     pub fn contains(&self, addr: Addr) -> bool {
         self.shown.contains_key(&addr) || self.left.contains(&addr)
     }

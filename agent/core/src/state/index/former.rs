@@ -1,11 +1,13 @@
 //! What objects showed until a moment ago: packets go on to it, and connections through it stay
 //! open.
 
-use super::endpoints::MEMORY;
 use crate::counts::{Counts, uncount};
 use crate::facts::{Text, shared};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
+
+/// How long something counts after the last object that showed it, and the last packet to it.
+pub const MEMORY: Duration = Duration::from_mins(10);
 
 /// Things that left an owner's objects and still count; the oldest ones go first. An owner that
 /// changes them all the time takes no more memory.

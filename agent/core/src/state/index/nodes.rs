@@ -1,19 +1,14 @@
 //! All Nodes, and what pods need to know of their Node once it is gone.
 
-use super::ClusterIndex;
 use super::addresses::Addresses;
-use super::endpoints::MEMORY;
+use super::former::MEMORY;
+use super::incarnation::Incarnation;
 use super::pods::Kubelet;
 use super::range_owners::RangeOwners;
 use crate::facts::{Node, NodeSeen, Text};
-use epguard_common::{Addr, Uid};
+use epguard_common::Addr;
 use std::collections::{BTreeSet, HashMap};
-use std::num::NonZeroU32;
 use std::time::Duration;
-
-/// One Node object; another one of the same name has another number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Incarnation(NonZeroU32);
 
 /// All Nodes.
 #[derive(Debug, Clone, Default)]
@@ -26,8 +21,7 @@ pub struct NodeIndex {
     ranges: RangeOwners,
     /// When a pod last contradicted the ranges of a Node.
     strayed: HashMap<Text, Duration>,
-    /// The number of the last incarnation.
-    last: u32,
+    last: Incarnation,
 }
 
 #[derive(Debug, Clone)]
@@ -142,7 +136,7 @@ impl NodeIndex {
 
     /// Adds or replaces a Node; removes it with `None`. One that was a virtual kubelet stays one:
     /// its pods outlive the mark.
-    fn set(&mut self, now: Duration, name: &str, node: Option<Node>) {
+    pub(super) fn set(&mut self, now: Duration, name: &str, node: Option<Node>) {
         let before = self.shown.remove(name);
         if let Some(before) = &before {
             self.addresses.remove(now, name, &before.node.addresses);
@@ -177,8 +171,8 @@ impl NodeIndex {
     }
 
     fn next(&mut self) -> Incarnation {
-        self.last = self.last.wrapping_add(1);
-        Incarnation(NonZeroU32::new(self.last).unwrap_or(NonZeroU32::MIN))
+        self.last = self.last.successor();
+        self.last
     }
 
     /// Forgets Nodes and addresses that are gone for [`MEMORY`]; returns them.
@@ -197,50 +191,5 @@ impl NodeIndex {
         self.gone.extend(gone);
         self.addresses.start_over(now);
         self.ranges = RangeOwners::default();
-    }
-}
-
-impl ClusterIndex {
-    /// Adds or replaces a Node; removes it with `None`.
-    pub(super) fn set_node(&mut self, now: Duration, name: &str, node: Option<Node>) {
-        self.nodes.set(now, name, node);
-        let pods: Vec<Uid> = self
-            .pods
-            .shown_on(name)
-            .map(|record| record.pod.uid)
-            .collect();
-        for uid in pods {
-            self.note_node(uid);
-        }
-        if self.has_strays(name) {
-            self.nodes.stray(now, name.into());
-        }
-        if name == self.settings.node {
-            self.index_vips();
-        }
-    }
-
-    /// Notes of a pod which Node object it runs on, and whether that has a kubelet: its death goes
-    /// on proving what it proves once the Node is gone.
-    pub(crate) fn note_node(&mut self, uid: Uid) {
-        let Some(name) = self
-            .pods
-            .get(uid)
-            .and_then(|record| record.pod.node.clone())
-        else {
-            return;
-        };
-        self.pods.note_node(
-            uid,
-            self.nodes.kubelet(&name),
-            self.nodes.incarnation(&name),
-        );
-    }
-
-    /// A Node's boot id; none if unknown.
-    pub(crate) fn boot_id(&self, node: Option<&str>) -> Uid {
-        node.and_then(|node| self.nodes.get(node))
-            .map(|node| node.boot_id)
-            .unwrap_or_default()
     }
 }

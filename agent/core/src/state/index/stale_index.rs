@@ -1,11 +1,9 @@
 //! The endpoints that name a pod that has ended. Only these can be denied, so a change that
 //! concerns many endpoints needs to look at no others.
 
-use super::ClusterIndex;
 use crate::counts::{Groups, ungroup};
-use crate::facts::{Cidr, ObjectName, Text};
-use epguard_common::{Addr, Uid, UidState};
-use std::collections::BTreeSet;
+use crate::facts::{Cidr, ObjectName};
+use epguard_common::{Addr, Uid};
 
 /// Where Services list retired and dead pods, or did recently.
 #[derive(Debug, Clone, Default)]
@@ -68,41 +66,15 @@ impl StaleIndex {
         services.take_while(move |service| service.namespace == namespace)
     }
 
-    /// True if the pair is a new one.
-    fn set(&mut self, uid: Uid, service: ObjectName, ip: Addr, is_stale: bool) -> bool {
-        if is_stale {
-            self.0.entry(service).or_default().insert((ip, uid))
-        } else {
-            ungroup(&mut self.0, &service, &(ip, uid));
-            false
-        }
-    }
-}
-
-impl ClusterIndex {
-    /// The pairs that name an ended pod of one of the nodes.
-    pub(crate) fn stale_of_nodes(
-        &self,
-        nodes: &BTreeSet<Text>,
-    ) -> impl Iterator<Item = (&ObjectName, Addr)> {
-        let is_of = |uid: &Uid| {
-            let node = self
-                .pods
-                .get(*uid)
-                .and_then(|record| record.pod.node.as_ref());
-            node.is_some_and(|node| nodes.contains(node))
-        };
-        let all = self.stale.0.iter();
-        let pairs =
-            all.flat_map(|(service, pairs)| pairs.iter().map(move |(ip, uid)| (service, *ip, uid)));
-        pairs
-            .filter(move |(_, _, uid)| is_of(uid))
-            .map(|(service, ip, _)| (service, ip))
+    /// All pairs of an ended pod and an IP, with the Service that lists the pod there.
+    pub fn pairs(&self) -> impl Iterator<Item = (&ObjectName, Addr, Uid)> {
+        let all = self.0.iter();
+        all.flat_map(|(service, pairs)| pairs.iter().map(move |(ip, uid)| (service, *ip, *uid)))
     }
 
-    /// The pairs that name an ended pod at an IP of the range.
-    pub(crate) fn stale_in(&self, range: Cidr) -> impl Iterator<Item = (&ObjectName, Addr)> {
-        let all = self.stale.0.iter();
+    /// The Services and IPs of the pairs in a range.
+    pub fn in_range(&self, range: Cidr) -> impl Iterator<Item = (&ObjectName, Addr)> {
+        let all = self.0.iter();
         all.flat_map(move |(service, pairs)| {
             let from = pairs.range((range.first, Uid::NONE)..);
             let inside = from.take_while(move |(ip, _)| *ip <= range.last);
@@ -110,29 +82,13 @@ impl ClusterIndex {
         })
     }
 
-    /// Updates the index, after a pod ended, or came back.
-    pub(super) fn index_stale(&mut self, uid: Uid) {
-        let places = self
-            .endpoint_index
-            .of_pod(uid)
-            .map(|(service, ip)| (service.clone(), ip));
-        let is_stale = self.has_ended(uid);
-        for (service, ip) in places.collect::<Vec<_>>() {
-            self.stale.set(uid, service, ip, is_stale);
+    /// Adds or removes a pair. True if it is a new one.
+    pub fn set(&mut self, uid: Uid, service: ObjectName, ip: Addr, is_stale: bool) -> bool {
+        if is_stale {
+            self.0.entry(service).or_default().insert((ip, uid))
+        } else {
+            ungroup(&mut self.0, &service, &(ip, uid));
+            false
         }
-    }
-
-    /// The same, after a change of the endpoints of one Service at one IP: many Services may list
-    /// the pod there. True if they name it only now that it has ended.
-    pub(super) fn index_stale_at(&mut self, uid: Uid, service: &ObjectName, ip: Addr) -> bool {
-        let is_stale = self.has_ended(uid) && self.endpoint_index.names(service, ip, uid);
-        self.stale.set(uid, service.clone(), ip, is_stale)
-    }
-
-    /// True if the pod is retired or dead.
-    pub(crate) fn has_ended(&self, uid: Uid) -> bool {
-        self.pods
-            .get(uid)
-            .is_some_and(|record| record.uid_state != UidState::Live)
     }
 }

@@ -1,14 +1,12 @@
 //! What translates each address, port and protocol on this node: a VIP shows the Service that a
 //! packet was meant for only if nothing else translates it.
 
-use super::ClusterIndex;
 use super::former::Former;
-use super::pods::Record;
 use super::quota::{LeftOut, Quota};
 use crate::counts::{Counts, Groups, uncount, ungroup};
-use crate::facts::{HostPort, ObjectName, Pod, Protocol, Service};
-use epguard_common::{Addr, Uid, UidState, Vip, capacity};
-use std::collections::{BTreeSet, HashSet};
+use crate::facts::{HostPort, ObjectName, Protocol, Service};
+use epguard_common::{Addr, Vip, capacity};
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
@@ -26,7 +24,7 @@ pub type PortNumber = (u16, u8);
 
 /// What a Service claims: an address with a port, or a node port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum ClaimedPort {
+pub enum ClaimedPort {
     Vip(Vip),
     NodePort(PortNumber),
 }
@@ -162,8 +160,24 @@ impl Vips {
         }
     }
 
+    /// Forgets what Services gave up, and forgotten pods had, a while ago. Returns the host ports and
+    /// the claims.
+    pub fn forget_former(&mut self, now: Duration) -> (Vec<HostPort>, VipClaims) {
+        let mut claims = VipClaims::default();
+        for (claim, _) in self.former.forget(now) {
+            match claim {
+                ClaimedPort::Vip(vip) => {
+                    claims.addrs.push(vip.addr);
+                    claims.ports.push((vip.port, vip.protocol));
+                }
+                ClaimedPort::NodePort(number) => claims.node_ports.push(number),
+            }
+        }
+        (self.former_host_ports.forget(now), claims)
+    }
+
     /// True if another Service claimed it until a while ago.
-    fn was_claimed(&self, claim: ClaimedPort, besides: &ObjectName) -> bool {
+    pub fn was_claimed(&self, claim: ClaimedPort, besides: &ObjectName) -> bool {
         let from = self
             .former
             .counts
@@ -183,9 +197,35 @@ impl Vips {
         uncount(&mut self.host_ports, &port, 1);
     }
 
-    /// Sets the addresses of this node.
+    /// Removes a host port of a pod that is forgotten and may still run.
+    pub fn give_up_host_port(&mut self, now: Duration, namespace: &str, port: HostPort) {
+        self.remove_host_port(port);
+        self.former_host_ports.add(now, namespace, port);
+    }
+
+    /// Sets the addresses of this node, without those of its loopback.
     pub fn set_own(&mut self, own: BTreeSet<Addr>) {
         self.own = own;
+    }
+
+    /// True if this node has the address, or it is one of its loopback.
+    pub fn is_own(&self, addr: Addr) -> bool {
+        self.own.contains(&addr) || addr.ip().is_loopback()
+    }
+
+    /// Where processes of this node reach its NodePorts.
+    pub fn own(&self) -> impl Iterator<Item = Addr> {
+        self.own.iter().copied().chain(LOOPBACK)
+    }
+
+    /// The Services with VIPs at an address.
+    pub fn at_addr(&self, addr: Addr) -> impl Iterator<Item = &ObjectName> {
+        self.by_addr.get(&addr).into_iter().flatten()
+    }
+
+    /// The Services with a node port.
+    pub fn at_node_port(&self, number: PortNumber) -> impl Iterator<Item = &ObjectName> {
+        self.node_ports.get(&number).into_iter().flatten()
     }
 
     /// The Services that a host port of this node can be taken for.
@@ -207,7 +247,7 @@ impl Vips {
     }
 
     /// The Services that claim a VIP, node ports aside.
-    fn claimants(&self, vip: Vip) -> impl Iterator<Item = &ObjectName> {
+    pub fn claimants(&self, vip: Vip) -> impl Iterator<Item = &ObjectName> {
         let from = self.claims.range((vip, ObjectName::default())..);
         from.take_while(move |(own, _)| *own == vip)
             .map(|(_, name)| name)
@@ -218,7 +258,7 @@ impl Vips {
         let Some(protocol) = Protocol::from_repr(vip.protocol) else {
             return false;
         };
-        let is_own = self.own.contains(&vip.addr) || vip.addr.ip().is_loopback();
+        let is_own = self.is_own(vip.addr);
         let addrs = [Some(vip.addr), None]
             .into_iter()
             .filter(|addr| addr.is_some() || is_own);
@@ -233,208 +273,9 @@ impl Vips {
     }
 
     /// True if a Service without room may have the VIP.
-    fn may_be_left_out(&self, vip: &Vip) -> bool {
+    pub fn may_be_left_out(&self, vip: &Vip) -> bool {
         let number = (vip.port, vip.protocol);
         self.left_out.keys.contains_key(&vip.addr) || self.left_out.others.contains_key(&number)
-    }
-}
-
-impl ClusterIndex {
-    /// The VIPs of a Service that nothing else translates: on the others the Service that was meant
-    /// is unknown. NodePorts are at the addresses of this node, or of all nodes, as sockets reach
-    /// them beside a socket load balancer.
-    pub(crate) fn unambiguous_vips(&self, service: &Service, at_all_nodes: bool) -> BTreeSet<Vip> {
-        let all = vips_of(service).chain(self.node_port_vips(service, at_all_nodes));
-        all.filter(|vip| self.other_claimant(vip, &service.name).is_none())
-            .collect()
-    }
-
-    /// A Service, besides this one, that claims one of its VIPs.
-    pub(crate) fn rival(&self, service: &Service) -> Option<&ObjectName> {
-        let mut all = vips_of(service).chain(self.node_port_vips(service, false));
-        all.find_map(|vip| match self.other_claimant(&vip, &service.name)? {
-            Claimant::Service(name) => Some(name),
-            Claimant::HostPort | Claimant::Former | Claimant::Unknown => None,
-        })
-    }
-
-    /// The Services with VIPs that these claims may give a rival. At an address of a node, ports of
-    /// Services meet NodePorts.
-    pub(crate) fn beside(&self, claims: &VipClaims) -> HashSet<&ObjectName> {
-        let mut addrs: BTreeSet<Addr> = claims.addrs.iter().copied().collect();
-        let mut ports = claims.node_ports.clone();
-        if addrs.iter().any(|addr| self.is_node_address(*addr)) {
-            ports.extend(claims.ports.iter().copied());
-        }
-        if !claims.node_ports.is_empty() {
-            addrs.extend(
-                self.vips
-                    .own
-                    .iter()
-                    .copied()
-                    .chain(LOOPBACK)
-                    .chain(self.nodes.addresses()),
-            );
-        }
-        let at_addrs = addrs.iter().filter_map(|addr| self.vips.by_addr.get(addr));
-        let at_ports = ports
-            .iter()
-            .filter_map(|number| self.vips.node_ports.get(number));
-        // Hashed: hundreds of Services may be at each of hundreds of addresses.
-        at_addrs.chain(at_ports).flatten().collect()
-    }
-
-    /// Forgets what Services gave up, and forgotten pods had, a while ago. Returns the Services
-    /// that have it now.
-    pub(super) fn forget_former_claims(&mut self, now: Duration) -> BTreeSet<ObjectName> {
-        let host_ports = self.vips.former_host_ports.forget(now);
-        let mut claims = VipClaims::default();
-        for (claim, _) in self.vips.former.forget(now) {
-            match claim {
-                ClaimedPort::Vip(vip) => {
-                    claims.addrs.push(vip.addr);
-                    claims.ports.push((vip.port, vip.protocol));
-                }
-                ClaimedPort::NodePort(number) => claims.node_ports.push(number),
-            }
-        }
-        let at_host_ports = host_ports
-            .into_iter()
-            .flat_map(|port| self.vips.at_host_port(port));
-        self.beside(&claims)
-            .into_iter()
-            .chain(at_host_ports)
-            .cloned()
-            .collect()
-    }
-
-    /// The Service that alone claims a VIP.
-    pub(crate) fn only_claimant(&self, vip: &Vip) -> Option<&ObjectName> {
-        let name = self.claimants(vip).next()?;
-        self.other_claimant(vip, name).is_none().then_some(name)
-    }
-
-    /// The VIPs of a Service on this node, whatever else translates them; of one with more than are
-    /// kept a part.
-    pub(crate) fn claimed_vips(&self, service: &Service) -> impl Iterator<Item = Vip> {
-        let at_node_ports = self.node_port_vips(service, false);
-        vips_of(service).take(OF_ONE).chain(at_node_ports)
-    }
-
-    /// What else than this Service may translate a VIP on this node.
-    fn other_claimant(&self, vip: &Vip, service: &ObjectName) -> Option<Claimant<'_>> {
-        if let Some(other) = self.claimants(vip).find(|name| *name != service) {
-            return Some(Claimant::Service(other));
-        }
-        if self.vips.is_host_port(vip) {
-            return Some(Claimant::HostPort);
-        }
-        let is_formers = self.vips.was_claimed(ClaimedPort::Vip(*vip), service)
-            || self.is_node_address(vip.addr)
-                && self
-                    .vips
-                    .was_claimed(ClaimedPort::NodePort((vip.port, vip.protocol)), service);
-        if is_formers {
-            return Some(Claimant::Former);
-        }
-        let is_left_out =
-            self.vips.may_be_left_out(vip) || self.vips.left_out.all.contains(service);
-        is_left_out.then_some(Claimant::Unknown)
-    }
-
-    /// The Services that claim a VIP. At every address of a node are the NodePorts.
-    pub(crate) fn claimants(&self, vip: &Vip) -> impl Iterator<Item = &ObjectName> {
-        let is_node = self.is_node_address(vip.addr);
-        let at_port = if is_node {
-            self.vips.node_ports.get(&(vip.port, vip.protocol))
-        } else {
-            None
-        };
-        self.vips
-            .claimants(*vip)
-            .chain(at_port.into_iter().flatten())
-    }
-
-    fn is_node_address(&self, addr: Addr) -> bool {
-        self.vips.own.contains(&addr) || addr.ip().is_loopback() || self.nodes.has_address(addr)
-    }
-
-    /// True if the NodePorts of a Service are, at the addresses of all nodes, no more VIPs than one
-    /// Service may have.
-    pub(crate) fn has_few_vips_at_all_nodes(&self, service: &Service) -> bool {
-        let addrs: usize = self.nodes.iter().map(|node| node.addresses.len()).sum();
-        node_ports(service).count() * addrs <= OF_ONE
-    }
-
-    fn node_port_vips(&self, service: &Service, at_all_nodes: bool) -> Vec<Vip> {
-        let mut vips = Vec::new();
-        for number in node_ports(service) {
-            vips.extend(
-                self.vips
-                    .own
-                    .iter()
-                    .chain(&LOOPBACK)
-                    .map(|addr| vip(*addr, number)),
-            );
-            if at_all_nodes {
-                let addrs = self.nodes.iter().flat_map(|node| &node.addresses);
-                vips.extend(addrs.map(|addr| vip(*addr, number)));
-            }
-        }
-        vips
-    }
-
-    /// Notes the host ports of a pod of this node. Returns those that came or went.
-    pub(super) fn note_host_ports(&mut self, before: Option<&Record>, uid: Uid) -> Vec<HostPort> {
-        let old = before
-            .map_or(&[][..], |record| self.host_ports_of(record))
-            .to_vec();
-        let new = self
-            .pods
-            .get(uid)
-            .map_or(&[][..], |record| self.host_ports_of(record))
-            .to_vec();
-        if old == new {
-            return Vec::new();
-        }
-        for port in &old {
-            self.vips.remove_host_port(*port);
-        }
-        for port in &new {
-            self.vips.add_host_port(*port);
-        }
-        [old, new].concat()
-    }
-
-    /// Drops what no rule reads of a pod: the host ports of another node are translated there. A
-    /// pod can have 256.
-    pub(crate) fn drop_unread(&self, pod: &mut Pod) {
-        if !self.is_own(pod) {
-            pod.host_ports = Box::default();
-        }
-    }
-
-    /// Forgets a pod that the API no longer shows. Unless it is dead it may still run, so that its
-    /// host ports count for a while.
-    pub(crate) fn forget_pod(&mut self, now: Duration, uid: Uid) {
-        if let Some(record) = self.pods.get(uid) {
-            let namespace = record.pod.name.namespace.clone();
-            for port in self.host_ports_of(record).to_vec() {
-                self.vips.remove_host_port(port);
-                self.vips.former_host_ports.add(now, &namespace, port);
-            }
-        }
-        self.pods.forget(uid);
-    }
-
-    /// The CNI removes the rules of a pod's host ports before the pod is dead, but not when its
-    /// object is removed by force.
-    fn host_ports_of<'a>(&self, record: &'a Record) -> &'a [HostPort] {
-        if record.uid_state != UidState::Dead && self.is_own(&record.pod) {
-            &record.pod.host_ports
-        } else {
-            &[]
-        }
     }
 }
 
@@ -475,24 +316,13 @@ impl VipClaims {
     }
 }
 
-/// What translates a VIP.
-enum Claimant<'a> {
-    Service(&'a ObjectName),
-    /// A pod of this node.
-    HostPort,
-    /// Open connections of a Service that had it until a while ago.
-    Former,
-    /// Perhaps a Service whose VIPs are not known.
-    Unknown,
-}
-
 /// Where processes of a node reach its NodePorts, too.
 const LOOPBACK: [Addr; 2] = [
     Addr::v4(Ipv4Addr::LOCALHOST.octets()),
     Addr::v6(Ipv6Addr::LOCALHOST.octets()),
 ];
 
-const fn vip(addr: Addr, (port, protocol): PortNumber) -> Vip {
+pub(super) const fn vip(addr: Addr, (port, protocol): PortNumber) -> Vip {
     Vip {
         addr,
         port,
@@ -501,18 +331,18 @@ const fn vip(addr: Addr, (port, protocol): PortNumber) -> Vip {
     }
 }
 
-fn vips_of(service: &Service) -> impl Iterator<Item = Vip> {
+pub(super) fn vips_of(service: &Service) -> impl Iterator<Item = Vip> {
     ports(service).flat_map(|number| service.vips.iter().map(move |addr| vip(*addr, number)))
 }
 
-fn ports(service: &Service) -> impl Iterator<Item = PortNumber> {
+pub(super) fn ports(service: &Service) -> impl Iterator<Item = PortNumber> {
     service
         .ports
         .iter()
         .map(|port| (port.port, port.protocol.number()))
 }
 
-fn node_ports(service: &Service) -> impl Iterator<Item = PortNumber> {
+pub(super) fn node_ports(service: &Service) -> impl Iterator<Item = PortNumber> {
     let ports = service.ports.iter().filter(|port| port.node_port != 0);
     ports.map(|port| (port.node_port, port.protocol.number()))
 }
@@ -526,7 +356,7 @@ pub fn count(service: &Service) -> usize {
 mod tests {
     use super::*;
     use crate::facts::ServicePort;
-    use crate::state::Settings;
+    use crate::state::{ClusterIndex, Settings};
 
     #[test]
     fn one_turn_takes_in_about_as_many_vips_as_one_service_may_have() {

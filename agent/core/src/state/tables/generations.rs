@@ -1,7 +1,7 @@
 //! The number of an IP's owners so far (generation), and the last owner of each IP that has none
 //! now, for [`MEMORY`]. No number comes twice for an IP.
 
-use crate::state::index::endpoints::MEMORY;
+use crate::state::index::former::MEMORY;
 use epguard_common::{Addr, Owner, Uid};
 use std::collections::HashMap;
 use std::time::Duration;

@@ -3,18 +3,22 @@
 
 use super::endpoint::OfService;
 use super::places::Places;
-use super::room::{OF_ALL, OF_NAMESPACE};
-use super::slice_part::SlicePart;
 use super::{Endpoint, Listing, Target, Targets};
 use crate::counts::{Counts, Groups, uncount, ungroup};
 use crate::facts::{ObjectName, Slice, Text};
 use crate::sorted_map::SortedMap;
 use crate::state::index::Moment;
-use crate::state::index::changed::Changed;
 use crate::state::index::quota::{LeftOut, Quota};
 use epguard_common::{Addr, Uid};
 use std::collections::HashMap;
 use std::time::Duration;
+
+/// Endpoints that all Services list, or listed recently.
+pub(super) const OF_ALL: usize = 160 * Slice::MOST_PAIRS;
+
+/// Those of one namespace, and what its slices list together, in pairs of address and port.
+/// Kubernetes supports 3,000 pods in one.
+pub(super) const OF_NAMESPACE: usize = 6 * Slice::MOST_PAIRS;
 
 /// How often a packet to an endpoint is noted.
 const NOTED_EVERY: Duration = Duration::from_mins(1);
@@ -44,13 +48,6 @@ pub struct EndpointIndex {
 }
 
 impl EndpointIndex {
-    /// Adds or replaces a slice; removes it with `None`.
-    pub fn set(&mut self, now: Duration, name: &ObjectName, slice: Option<Slice>) -> Changed {
-        let mut changed = Changed::default();
-        self.replace(now, name, slice, &mut changed);
-        changed
-    }
-
     /// Notes a packet to a denied endpoint: a client still uses the endpoint, so the index keeps
     /// it. At most once a minute, since thousands of targets may be behind it.
     pub fn hit(&mut self, now: Duration, service: &ObjectName, endpoint: &Endpoint) {
@@ -127,7 +124,7 @@ impl EndpointIndex {
     }
 
     /// Edits the listings of these targets of a Service. Those that it lacks are added.
-    fn edit_all<F: FnOnce(&mut Listing)>(
+    pub(super) fn edit_all<F: FnOnce(&mut Listing)>(
         &mut self,
         service: &ObjectName,
         targets: impl IntoIterator<Item = (Endpoint, Target, F)>,
@@ -184,83 +181,5 @@ impl EndpointIndex {
                 self.places.remove(*uid, *ip);
             }
         }
-    }
-
-    /// The same, and adds what that changes.
-    pub(crate) fn replace(
-        &mut self,
-        now: Duration,
-        name: &ObjectName,
-        slice: Option<Slice>,
-        changed: &mut Changed,
-    ) {
-        let slice = slice.filter(|slice| slice.service.is_some());
-        let known = self.slices.get(name).map(Box::as_ref);
-        if known == slice.as_ref() && !self.left_out.all.contains(name) {
-            return;
-        }
-        let listed = self.take_out(name, changed);
-        let before = listed.as_deref();
-        let slice = slice.map(|slice| self.bounded(slice));
-        let new = slice
-            .as_ref()
-            .and_then(|slice| SlicePart::missing_in(slice, before));
-        let is_partial = slice.as_ref().is_some_and(|slice| slice.partial);
-        let is_left_out = is_partial || new.as_ref().is_some_and(|new| !self.has_room(new));
-        let after = if is_left_out { None } else { slice.as_ref() };
-        // Before it is listed anew: what slices called a port before does not count.
-        let gone = before.and_then(|before| SlicePart::missing_in(before, after));
-        if let Some(gone) = &gone {
-            self.unlist(now, gone, changed);
-        }
-        if let Some(new) = &new
-            && !is_left_out
-        {
-            self.list(new, changed);
-        }
-        if let Some(gone) = &gone {
-            self.drop_surplus(gone.service, changed);
-        }
-        if let Some(slice) = slice {
-            if is_left_out {
-                self.left_out.add(&slice.name, slice.service.clone(), []);
-                if let Some(service) = &slice.service {
-                    changed.endpoints_of(service).all = true;
-                }
-            }
-            self.keep(slice);
-        }
-    }
-
-    fn list(&mut self, part: &SlicePart<'_>, changed: &mut Changed) {
-        let service = part.service;
-        let endpoints = changed.endpoints_of(service);
-        let foreign = part.slice.foreign;
-        let targets = part.named().map(|(endpoint, shown, port)| {
-            let add = move |listing: &mut Listing| listing.add(port.name, shown.ready, foreign);
-            (endpoint, shown.target, add)
-        });
-        self.edit_all(service, targets);
-        if foreign && part.endpoints.iter().any(|shown| shown.target.is_some()) {
-            endpoints.doubts_selector = true;
-        }
-        for namespace in &part.slice.namespaces {
-            endpoints.doubts_selector |= self.name_namespace(service, namespace);
-        }
-        endpoints
-            .places
-            .extend(part.endpoints.iter().map(|shown| (shown.ip, shown.target)));
-    }
-
-    fn unlist(&mut self, now: Duration, part: &SlicePart<'_>, changed: &mut Changed) {
-        let targets = part.named().map(|(endpoint, shown, _)| {
-            let take_away = move |listing: &mut Listing| listing.take_away(now, shown.ready);
-            (endpoint, shown.target, take_away)
-        });
-        self.edit_all(part.service, targets);
-        changed
-            .endpoints_of(part.service)
-            .places
-            .extend(part.endpoints.iter().map(|shown| (shown.ip, shown.target)));
     }
 }

@@ -4,11 +4,9 @@ use super::{Endpoint, EndpointIndex, Target};
 use crate::facts::ObjectName;
 use crate::state::index::Moment;
 use crate::state::index::changed::Changed;
+use crate::state::index::former::MEMORY;
 use std::collections::BTreeSet;
 use std::time::Duration;
-
-/// How long an endpoint is kept after the last slice that listed it and the last packet to it.
-pub const MEMORY: Duration = Duration::from_mins(10);
 
 /// Endpoints kept per Service beyond those that are listed; the oldest go first.
 pub const MAX_REMEMBERED: usize = 4096;

@@ -7,7 +7,7 @@ mod memory;
 mod places;
 mod room;
 mod slice_part;
+mod slices;
 
 pub use endpoint::{Endpoint, Listing, Port, Target, Targets};
 pub use endpoint_index::EndpointIndex;
-pub use memory::MEMORY;

@@ -1,21 +1,13 @@
 //! How many endpoints there is room for, and the slices that are left out.
 
 use super::EndpointIndex;
+use super::endpoint_index::OF_NAMESPACE;
 use super::slice_part::SlicePart;
 use crate::counts::uncount;
 use crate::facts::{ObjectName, Slice};
 use crate::state::index::changed::Changed;
-use crate::state::index::quota::RETRIED;
 use epguard_common::{Addr, Uid};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
-
-/// Endpoints that all Services list, or listed recently.
-pub(super) const OF_ALL: usize = 160 * Slice::MOST_PAIRS;
-
-/// Those of one namespace, and what its slices list together, in pairs of address and port.
-/// Kubernetes supports 3,000 pods in one.
-pub(super) const OF_NAMESPACE: usize = 6 * Slice::MOST_PAIRS;
 
 /// Those of one Service at one IP: all ports that a Service may have, of a pod and of the one
 /// before it. The endpoints of an IP are judged at once.
@@ -29,28 +21,6 @@ const SERVICES: usize = 1_500;
 const OF_POD: usize = 64;
 
 impl EndpointIndex {
-    /// Takes in slices that were left out and have room by now, until they have as many endpoints
-    /// as one slice may have. Looks at some of them each time.
-    pub fn retry(&mut self, now: Duration, changed: &mut Changed) {
-        let mut pairs = 0;
-        for _ in 0..self.left_out.all.len().min(RETRIED) {
-            if pairs >= Slice::MOST_PAIRS {
-                break;
-            }
-            let Some(name) = self.left_out.take_turn(1).pop() else {
-                break;
-            };
-            let Some(slice) = self.slices.get(&name).filter(|slice| !slice.partial) else {
-                continue;
-            };
-            if self.room.admits(&name.namespace, slice.pairs()) {
-                let slice = Slice::clone(slice);
-                pairs += slice.pairs();
-                self.replace(now, &name, Some(slice), changed);
-            }
-        }
-    }
-
     /// What is kept of a slice: nothing but its name and Service if all slices of its namespace
     /// would list too much.
     pub(super) fn bounded(&self, slice: Slice) -> Slice {
@@ -154,6 +124,8 @@ mod tests {
     use super::*;
     use crate::facts::{Protocol, SlicePort, Text, listing};
     use crate::state::MEMORY;
+    use crate::state::index::endpoints::endpoint_index::OF_ALL;
+    use std::time::Duration;
 
     const NOW: Duration = Duration::from_secs(1);
 

@@ -5,7 +5,7 @@ use super::possible_holder::is_settled;
 use super::record::{Claim, Kubelet, Record};
 use crate::facts::{ObjectName, Part, Pod, Text};
 use crate::state::index::changed::ChangedPod;
-use crate::state::index::nodes::Incarnation;
+use crate::state::index::incarnation::Incarnation;
 use epguard_common::{Addr, Mode, Uid, UidState};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use crate::facts::Pod;
 use crate::state::index::Moment;
-use crate::state::index::nodes::Incarnation;
+use crate::state::index::incarnation::Incarnation;
 use epguard_common::{Addr, UidState};
 use smallvec::SmallVec;
 
