@@ -3,9 +3,8 @@
 //! the CNI's IPAM gave the address out.
 
 use super::cluster::{Cluster, NotPod};
-use super::finding::{LintFinding, LintObject, LintProblem, Severity, pod_names};
+use super::finding::{LintFinding, LintObject, LintProblem, NAMES, Severity, ipam_of, pod_names};
 use super::ranges;
-use super::services::NAMES;
 use crate::shared::output::{first, in_words};
 use epguard_common::Addr;
 use epguard_core::facts::{ObjectName, Pod};
@@ -97,7 +96,7 @@ impl Shared<'_> {
             (LintProblem::SharedRange, what, fix)
         };
         let node = nodes.first().cloned().unwrap_or_default();
-        let found = of_node(node, &names, problem, what, fix);
+        let found = LintFinding::of_nodes(node, &names, problem, what, fix);
         let mut addresses = self.pods.keys();
         let only_one = addresses.next().filter(|_| self.pods.len() == 1);
         LintFinding {
@@ -223,25 +222,6 @@ fn concerned_holders<'a>(
         return Vec::new();
     }
     holders
-}
-
-pub fn of_node(
-    node: String,
-    nodes: &str,
-    problem: LintProblem,
-    what: String,
-    fix: String,
-) -> LintFinding {
-    let object = LintObject {
-        kind: "Node",
-        namespace: String::new(),
-        name: node,
-    };
-    LintFinding::new(object, ipam_of(nodes), problem, what, fix)
-}
-
-fn ipam_of(nodes: &str) -> String {
-    format!("IPAM of the CNI on {nodes}")
 }
 
 fn nodes_of<'a>(pods: &[&'a Pod]) -> BTreeSet<&'a str> {

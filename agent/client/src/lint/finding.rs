@@ -12,6 +12,9 @@ pub const ENDPOINTSLICE: &str = Slice::CONTROLLER;
 /// The controller that copies Endpoints objects of Services that have none.
 pub const MIRRORING: &str = "endpointslicemirroring-controller.k8s.io";
 
+/// How many names a finding has.
+pub const NAMES: usize = 3;
+
 /// Something to repair. Sorted by object, then by address.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -150,6 +153,22 @@ impl LintFinding {
             fix,
         )
     }
+
+    /// A problem of the addresses that nodes give to pods. `nodes` names them, `node` is the first.
+    pub fn of_nodes(
+        node: String,
+        nodes: &str,
+        problem: LintProblem,
+        what: String,
+        fix: String,
+    ) -> Self {
+        let object = LintObject {
+            kind: "Node",
+            namespace: String::new(),
+            name: node,
+        };
+        Self::new(object, ipam_of(nodes), problem, what, fix)
+    }
 }
 
 impl LintObject {
@@ -176,6 +195,10 @@ impl fmt::Display for LintObject {
 pub fn controller_name(slice: &ListedSlice) -> String {
     let name = slice.managed_by.as_deref();
     name.unwrap_or("none (no managed-by label)").to_owned()
+}
+
+pub fn ipam_of(nodes: &str) -> String {
+    format!("IPAM of the CNI on {nodes}")
 }
 
 /// Names of pods: `a/b, a/c and a/d`.

@@ -1,9 +1,7 @@
 //! Checks whether pods keep to the ranges of their nodes.
 
-use super::addresses::of_node;
 use super::cluster::Cluster;
-use super::finding::{LintFinding, LintProblem};
-use super::services::NAMES;
+use super::finding::{LintFinding, LintProblem, NAMES};
 use crate::shared::output::first;
 use epguard_common::UidState;
 use epguard_core::facts::{Cidr, Pod};
@@ -45,7 +43,13 @@ pub fn check(cluster: &Cluster<'_>, pods: &[Pod], namespace: Option<&str>) -> Ve
                    theirs"
             .to_owned();
         let problem = LintProblem::OutsidePodCidr;
-        findings.push(of_node(node.to_owned(), node, problem, what, fix));
+        findings.push(LintFinding::of_nodes(
+            node.to_owned(),
+            node,
+            problem,
+            what,
+            fix,
+        ));
     }
     findings
 }

@@ -6,15 +6,12 @@ use super::advice::show_writers;
 use super::cluster::{Cluster, ListedObjects};
 use super::endpoints::{self, Checked, UnknownPod};
 use super::finding::{
-    ENDPOINTSLICE, LintFinding, LintObject, LintProblem, Severity, controller_name,
+    ENDPOINTSLICE, LintFinding, LintObject, LintProblem, NAMES, Severity, controller_name,
 };
 use crate::shared::output::{after, count, first};
 use epguard_common::UidState;
 use epguard_core::facts::{ListedSlice, ObjectName, Pod, Service};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// How many names a finding has.
-pub const NAMES: usize = 3;
 
 /// All findings, sorted, and what could not be checked. `namespace`: of pods only those that
 /// concern it; slices are checked as given.

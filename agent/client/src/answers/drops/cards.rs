@@ -1,6 +1,6 @@
 //! Denied flows where the terminal is narrower than their table: a card each.
 
-use super::text::{DropsRow, style_of};
+use super::row::{DropsRow, style_of};
 use crate::shared::args;
 use crate::shared::drops::{Kind, NONE, clients};
 use crate::shared::output::count;

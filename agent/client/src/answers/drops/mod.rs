@@ -5,9 +5,11 @@
 //! ```
 
 mod cards;
+mod row;
 mod text;
 
-pub use text::{DropsRow, drops_text, line_of, nothing_text};
+pub use row::DropsRow;
+pub use text::{drops_text, line_of, nothing_text};
 
 use crate::shared::args::{ServiceArgs, one_of};
 use crate::shared::drops::{Dropped, Kind};

@@ -1,51 +1,16 @@
 //! Denied flows for people.
 
 use super::cards::{cards, explain_line};
+use super::row::{DropsRow, style_of};
 use crate::shared::drops::{Dropped, clients};
 use crate::shared::output::{Column, columned, count};
-use crate::shared::screen::{BAD, CAUTION, ELSEWHERE, Screen, short_age};
-use clap::builder::styling::Style;
-use epguard_common::Outcome;
+use crate::shared::screen::{Screen, short_age};
 use std::fmt::Write as _;
-
-/// A kind of denied flows, and the nodes that count it; no nodes on one node.
-#[derive(Debug, Clone)]
-pub struct DropsRow {
-    /// The counts.
-    pub dropped: Dropped,
-    /// Names of the nodes.
-    pub nodes: String,
-}
-
-impl DropsRow {
-    /// The row of a node's own table.
-    pub fn of_one_node(dropped: &Dropped) -> Self {
-        Self {
-            dropped: dropped.clone(),
-            nodes: String::new(),
-        }
-    }
-}
 
 /// The text in place of an empty table; `narrowed`: others may have been left out.
 pub fn nothing_text(narrowed: bool) -> String {
     let scope = if narrowed { " that matches" } else { "" };
     format!("nothing{scope} was denied, and nothing would have been")
-}
-
-/// The style of an outcome, by its meaning; none for one of another version.
-pub(super) fn style_of(outcome: &str) -> Style {
-    for (styled, style) in [
-        (Outcome::Dropped, BAD),
-        (Outcome::Rejected, BAD),
-        (Outcome::Observed, CAUTION),
-        (Outcome::Redirected, ELSEWHERE),
-    ] {
-        if outcome == styled.as_str() {
-            return style;
-        }
-    }
-    Style::new()
 }
 
 /// Which of [`COLUMNS`] is the outcome.
@@ -153,7 +118,9 @@ pub fn line_of(dropped: &Dropped) -> String {
 pub(super) mod tests {
     use super::super::Kind;
     use super::*;
+    use crate::shared::screen::{BAD, CAUTION, ELSEWHERE};
     use clap::builder::StyledStr;
+    use clap::builder::styling::Style;
     use epguard_common::Reason;
 
     pub fn dropped() -> Dropped {

@@ -3,7 +3,8 @@
 use super::evidence::{EvidenceEvent, evidence_until};
 use super::owners::{OwnerSpan, owners_until};
 use super::question::{WhyQuestion, wall_time};
-use super::verdict::{WhyVerdict, verdicts_of};
+use super::verdict::verdicts_of;
+use super::why_verdict::WhyVerdict;
 use crate::answers::status::gap_problem;
 use crate::shared::status::Translators;
 use epguard_core::history::Chronicle;

@@ -32,7 +32,7 @@ pub fn fix(explanation: &Explanation) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::verdict::WhyVerdict;
+    use super::super::why_verdict::WhyVerdict;
     use super::*;
     use std::net::Ipv4Addr;
 

@@ -13,13 +13,14 @@ mod possibly_held;
 mod question;
 mod text;
 mod verdict;
+mod why_verdict;
 
 pub use evidence::EvidenceEvent;
 pub use explain::{Explanation, causes_of_passing, explain};
 pub use fix::fix;
 pub use owners::OwnerSpan;
 pub use question::{WhyMoment, WhyQuestion, WhySubject};
-pub use verdict::WhyVerdict;
+pub use why_verdict::WhyVerdict;
 
 /// Five seconds of an IP, of which nothing but this view is known.
 #[cfg(test)]

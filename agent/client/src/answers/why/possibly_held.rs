@@ -1,6 +1,6 @@
 //! Why packets pass while a pod may have the IP without showing it, in words.
 
-use super::verdict::{WhyVerdict, pass};
+use super::why_verdict::{WhyVerdict, pass};
 use epguard_core::state::HolderShows;
 
 /// Why packets pass if a pod of the Service may have the IP, which it does not show. What the pod

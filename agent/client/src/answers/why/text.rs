@@ -4,7 +4,7 @@
 use super::explain::Explanation;
 use super::fix::fix;
 use super::owners::OwnerSpan;
-use super::verdict::WhyVerdict;
+use super::why_verdict::WhyVerdict;
 use crate::shared::output::after;
 use crate::shared::screen::{BAD, CAUTION, GOOD, Screen, duration};
 use clap::builder::styling::Style;

@@ -3,43 +3,11 @@
 use super::evidence::packets;
 use super::possibly_held::possibly_held;
 use super::question::WhyQuestion;
+use super::why_verdict::{WhyVerdict, pass};
 use epguard_common::{Mode, Reason, UidState};
 use epguard_core::state::{
     DenialView, EndpointView, Exemption, NotProven, NotStale, ServiceView, View,
 };
-use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
-
-/// The verdict about packets of one kind.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct WhyVerdict {
-    /// The Service that the packets are aimed at: `shop/web`; none: the IP itself.
-    pub service: Option<String>,
-    /// Target port; none: any.
-    pub port: Option<u16>,
-    /// `TCP`, `UDP`, `SCTP`; none: any.
-    pub protocol: Option<String>,
-    /// `deny`, `stopped` (by the breaker) or `pass`. The mode decides whether a deny drops.
-    pub verdict: Cow<'static, str>,
-    /// Why it is denied; none if it passes.
-    pub reason: Option<Cow<'static, str>>,
-    /// The proof, or what prevents one.
-    pub because: String,
-    /// What would change it.
-    pub change: String,
-}
-
-impl WhyVerdict {
-    /// The place in which it is shown: denials first, then those that wait.
-    pub fn rank(&self) -> u8 {
-        match &*self.verdict {
-            "deny" => 0,
-            "stopped" => 1,
-            _ => 2,
-        }
-    }
-}
 
 /// All verdicts that the question is about; the IP itself comes last.
 pub(super) fn verdicts_of(view: &View, question: &WhyQuestion) -> Vec<WhyVerdict> {
@@ -156,16 +124,6 @@ const NO_OPT_OUT: &str = "another value of that annotation";
 /// The change that ends the exemption of a pod: the slice lists a pod whose end proves that it is
 /// gone.
 const ANOTHER_OWNER: &str = "another pod that shows the IP, in the slice instead of this one";
-
-/// Packets pass: why, and what would end it.
-pub(super) fn pass(because: impl Into<String>, change: impl Into<String>) -> WhyVerdict {
-    WhyVerdict {
-        verdict: "pass".into(),
-        because: because.into(),
-        change: change.into(),
-        ..WhyVerdict::default()
-    }
-}
 
 /// Why packets to the IP of a pod pass though it has ended: its end proves nothing.
 fn exempted(pod: &str, why: Exemption) -> WhyVerdict {
