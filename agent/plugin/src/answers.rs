@@ -4,6 +4,7 @@ use super::agents::{Agent, MissingNode, NO_AGENT_REMEDY};
 use super::names::name_at_most;
 use super::scope::FleetOutput;
 use anyhow::Result;
+use epguard_client::answers::status::Condition;
 use epguard_client::shared::output::print;
 use epguard_client::shared::plain::plain;
 use serde_json::{Value, json};
@@ -28,6 +29,9 @@ pub struct NodeAnswer<T> {
     /// The command's exit code there; 2 for one that no verb has.
     pub code: u8,
 }
+
+/// The answer of a node to `status`.
+pub type StatusAnswer = NodeAnswer<Condition>;
 
 impl<T> NodeAnswer<T> {
     /// Name of the node.

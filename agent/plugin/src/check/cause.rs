@@ -1,39 +1,16 @@
 //! Why an agent has not counted calls: the probable cause, from what the agent says, in the words
 //! of `epguard status` and `epguard why`. Pure.
 
-use super::compare::Evidence;
+use super::evidence::{Evidence, NodeEvidence};
 use super::plan::Story;
 use crate::agents::{NO_AGENT, NO_AGENT_REMEDY};
 use epguard_client::answers::status::{
-    Condition, Problem, gap_problem, hook_problems, socket_lb_problems, view_problems,
+    Problem, gap_problem, hook_problems, socket_lb_problems, view_problems,
 };
 use epguard_client::answers::why::WhyVerdict;
 use epguard_client::shared::output::count;
 use epguard_client::shared::status::{Cause, Gap, ModeSource, Status};
 use epguard_common::{Mode, Outcome, Reason};
-use std::collections::BTreeMap;
-use std::net::IpAddr;
-
-/// What the agent of a node says, after the calls.
-#[derive(Debug, Clone, Default)]
-pub(super) struct NodeEvidence {
-    /// Its status; in words why there is none.
-    pub condition: Option<Result<Condition, String>>,
-    /// Packets to suspects that it has let pass during the calls, by the cause.
-    pub passed: BTreeMap<Outcome, u64>,
-    /// Its verdicts about the check's Services before the calls, by the endpoint's IP.
-    pub verdicts: BTreeMap<IpAddr, Vec<WhyVerdict>>,
-}
-
-impl NodeEvidence {
-    /// The mode in force for a reason, if the agent has shown it.
-    pub fn mode(&self, reason: Reason) -> Option<Mode> {
-        let status = &self.condition.as_ref()?.as_ref().ok()?.status;
-        let mode = status.mode?;
-        let own = status.reasons.get(&reason).copied();
-        Some(own.map_or(mode, |own| own.lower(mode)))
-    }
-}
 
 /// The probable cause of calls that were not counted, and the remedy; none if the agent denies the
 /// endpoint and shows nothing wrong.
@@ -73,14 +50,15 @@ pub(super) fn unseen(evidence: &Evidence<'_>) -> Option<Problem> {
             format!("`kubectl epguard mode observe{flag}` switches it"),
         ));
     }
+    let mut shown = status.clone();
     // A policy that is not in force changes the mode, which is known.
-    let view = Status {
-        mode_policy: None,
-        ..status.clone()
-    };
-    let view = view_problems(&view);
+    shown.mode_policy = None;
+    // It counts packets since the agent's start; those of the check's calls are counted below.
+    let gaps = &mut shown.translators.gaps;
+    gaps.retain(|gap| gap.cause != Cause::Unreadable);
+    let view = view_problems(&shown);
     let denials = no_denial(evidence).or_else(|| rival(evidence, status));
-    let hooks = [hook_problems(status), socket_lb_problems(status)].concat();
+    let hooks = [hook_problems(&shown), socket_lb_problems(&shown)].concat();
     let passed = passed(node);
     // Hooks first: a neighbour solicitation to a suspect has no record, and is no call.
     let mut causes = view.into_iter().chain(denials).chain(hooks).chain(passed);

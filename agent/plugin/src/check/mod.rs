@@ -10,6 +10,7 @@ mod api;
 mod cause;
 mod clean;
 mod compare;
+mod evidence;
 mod nodes;
 mod objects;
 mod plan;

@@ -1,7 +1,8 @@
 //! The rows of a check: each cell with what its caller and its agent have counted.
 
-use super::cause::{NodeEvidence, unseen};
-use super::compare::{Evidence, Row, compare, counted_of};
+use super::cause::unseen;
+use super::compare::{Row, compare, counted_of};
+use super::evidence::{Evidence, NodeEvidence};
 use super::plan::{Cell, Plan, Story};
 use super::play::Played;
 use epguard_client::answers::status::Problem;

@@ -1,6 +1,6 @@
 //! The agents: equal ones in one row, or one row each.
 
-use super::StatusAnswer;
+use crate::answers::StatusAnswer;
 use epguard_client::answers::status::lease_text;
 use epguard_client::shared::output::{Column, columned, columned_on, seconds};
 use epguard_client::shared::screen::Screen;

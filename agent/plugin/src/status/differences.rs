@@ -1,6 +1,6 @@
 //! What is not the same on all nodes, as may be meant during an upgrade.
 
-use super::StatusAnswer;
+use crate::answers::StatusAnswer;
 use crate::answers::{group_by_value, name_nodes};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

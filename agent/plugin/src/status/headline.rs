@@ -1,6 +1,6 @@
 //! How many nodes are well, and what they run.
 
-use super::StatusAnswer;
+use crate::answers::StatusAnswer;
 use crate::answers::{FleetAnswers, group_by_value};
 use epguard_client::answers::status::Condition;
 use epguard_client::shared::output::count;

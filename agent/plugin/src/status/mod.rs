@@ -7,7 +7,7 @@ mod headline;
 mod problem_list;
 
 use super::agents::Fleet;
-use super::answers::{FleetAnswers, NodeAnswer, join_parts};
+use super::answers::{FleetAnswers, join_parts};
 use super::ask::{PATIENCE, ask_nodes};
 use super::scope::FleetOutput;
 use agent_table::agent_table;
@@ -30,9 +30,6 @@ Examples:
   kubectl epguard status                      problems, each with its remedy and nodes, then all agents
   kubectl epguard status --node worker-1      all about one node
   kubectl epguard status -l pool=edge -o wide";
-
-/// The answer of a node.
-type StatusAnswer = NodeAnswer<Condition>;
 
 /// Asks, prints, and returns the exit code. Errors: the output fails.
 pub async fn run(fleet: &Fleet) -> Result<ExitCode> {
@@ -70,8 +67,8 @@ pub async fn run(fleet: &Fleet) -> Result<ExitCode> {
 /// Agents for the tests of this folder.
 #[cfg(test)]
 mod testing {
-    use super::StatusAnswer;
     use crate::agents::Agent;
+    use crate::answers::StatusAnswer;
     use epguard_client::answers::status::{Condition, Problem};
     use epguard_client::shared::status::{ModeSource, Status};
     use epguard_common::Mode;

@@ -1,7 +1,7 @@
 //! The problems of all nodes: each once, the worst first, with its nodes, its remedy and how to see
 //! more.
 
-use super::StatusAnswer;
+use crate::answers::StatusAnswer;
 use crate::names::name_at_most;
 use epguard_client::answers::status::Problem;
 use epguard_client::shared::output::count;

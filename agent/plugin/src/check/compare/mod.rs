@@ -1,10 +1,11 @@
 //! Compares what the callers sent with what their nodes' agents counted: a row for each cell, and
 //! for a row that fails the probable cause. Pure.
 
-use super::cause::{NodeEvidence, unseen};
+use super::cause::unseen;
+use super::evidence::Evidence;
 use super::plan::{Cell, Story};
 use epguard_client::answers::status::Problem;
-use epguard_client::shared::calls::{CallCount, CallProtocol};
+use epguard_client::shared::calls::CallProtocol;
 use epguard_client::shared::drops::{Dropped, NOBODY};
 use epguard_client::shared::output::count;
 use epguard_common::{Mode, Outcome, Reason};
@@ -33,28 +34,6 @@ pub(super) struct Row {
     pub problem: Option<Problem>,
     /// Why calls that were not seen are no problem.
     pub note: Option<&'static str>,
-}
-
-/// What is known of a cell.
-pub(super) struct Evidence<'a> {
-    /// Which calls.
-    pub cell: &'a Cell,
-    /// What the caller counted.
-    pub calls: &'a CallCount,
-    /// The Service that was called, `namespace/name`; none: the pod's IP.
-    pub service: Option<&'a str>,
-    /// The IP that the Service lists.
-    pub endpoint: IpAddr,
-    /// What the agent counted of these calls.
-    pub counted: &'a [Dropped],
-    /// The node, as its agent shows it.
-    pub node: &'a NodeEvidence,
-    /// The pod that has finished, `namespace/name`.
-    pub meant: &'a str,
-    /// Whether that pod ran on the cell's node.
-    pub is_local: bool,
-    /// The live pod of the node, `namespace/name`; its server answers with the name alone.
-    pub stranger: &'a str,
 }
 
 impl Row {

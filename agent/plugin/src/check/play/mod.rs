@@ -6,8 +6,8 @@ mod callers;
 mod setup;
 
 use super::api::{self, LOOKS};
-use super::cause::NodeEvidence;
 use super::compare::since;
+use super::evidence::NodeEvidence;
 use super::objects::{FINISHED, PodId, Site};
 use super::plan::{Caller, Cell, Family, Plan, Story, target};
 use crate::agents::Fleet;
