@@ -13,7 +13,7 @@
 //!    until the policy is read ([`NodeModePolicy::new`]).
 //! 5. The state begins with the restored denials, with the names of their pods, and with the
 //!    Services that are only observed ([`restored_state`]). Until everything is listed, the agent
-//!    only removes what a fact contradicts (`agent.rs`, `install`); from then on the maps hold
+//!    only removes what a fact contradicts (`agent/mod.rs`, `install`); from then on the maps hold
 //!    what this agent has proven itself.
 //! 6. The hooks of each interface get the new programs within the same links
 //!    (`kernel/datapath/links.rs`), so that every packet meets exactly one program. Ingress hooks
