@@ -1,6 +1,7 @@
 //! What the verdict on a packet or a call looks up, and the choice of an action. It keeps what it
 //! finds, for the report.
 
+use crate::copies::is_copy;
 use crate::found::Found;
 use crate::frame::{Frame as _, Origin};
 use crate::maps;
@@ -192,6 +193,6 @@ impl EgressModel for Lookup<'_, Skb<'_>> {
 
     #[inline(always)]
     fn is_copy(&self) -> bool {
-        maps::is_copy(self.frame)
+        is_copy(self.frame)
     }
 }

@@ -27,6 +27,7 @@
 mod cilium;
 mod clock;
 mod conntrack;
+mod copies;
 mod egress;
 mod found;
 mod frame;

@@ -17,17 +17,15 @@ pub use gate::{Buckets, both_buckets, buckets};
 pub use passed::{has_passed, record_passed};
 pub use settings::{action_of, active, config, is_logged, limits, mode_of, view};
 
-use crate::frame::Origin as _;
-use crate::skb::Skb;
 use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
-use aya_ebpf::btf_maps::{Array, HashMap, PerCpuArray, RingBuf};
+use aya_ebpf::btf_maps::{Array, HashMap, RingBuf};
 use aya_ebpf::macros::btf_map;
 use aya_ebpf::maps::ring_buf::RingBufEntry;
 use core::ptr::addr_of;
 use core::sync::atomic::{Ordering, compiler_fence};
 use epguard_common::{
-    Addr, Bucket, Event, Gate, Judged, Keyed, Mac, Owner, Place, RawRole, Reference, Role,
-    ServiceNumber, Suspect, Terminated, Uid, Vip, capacity,
+    Addr, Bucket, Event, Gate, Keyed, Mac, Owner, Place, RawRole, Role, ServiceNumber, Suspect,
+    Terminated, Uid, Vip, capacity,
 };
 
 /// A map whose values contain their key, see [`Keyed`].
@@ -50,41 +48,10 @@ static EVENTS: RingBuf<Event, { capacity::EVENTS }> = RingBuf::new();
 /// Written here: the node's limit of answers.
 #[btf_map]
 static ANSWERS: Array<Bucket, 1> = Array::new();
-/// The packet that was judged last.
-#[btf_map]
-static LAST: PerCpuArray<Judged, 1> = PerCpuArray::new();
 /// For people and reports, and to check that a live endpoint still has its IP.
 #[btf_map]
 static OWNERS: HashMap<Addr, Owner, { capacity::OWNERS }, { BPF_F_NO_PREALLOC as usize }> =
     HashMap::new();
-
-/// Whether the packet is a copy of the one that was judged last, which had a connection.
-#[inline(always)]
-pub fn is_copy(skb: &Skb) -> bool {
-    let Some(last) = LAST.get_ptr_mut(0) else {
-        return false;
-    };
-    let reference = *skb.work.reference.get();
-    // Without a connection it is none, and needs no clock.
-    if Reference(reference).address().is_none() {
-        return false;
-    }
-    let packet = Judged {
-        reference,
-        at_ns: skb.now_ns(),
-        length: skb.length(),
-        ifindex: skb.ifindex(),
-        ports: skb.work.packet.get().ports(),
-    };
-    // SAFETY: this CPU's own element; every bit pattern is a Judged.
-    unsafe {
-        let is_copy = packet.is_copy_of(&last.read());
-        if !is_copy {
-            last.write(packet);
-        }
-        is_copy
-    }
-}
 
 /// The node's limit of answers; `None` only if the map is missing.
 #[inline(always)]
