@@ -5,7 +5,7 @@ use super::evidence::{Evidence, NodeEvidence};
 use super::plan::Story;
 use crate::agents::{NO_AGENT, NO_AGENT_REMEDY};
 use epguard_client::answers::status::{
-    Problem, gap_problem, hook_problems, socket_lb_problems, view_problems,
+    Problem, gap_problem, hook_problems, socket_lb_problems, unproven_watch, view_problems,
 };
 use epguard_client::answers::why::WhyVerdict;
 use epguard_client::shared::output::count;
@@ -56,13 +56,23 @@ pub(super) fn unseen(evidence: &Evidence<'_>) -> Option<Problem> {
     // It counts packets since the agent's start; those of the check's calls are counted below.
     let gaps = &mut shown.translators.gaps;
     gaps.retain(|gap| gap.cause != Cause::Unreadable);
-    let view = view_problems(&shown);
+    let view = view_problems(&shown).into_iter().chain(stalled(node));
     let denials = no_denial(evidence).or_else(|| rival(evidence, status));
     let hooks = [hook_problems(&shown), socket_lb_problems(&shown)].concat();
     let passed = passed(node);
     // Hooks first: a neighbour solicitation to a suspect has no record, and is no call.
-    let mut causes = view.into_iter().chain(denials).chain(hooks).chain(passed);
+    let mut causes = view.chain(denials).chain(hooks).chain(passed);
     causes.next()
+}
+
+/// What kept the agent's view from being fresh before the calls: the end of the check may have
+/// started a watch anew.
+fn stalled(node: &NodeEvidence) -> Option<Problem> {
+    let mut before = node.before.clone()?;
+    before.mode_policy = None;
+    let problem = view_problems(&before).into_iter().next();
+    let Problem { what, remedy } = problem.or_else(|| unproven_watch(&before))?;
+    Some(Problem::new(format!("before the calls: {what}"), remedy))
 }
 
 /// Another Service that keeps packets from showing the cell's own.

@@ -5,6 +5,7 @@ use epguard_client::answers::status::Condition;
 use epguard_client::answers::why::WhyVerdict;
 use epguard_client::shared::calls::CallCount;
 use epguard_client::shared::drops::Dropped;
+use epguard_client::shared::status::Status;
 use epguard_common::{Mode, Outcome, Reason};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -31,10 +32,12 @@ pub(super) struct Evidence<'a> {
     pub stranger: &'a str,
 }
 
-/// What the agent of a node says, after the calls.
+/// What the agent of a node says.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NodeEvidence {
-    /// Its status; in words why there is none.
+    /// Its status before the calls; none if it has not shown that.
+    pub before: Option<Status>,
+    /// Its status after the calls; in words why there is none.
     pub condition: Option<Result<Condition, String>>,
     /// Packets to suspects that it has let pass during the calls, by the cause.
     pub passed: BTreeMap<Outcome, u64>,

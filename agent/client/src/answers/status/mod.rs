@@ -3,7 +3,8 @@
 mod problems;
 
 pub use problems::{
-    Problem, gap_problem, hook_problems, problems, socket_lb_problems, view_problems,
+    Problem, gap_problem, hook_problems, problems, socket_lb_problems, unproven_watch,
+    view_problems,
 };
 
 use crate::shared::output::{count, first, seconds, table_on};

@@ -7,7 +7,8 @@ use epguard_client::answers::status::Condition;
 use epguard_client::answers::why::WhyVerdict;
 use epguard_client::shared::calls::{CallCount, CallEnd, CallTarget};
 use epguard_client::shared::drops::Kind;
-use epguard_client::shared::status::{Attachment, Cause, Gap, Status};
+use epguard_client::shared::status::{Attachment, Cause, Gap, Status, Watch};
+use epguard_core::facts::Watched;
 
 const SERVICE: &str = "epguard-check-abcde/finished-pod";
 const MEANT: &str = "epguard-check-abcde/finished-x1y2z";
@@ -63,6 +64,7 @@ fn node(mode: Mode) -> NodeEvidence {
         ..WhyVerdict::default()
     };
     NodeEvidence {
+        before: Some(status.clone()),
         condition: Some(Ok(Condition {
             problems: vec![],
             status,
@@ -360,7 +362,7 @@ fn the_cause_of_unseen_calls_is_what_the_agent_says() {
         let cause = fault.strip_prefix("10 sent, 0 seen: ").unwrap();
         cause.to_owned()
     };
-    let rows: [(Change, &str); 14] = [
+    let rows: [(Change, &str); 15] = [
         (|node| node.condition = None, "no agent runs there"),
         (
             |node| node.condition = Some(Err("no answer within 5 s".into())),
@@ -408,6 +410,18 @@ fn the_cause_of_unseen_calls_is_what_the_agent_says() {
                 });
             },
             "veth1 (pod) has no hooks, so nothing is denied there: EBUSY",
+        ),
+        (
+            |node| {
+                let stalled = Watch {
+                    up: true,
+                    ..Watch::default()
+                };
+                let watches = &mut node.before.as_mut().unwrap().watches;
+                watches.insert(Watched::Pods, stalled);
+                verdict(node, "pass");
+            },
+            "before the calls: watch pods: not proven fresh since it stopped",
         ),
         (
             |node| status(node).rivals = vec![(SERVICE.into(), "shop/web".into())],

@@ -13,6 +13,7 @@ use anyhow::Result;
 use epguard_client::answers::status::{Condition, Problem};
 use epguard_client::answers::why::Explanation;
 use epguard_client::shared::drops::Dropped;
+use epguard_client::shared::status::Status;
 use epguard_common::Outcome;
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -175,11 +176,19 @@ pub(super) struct Snapshot {
 }
 
 impl Snapshot {
+    /// The status of a node's agent, if it has shown that.
+    pub fn status(&self, node: &str) -> Option<&Status> {
+        match self.conditions.get(node)? {
+            Ok(condition) => Some(&condition.status),
+            Err(_) => None,
+        }
+    }
+
     /// Packets to suspects that a node's agent has let pass, by the cause.
     pub fn passed(&self, node: &str) -> BTreeMap<Outcome, u64> {
-        match self.conditions.get(node) {
-            Some(Ok(condition)) => condition.status.figures.passed.clone(),
-            _ => BTreeMap::new(),
+        match self.status(node) {
+            Some(status) => status.figures.passed.clone(),
+            None => BTreeMap::new(),
         }
     }
 }

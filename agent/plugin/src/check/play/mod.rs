@@ -139,6 +139,7 @@ impl Play<'_> {
                 let new = packets.saturating_sub(earlier);
                 evidence.passed.insert(outcome, new);
             }
+            evidence.before = before.status(node).cloned();
             evidence.condition = after.conditions.remove(node);
         }
         Ok(Played {

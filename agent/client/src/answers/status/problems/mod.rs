@@ -82,6 +82,9 @@ impl ProblemTable {
     }
 }
 
+const WATCH_REMEDY: &str = "without an answer: check that this node reaches the API server; refused: what its account may do \
+     (kubectl auth can-i --list); stopped or silent: the API server's watch cache, or a proxy before it";
+
 /// What keeps the view from being fresh.
 fn view_rows(status: &Status, table: &mut ProblemTable) {
     let not_synced = "not every watch has shown a list yet, so there are no new denials";
@@ -89,20 +92,21 @@ fn view_rows(status: &Status, table: &mut ProblemTable) {
         (!status.synced).then(|| not_synced.to_owned()),
         "wait; a watch that is down is a problem of its own, with the cause",
     );
-    table.row(
-        watches_down(status),
-        "without an answer: check that this node reaches the API server; refused: what its account may do (kubectl auth can-i \
-         --list); stopped or silent: the API server's watch cache, or a proxy before it",
-    );
+    table.row(watches_down(status), WATCH_REMEDY);
     table.row(
         status.mode_policy.clone(),
         "check the keys of the ConfigMap, and that the agent may list and watch it (Role epguard); `epguard mode` changes a mode \
          that was set by hand",
     );
     let has_ended = status.denies() && status.lease_ms <= 0;
-    let because = match status.view_age_ms {
-        Some(age) => format!("age of the view: {}", seconds(age)),
-        None => format!("not proven fresh: {}", unproven_watches(status)),
+    let because = if let Some(age) = status.view_age_ms {
+        format!("age of the view: {}", seconds(age))
+    } else {
+        let what = unproven_watches(status);
+        format!(
+            "not proven fresh: {}",
+            what.as_deref().unwrap_or("the view")
+        )
     };
     table.row(
         has_ended.then(|| format!("the lease has ended ({because}), so denied packets pass")),
@@ -134,8 +138,16 @@ pub fn is_unproven(watched: Watched, watch: &Watch) -> bool {
     watched.bears_proofs() && watch.age_ms.is_none()
 }
 
-/// The names of such watches.
-fn unproven_watches(status: &Status) -> String {
+/// The problem of such watches; none if there is none. The status lists none for it while the lease
+/// lasts: a moment after a restart each watch is so.
+pub fn unproven_watch(status: &Status) -> Option<Problem> {
+    let what = unproven_watches(status)?;
+    let what = format!("{what}: not proven fresh since it stopped, or since the agent's start");
+    Some(Problem::new(what, WATCH_REMEDY))
+}
+
+/// Their names; none if there is none.
+fn unproven_watches(status: &Status) -> Option<String> {
     let mut names = Vec::new();
     for (watched, watch) in &status.watches {
         if is_unproven(*watched, watch) {
@@ -143,9 +155,9 @@ fn unproven_watches(status: &Status) -> String {
         }
     }
     if names.is_empty() {
-        return "the view".to_owned();
+        return None;
     }
-    in_words(&names)
+    Some(in_words(&names))
 }
 
 /// Packets that reach no hook, or whose Service is not known.
