@@ -1,4 +1,9 @@
 //! What the API and the node have shown: pods, endpoints, Services, Nodes and Namespaces.
+//!
+//! A part knows only itself: `pods`, `endpoints`, `nodes`, `vips`, `selectors`, `stale_index`.
+//! `cluster_index` holds all of them. Above it are the rules that need several parts, a file each
+//! (`ended_pods`, `pods_on_nodes`, `compared_selectors`, `rival_vips`, `ranges`, `restore`), and
+//! `apply`, which writes.
 
 mod addresses;
 mod apply;
