@@ -36,14 +36,14 @@ metrics.port: {{ .port }} is healthPort, too; choose another one
 {{- end }}
 {{- if .scrapeTimeout }}
 {{- if gt (include "epguard.milliseconds" .scrapeTimeout | int) (include "epguard.milliseconds" .interval | int) }}
-metrics.scrapeTimeout: {{ .scrapeTimeout }} is longer than metrics.interval, {{ .interval }}
+metrics.scrapeTimeout: {{ .scrapeTimeout }} is longer than metrics.interval, {{ .interval }}; shorten it, or leave it empty
 {{- end }}
 {{- end }}
 {{- end }}
 {{- if and .Values.k8sServiceHost (not .Values.k8sServicePort) }}
 k8sServicePort: is not set, but k8sServiceHost is; it is often 6443 or 443
 {{- else if and .Values.k8sServicePort (not .Values.k8sServiceHost) }}
-k8sServiceHost: is not set, but k8sServicePort is
+k8sServiceHost: is not set, but k8sServicePort is; set both or none
 {{- end }}
 {{- $host := .Values.k8sServiceHost }}
 {{- if and $host (or (contains "/" $host) (and (contains ":" $host) (not (include "epguard.isIP" $host)))) }}
@@ -55,7 +55,7 @@ k8sServiceHost: {{ $host }} is no name and no IP; leave out the scheme, the path
 {{- range $name := list "protectCidr" "excludeCidr" }}
 {{- range get $.Values.agent $name }}
 {{- if not (include "epguard.isRange" .) }}
-agent.{{ $name }}: {{ . }} is no range of IPs, as 10.244.0.0/16 or fd00:10::/32
+agent.{{ $name }}: {{ . }} is no range of IPs; write it as 10.244.0.0/16 or fd00:10::/32
 {{- end }}
 {{- end }}
 {{- end }}

@@ -66,7 +66,7 @@ fn of_addresses() -> [Contradiction; 11] {
         ),
         contradiction(
             json!({"metrics": {"interval": "1m", "scrapeTimeout": "61s"}}),
-            "metrics.scrapeTimeout: 61s is longer than metrics.interval, 1m",
+            "metrics.scrapeTimeout: 61s is longer than metrics.interval, 1m; shorten it, or leave it empty",
             json!({"metrics": {"interval": "1m", "scrapeTimeout": "60000ms"}}),
         ),
         contradiction(
@@ -76,7 +76,7 @@ fn of_addresses() -> [Contradiction; 11] {
         ),
         contradiction(
             json!({"k8sServicePort": 6443}),
-            "k8sServiceHost: is not set, but k8sServicePort is",
+            "k8sServiceHost: is not set, but k8sServicePort is; set both or none",
             json!({"k8sServicePort": null}),
         ),
         contradiction(
@@ -92,17 +92,17 @@ fn of_the_agent() -> [Contradiction; 6] {
     [
         contradiction(
             json!({"agent": {"protectCidr": ["10.0.0.0/99"]}}),
-            "agent.protectCidr: 10.0.0.0/99 is no range of IPs, as 10.244.0.0/16 or fd00:10::/32",
+            "agent.protectCidr: 10.0.0.0/99 is no range of IPs; write it as 10.244.0.0/16 or fd00:10::/32",
             json!({"agent": {"protectCidr": ["10.0.0.0/32"]}}),
         ),
         contradiction(
             json!({"agent": {"excludeCidr": ["dead/1"]}}),
-            "agent.excludeCidr: dead/1 is no range of IPs, as 10.244.0.0/16 or fd00:10::/32",
+            "agent.excludeCidr: dead/1 is no range of IPs; write it as 10.244.0.0/16 or fd00:10::/32",
             json!({"agent": {"excludeCidr": ["dead::/1"]}}),
         ),
         contradiction(
             json!({"agent": {"excludeCidr": ["fd00::/129"]}}),
-            "agent.excludeCidr: fd00::/129 is no range of IPs, as 10.244.0.0/16 or fd00:10::/32",
+            "agent.excludeCidr: fd00::/129 is no range of IPs; write it as 10.244.0.0/16 or fd00:10::/32",
             json!({"agent": {"excludeCidr": ["fd00::/128"]}}),
         ),
         contradiction(
