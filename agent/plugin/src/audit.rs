@@ -1,14 +1,13 @@
 //! `kubectl epguard audit`: flows of all nodes that still lead to pods that have ended.
 
 use super::agents::Fleet;
-
 use super::answers::{FleetAnswers, NodeAnswer, join_parts, name_nodes};
 use super::ask::{ask_nodes, command_line};
-use super::scope::FleetOutput;
 use anyhow::Result;
 use clap::Args;
 use epguard_client::answers::audit::AuditReport;
 use epguard_client::shared::args::ServiceArgs;
+use epguard_client::shared::screen::Screen;
 use serde_json::Value;
 use std::process::ExitCode;
 
@@ -35,29 +34,29 @@ pub struct FleetAuditArgs {
 /// Asks and prints: nodes with findings one after the other, as their own command shows them; the
 /// others share a line. Errors: the output fails.
 pub async fn run(fleet: &Fleet, args: &FleetAuditArgs) -> Result<ExitCode> {
-    let output = fleet.scope.output;
     let command = command_line(&["audit"], &args.services.flags());
     let answers: FleetAnswers<AuditReport> = ask_nodes(fleet, &command, PATIENCE).await;
-    let shows_all = output == FleetOutput::Wide;
-    answers.print(output, Value::Null, |answers| {
-        reports_text(answers, shows_all)
+    let screen = fleet.scope.screen();
+    answers.print(fleet.scope.output, Value::Null, |answers| {
+        reports_text(answers, screen)
     })
 }
 
-/// The reports with findings, or all reports; then a line with the other nodes.
-fn reports_text(answers: &[NodeAnswer<AuditReport>], shows_all: bool) -> String {
+/// The reports with findings, or on a full screen all; then a line with the other nodes.
+fn reports_text(answers: &[NodeAnswer<AuditReport>], screen: Screen) -> String {
     let mut parts = Vec::new();
     let mut clean = Vec::new();
     for answer in answers {
         let report = &answer.known;
-        if shows_all || !report.findings.is_empty() || !report.not_looked_at.is_empty() {
-            parts.push(report.to_text());
+        if screen.full || !report.findings.is_empty() || !report.not_looked_at.is_empty() {
+            parts.push(report.to_text(screen));
         } else {
             clean.push(answer.node());
         }
     }
     if !clean.is_empty() {
-        parts.push(format!("{}: nothing is stale", name_nodes(&clean)));
+        let line = format!("{}: nothing is stale", name_nodes(&clean));
+        parts.push(screen.fold(&line));
     }
     join_parts(parts)
 }

@@ -14,7 +14,9 @@ use super::switch::switch_nodes;
 use anyhow::{Result, ensure};
 use clap::Args;
 use epguard_client::shared::args::service_or_all;
-use epguard_client::shared::output::{Column, columned, print, seconds};
+use epguard_client::shared::cards::columned_or_cards;
+use epguard_client::shared::output::{Column, print, seconds};
+use epguard_client::shared::screen::Screen;
 use epguard_client::shared::status::{Status, StoppedDenials};
 use epguard_core::facts::{BreakerRelease, ObjectName, PolicyKey};
 use epguard_core::state::StopReason;
@@ -82,7 +84,7 @@ pub async fn run(fleet: &Fleet, args: &FleetBreakerArgs) -> Result<ExitCode> {
             let asked: FleetAnswers<Vec<StoppedDenials>> =
                 ask_nodes(fleet, &["breaker"], PATIENCE).await;
             asked.print(fleet.scope.output, Value::Null, |answers| {
-                table(&merge(answers))
+                table(&merge(answers), fleet.scope.screen())
             })
         }
     }
@@ -94,7 +96,7 @@ async fn release(fleet: &Fleet, service: &str, yes: bool) -> Result<ExitCode> {
     let asked: FleetAnswers<Vec<StoppedDenials>> = ask_nodes(fleet, &["breaker"], PATIENCE).await;
     let mut stopped = merge(&asked.answers);
     stopped.retain(|found| service.is_empty() || found.service == service);
-    let mut now = table(&stopped);
+    let mut now = table(&stopped, fleet.scope.screen());
     let absent = asked.absent();
     if !absent.is_empty() {
         now = format!("{now}\n{absent}");
@@ -185,16 +187,17 @@ fn merge(answers: &[NodeAnswer<Vec<StoppedDenials>>]) -> Vec<StoppedService> {
     services.into_values().collect()
 }
 
-fn table(stopped: &[StoppedService]) -> String {
+fn table(stopped: &[StoppedService], screen: Screen) -> String {
     if stopped.is_empty() {
         return "no denial is stopped".to_owned();
     }
-    columned(&COLUMNS, stopped)
+    columned_or_cards(screen, &COLUMNS, stopped)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use epguard_client::shared::screen::{TESTED, assert_fits};
 
     fn found(service: &str, resource_version: u64) -> StoppedDenials {
         StoppedDenials {
@@ -243,6 +246,17 @@ mod tests {
         assert_eq!(still.as_deref(), Some("it still stops denials of shop/web"));
         for other in [of("shop/web", 13), of("shop/cart", 12), Status::default()] {
             assert_eq!(still_stopped(&other, &release), None);
+        }
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_screen() {
+        let mut all = merged(&[found("shop/web", 12), found("payments/api-gateway", 12)]);
+        all[1].nodes = vec!["ip-10-0-131-7.eu-west-1.compute.internal".into(); 9];
+        for width in TESTED {
+            let width = Some(width);
+            let screen = Screen { width, full: false };
+            assert_fits(&table(&all, screen), screen);
         }
     }
 }

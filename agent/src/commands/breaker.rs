@@ -1,7 +1,9 @@
 //! `epguard breaker`: lists the denials that the breaker stops, and releases them by hand.
 
 use crate::shared::args::{RunArgs, service_or_all};
-use crate::shared::output::{Column, Output, columned, seconds};
+use crate::shared::cards::columned_or_cards;
+use crate::shared::output::{Column, Output, seconds};
+use crate::shared::screen::Screen;
 use crate::shared::status::{self, Request, StoppedDenials};
 use anyhow::Result;
 use clap::Args;
@@ -32,16 +34,16 @@ pub fn run(args: BreakerArgs) -> Result<()> {
         .release
         .map_or(Request::Status, Request::ReleaseBreaker);
     let status = status::ask(&args.run.run_dir, &request)?;
-    println!(
-        "{}",
-        args.output
-            .text(&status.breaker, |services| table(services))?
-    );
+    let screen = Screen::of_output(false);
+    let text = args
+        .output
+        .text(&status.breaker, |services| table(services, screen))?;
+    println!("{text}");
     Ok(())
 }
 
-/// One row for each Service.
-fn table(breaker: &[StoppedDenials]) -> String {
+/// A row or a card for each Service.
+fn table(breaker: &[StoppedDenials], screen: Screen) -> String {
     if breaker.is_empty() {
         return "no denial is stopped".to_owned();
     }
@@ -54,27 +56,42 @@ fn table(breaker: &[StoppedDenials]) -> String {
         ("FOR", |service| seconds(service.since_ms)),
         ("WHY", |service| service.why.to_string()),
     ];
-    columned(&columns, breaker)
+    columned_or_cards(screen, &columns, breaker)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shared::screen::{TESTED, assert_fits};
     use epguard_core::state::StopReason;
 
-    #[test]
-    fn stopped_denials_are_one_line_per_service() {
-        assert_eq!(table(&[]), "no denial is stopped");
-        let stopped = StoppedDenials {
-            service: "shop/web".into(),
+    fn stopped(service: &str) -> StoppedDenials {
+        StoppedDenials {
+            service: service.into(),
             stopped: 3,
             ready_recently: 5,
             since_ms: 12_345,
             resource_version: 41,
             why: StopReason::MoreThanHalf,
-        };
-        let text = table(&[stopped]);
+        }
+    }
+
+    #[test]
+    fn stopped_denials_are_one_line_per_service() {
+        assert_eq!(table(&[], Screen::default()), "no denial is stopped");
+        let text = table(&[stopped("shop/web")], Screen::default());
         let fields: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
         assert_eq!(fields, ["shop/web", "3", "5", "12", "s", "more-than-half"]);
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_screen() {
+        for width in TESTED {
+            let width = Some(width);
+            let screen = Screen { width, full: false };
+            let long = stopped("payments-of-the-north/api-gateway-of-all-teams");
+            let text = table(&[stopped("shop/web"), long], screen);
+            assert_fits(&text, screen);
+        }
     }
 }

@@ -25,11 +25,12 @@ pub struct ModeArgs {
     pub pins: PinArgs,
 }
 
-/// Switches the mode, or prints it. Errors: no datapath is pinned there.
+/// Switches the mode, and prints those in force then. Errors: no datapath is pinned there.
 pub fn run(args: &ModeArgs) -> Result<()> {
     let pin_dir = &args.pins.pin_dir;
-    match args.mode {
-        Some(mode) => maps::set_mode(pin_dir, mode, args.reason),
-        None => maps::show_mode(pin_dir, args.reason).map(|text| println!("{text}")),
+    if let Some(mode) = args.mode {
+        maps::set_mode(pin_dir, mode, args.reason)?;
     }
+    println!("{}", maps::show_mode(pin_dir, args.reason)?);
+    Ok(())
 }

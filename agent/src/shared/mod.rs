@@ -7,4 +7,4 @@ pub mod pace;
 pub mod run_dir;
 pub mod status;
 
-pub use epguard_client::shared::{calls, choice, client, drops, output, plain, screen};
+pub use epguard_client::shared::{calls, cards, choice, client, drops, output, plain, screen};

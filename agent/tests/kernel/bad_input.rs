@@ -86,7 +86,7 @@ fn complaint(command: &mut Command) -> String {
         .env_remove("NODE_NAME")
         .output()
         .unwrap();
-    assert!(!output.status.success());
+    assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8(output.stderr).unwrap();
     let lines: Vec<&str> = said
         .lines()

@@ -71,9 +71,10 @@ impl ServiceArgs {
 
 /// A parser for a time in whole seconds.
 pub fn seconds(range: RangeInclusive<u64>) -> impl TypedValueParser<Value = Duration> {
-    clap::value_parser!(u64)
-        .range(range)
-        .map(Duration::from_secs)
+    move |text: &str| match text.parse() {
+        Ok(seconds) if range.contains(&seconds) => Ok(Duration::from_secs(seconds)),
+        _ => Err(format!("write whole seconds in {range:?}")),
+    }
 }
 
 /// A parser for one of a list, by its name; `--help` explains each.

@@ -2,6 +2,7 @@
 
 pub mod args;
 pub mod calls;
+pub mod cards;
 pub mod choice;
 pub mod client;
 pub mod drops;

@@ -11,6 +11,7 @@ mod finding;
 
 use crate::shared::args::{PinArgs, RunArgs, ServiceArgs};
 use crate::shared::output::{Output, exit};
+use crate::shared::screen::Screen;
 use crate::shared::status;
 use anyhow::{Result, ensure};
 use clap::Args;
@@ -58,7 +59,8 @@ pub fn run(args: &AuditArgs) -> ExitCode {
         report
             .findings
             .retain(|finding| finding.is_about(&args.services));
-        println!("{}", args.output.text(&report, AuditReport::to_text)?);
+        let text = |report: &AuditReport| report.to_text(Screen::of_output(false));
+        println!("{}", args.output.text(&report, text)?);
         Ok(report.exit_code())
     });
     exit(shown, UNKNOWN)

@@ -48,19 +48,7 @@ pub fn collect(pin_dir: &Path, names: &Status) -> Result<Value> {
             "number": number.number,
             "service": names.service(number),
         })),
-        "denied": rows_of(denials, |(target, denial)| json!({
-            "service": names.service_or_number(target.service),
-            "ip": target.addr.ip(),
-            "port": target.port,
-            "protocol": protocol_name(target.protocol),
-            "reason": denial.reason.as_str(),
-            "state": format!("{:?}", denial.uid_state),
-            "bound": denial.mode.as_str(),
-            "stopped": denial.stopped != 0,
-            "action": action_name(denial.action, denial.reason, config.actions),
-            "meant": pod_name(names, denial.dead_uid).unwrap_or_default(),
-            "hit": pod_name(names, denial.owner_uid).unwrap_or_default(),
-        })),
+        "denied": rows_of(denials, |(key, denial)| denial_row(names, config.actions, key, &denial)),
         "terminated": rows_of(terminated, |(ip, terminated)| json!({
             "ip": ip.ip(),
             "deadPod": pod_name(names, terminated.dead_uid),
@@ -75,6 +63,22 @@ pub fn collect(pin_dir: &Path, names: &Status) -> Result<Value> {
             "bytes": count.bytes,
         })).collect::<Vec<_>>(),
     }))
+}
+
+fn denial_row(names: &Status, chosen: ReasonActions, key: DenialKey, denial: &Denial) -> Value {
+    json!({
+        "service": names.service_or_number(key.service),
+        "ip": key.addr.ip(),
+        "port": key.port,
+        "protocol": protocol_name(key.protocol),
+        "reason": denial.reason.as_str(),
+        "state": denial.uid_state,
+        "bound": denial.mode.as_str(),
+        "stopped": denial.stopped != 0,
+        "action": action_name(denial.action, denial.reason, chosen),
+        "meant": pod_name(names, denial.dead_uid).unwrap_or_default(),
+        "hit": pod_name(names, denial.owner_uid).unwrap_or_default(),
+    })
 }
 
 /// All denials of the pinned maps; entries that no epguard wrote are left out.
@@ -183,6 +187,28 @@ mod tests {
         ];
         assert_eq!(ips_only_stopped(&denials), BTreeSet::from([x]));
     }
+
+    #[test]
+    fn each_word_of_a_denial_is_in_lower_case() {
+        let number = ServiceNumber { number: 1 };
+        let key = DenialKey::new(Addr::v4([10, 244, 1, 10]), number, 80, 6);
+        let denial = RawDenial {
+            reason: Reason::Reused as u32,
+            uid_state: UidState::Dead as u32,
+            ..RawDenial::default()
+        };
+        let denial = denial.checked().unwrap();
+        let row = denial_row(&Status::default(), ReasonActions::default(), key, &denial);
+        for (field, word) in [
+            ("reason", "reused"),
+            ("state", "dead"),
+            ("bound", denial.mode.as_str()),
+            ("action", "drop"),
+        ] {
+            assert_eq!(row[field], word, "{row}");
+        }
+    }
+
     #[test]
     fn a_denial_shows_the_action_of_its_service_or_of_the_operator_or_drop() {
         let chosen = ReasonActions {

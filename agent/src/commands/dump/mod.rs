@@ -5,7 +5,9 @@ mod document;
 pub use document::{collect, pinned_denials, pinned_entries, pinned_services};
 
 use crate::shared::args::{PinArgs, RunArgs};
-use crate::shared::output::{Output, table};
+use crate::shared::cards::table_or_cards;
+use crate::shared::output::Output;
+use crate::shared::screen::Screen;
 use crate::shared::status;
 use anyhow::Result;
 use clap::Args;
@@ -33,7 +35,8 @@ pub struct DumpArgs {
 pub fn run(args: &DumpArgs) -> Result<()> {
     let names = status::current(&args.run.run_dir).unwrap_or_default();
     let dump = collect(&args.pins.pin_dir, &names)?;
-    println!("{}", args.output.text(&dump, tables_text)?);
+    let text = |dump: &Value| tables_text(dump, Screen::of_output(false));
+    println!("{}", args.output.text(&dump, text)?);
     Ok(())
 }
 
@@ -99,25 +102,26 @@ const TABLES: [(&str, &[(&str, &str)]); 6] = [
 ];
 
 /// All tables of the dump as text.
-fn tables_text(document: &Value) -> String {
+fn tables_text(document: &Value, screen: Screen) -> String {
     let mut parts = Vec::new();
     for (which, field) in [("ONLY", "protect"), ("NEVER", "exclude")] {
         let ranges = cell_text(&document["ranges"][field]);
         if !ranges.is_empty() {
-            parts.push(format!("DENIED {which} IN: {}", ranges.replace(',', ", ")));
+            let line = format!("DENIED {which} IN: {}", ranges.replace(',', ", "));
+            parts.push(screen.fold(&line));
         }
     }
     for (name, columns) in TABLES {
-        parts.push(table_text(name, columns, &document[name]));
+        let title = name.to_uppercase();
+        parts.push(table_text(screen, &title, columns, &document[name]));
     }
     parts.join("\n\n")
 }
 
-fn table_text(name: &str, columns: &[(&str, &str)], rows: &Value) -> String {
+fn table_text(screen: Screen, title: &str, columns: &[(&str, &str)], rows: &Value) -> String {
     let rows = rows.as_array().into_iter().flatten();
     // Most counters are 0.
     let rows: Vec<&Value> = rows.filter(|row| row["packets"] != 0).collect();
-    let title = name.to_uppercase();
     if rows.is_empty() {
         return format!("{title}: empty");
     }
@@ -131,7 +135,8 @@ fn table_text(name: &str, columns: &[(&str, &str)], rows: &Value) -> String {
                 .collect(),
         );
     }
-    format!("{title}: {}\n{}", rows.len(), table(&header, cells))
+    let table = table_or_cards(screen, &header, &cells);
+    format!("{title}: {}\n{table}", rows.len())
 }
 
 /// A field, or the socket address of two.
@@ -155,5 +160,58 @@ fn cell_text(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Array(items) => items.iter().map(cell_text).collect::<Vec<_>>().join(","),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::screen::{TESTED, assert_fits};
+    use serde_json::json;
+
+    fn dump() -> Value {
+        json!({
+            "ranges": {"protect": ["10.244.0.0/16", "10.245.0.0/16", "fd00:10:244::/48", "fd00:10:245::/48"]},
+            "owners": [{
+                "ip": "10.244.1.10",
+                "uid": "6f1f2c7a-0d3e-4a53-9f0b-7d2c0a1b4e55",
+                "pod": "payments/api-gateway-7c9f8d6b5-abcde",
+                "generation": 7,
+                "flags": ["draining", "conflict"],
+            }],
+            "denied": [{
+                "service": "shop/web-frontend",
+                "ip": "fd00:10:244:1::a",
+                "port": 8080,
+                "protocol": "TCP",
+                "reason": "reused",
+                "state": "dead",
+                "bound": "enforce",
+                "stopped": false,
+                "action": "drop",
+                "meant": "shop/web-frontend-5d4f8c7b9d-x2x4z",
+                "hit": "payments/api-gateway-7c9f8d6b5-abcde",
+            }],
+        })
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_screen() {
+        for width in TESTED {
+            let width = Some(width);
+            let screen = Screen { width, full: false };
+            let text = tables_text(&dump(), screen);
+            assert_fits(&text, screen);
+            assert!(text.contains("[fd00:10:244:1::a]:8080\n"), "a card: {text}");
+            assert!(text.contains("SUSPECTS: empty"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_script_gets_a_line_for_each_entry() {
+        let text = tables_text(&dump(), Screen::default());
+        let denied = "DENIED: 1\n SERVICE            ENDPOINT                 PROTOCOL ";
+        assert!(text.contains(denied), "{text}");
+        assert!(text.contains(" draining,conflict\n"), "{text}");
     }
 }

@@ -43,7 +43,7 @@ fn action_and_mode_are_switched_independently_and_at_once() {
         .unwrap();
     epguard(&node, &["action", "reject"]);
     epguard(&node, &["action", "drop", "--reason", "terminated"]);
-    epguard(&node, &["mode", "enforce"]);
+    let switched = epguard(&node, &["mode", "enforce"]);
     let expected = ReasonActions {
         terminated: Action::Drop,
         ..ReasonActions::of_each(|_| Action::Reject)
@@ -55,6 +55,7 @@ fn action_and_mode_are_switched_independently_and_at_once() {
     );
     assert_eq!(config.reasons.retired_backend, Mode::Observe);
     let shown = epguard(&node, &["mode"]);
+    assert_eq!(switched, shown, "the modes after the switch");
     assert!(
         shown.starts_with("enforce\n  dead-backend enforce\n"),
         "{shown}"

@@ -4,8 +4,10 @@ mod finding;
 
 pub use finding::{AuditFinding, FlowState};
 
+use crate::shared::cards::columned_or_cards;
 use crate::shared::drops::NOBODY;
-use crate::shared::output::{Column, columned, count};
+use crate::shared::output::{Column, count};
+use crate::shared::screen::Screen;
 use serde::{Deserialize, Serialize};
 
 /// Exit codes: 0 if nothing is stale, 1 if anything is, 2 if not everything could be read.
@@ -47,8 +49,8 @@ impl AuditReport {
         }
     }
 
-    /// For people: a summary, then one row per finding.
-    pub fn to_text(&self) -> String {
+    /// For people: a summary, then a row or a card for each finding.
+    pub fn to_text(&self, screen: Screen) -> String {
         let unknown = self.count_flows(FlowState::Unknown);
         let stale = match self.count_flows(FlowState::Stale) {
             0 if unknown == 0 => "nothing is stale".to_owned(),
@@ -62,13 +64,14 @@ impl AuditReport {
         let compared = self
             .flows
             .map_or("no flows".to_owned(), |flows| count(flows, "flow"));
-        let mut parts = vec![format!(
+        let summary = format!(
             "{}: {stale}{ending}; compared {compared} with {} whose pods have ended",
             self.node,
             count(self.endpoints, "endpoint")
-        )];
+        );
+        let mut parts = vec![screen.fold(&summary)];
         if !self.findings.is_empty() {
-            parts.push(columned(&COLUMNS, &self.findings));
+            parts.push(columned_or_cards(screen, &COLUMNS, &self.findings));
         }
         if !self.not_looked_at.is_empty() {
             let lines: Vec<String> = self
@@ -76,7 +79,7 @@ impl AuditReport {
                 .iter()
                 .map(|what| format!("not read: {what}"))
                 .collect();
-            parts.push(lines.join("\n"));
+            parts.push(screen.fold(&lines.join("\n")));
         }
         parts.join("\n\n")
     }
@@ -105,6 +108,7 @@ const COLUMNS: [Column<AuditFinding>; 9] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shared::screen::{TESTED, assert_fits};
 
     fn stale_flow() -> AuditFinding {
         AuditFinding {
@@ -163,11 +167,11 @@ mod tests {
         };
         let mut report = report();
         let clean = "n: nothing is stale; compared 4 flows with 1 endpoint whose pods have ended";
-        assert_eq!(report.to_text(), clean);
+        assert_eq!(report.to_text(Screen::default()), clean);
         report.flows = None;
         report.findings = vec![stale, ending];
         report.not_looked_at.push("conntrack: no right".into());
-        let text = report.to_text();
+        let text = report.to_text(Screen::default());
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         let lines: Vec<String> = text.lines().map(words).collect();
         assert_eq!(
@@ -187,5 +191,32 @@ mod tests {
         let document = serde_json::to_value(report).unwrap();
         assert_eq!(document["findings"][1]["state"], "allowed-to-end");
         assert!(document["findings"][1]["connection"].is_null());
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_screen() {
+        let stale = AuditFinding {
+            service: Some("shop/web-frontend:80".into()),
+            meant: "shop/web-frontend-5d4f8c7b9d-x2x4z".into(),
+            hit: Some("payments/api-gateway-7c9f8d6b5-abcde".into()),
+            ..stale_flow()
+        };
+        let report = AuditReport {
+            node: "ip-10-0-131-7.eu-west-1.compute.internal".into(),
+            findings: vec![stale.clone(), stale],
+            not_looked_at: vec!["conntrack: no right: run this as root".into()],
+            ..report()
+        };
+        let shown = |width| {
+            let width = Some(width);
+            report.to_text(Screen { width, full: false })
+        };
+        for width in TESTED {
+            let text = shown(width);
+            let width = Some(width);
+            assert_fits(&text, Screen { width, full: false });
+            assert_eq!(text.matches("MEANT").count(), 2, "a card each: {text}");
+        }
+        assert_eq!(shown(300).matches("MEANT").count(), 1);
     }
 }
