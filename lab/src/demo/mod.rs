@@ -12,7 +12,7 @@ mod tables;
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::scenario::{self, variant::Variant};
 
@@ -29,7 +29,7 @@ pub fn run(_: &Args) -> Result<ExitCode> {
     let variant = Variant::all(&story.runs).remove(0);
     if let Err(failure) = scenario::tell(&mut presenter, &story, variant, &scenario::How::default())
     {
-        return Err(failure.error).context(failure.evidence);
+        return Err(failure.into_error());
     }
     presenter.end(&story).map(|()| ExitCode::SUCCESS)
 }

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+use super::failure::Failure;
 use super::format::{Runs, Scenario, load};
-use super::tell::{Failure, How, tell};
+use super::tell::{How, tell};
 use super::variant::Variant;
 use crate::files;
 

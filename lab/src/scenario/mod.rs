@@ -8,6 +8,7 @@ pub mod burst;
 mod cli;
 pub mod cluster;
 pub mod entries;
+mod failure;
 pub mod format;
 mod life;
 mod names;

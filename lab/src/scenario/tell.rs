@@ -8,6 +8,7 @@ use serde_saphyr::Spanned;
 
 use super::burst::Played;
 use super::entries;
+use super::failure::Failure;
 use super::format::{AgentStep, Call, CallsInModes, Entries, LeaseStep, ProxyStep, Scenario, Step};
 use super::output::await_output;
 use super::stage::Stage;
@@ -18,17 +19,6 @@ use crate::wait;
 
 /// Lines of the agent's log that a failure shows.
 const LOG_LINES: usize = 12;
-
-/// Why a run failed.
-#[derive(Debug)]
-pub struct Failure {
-    /// The line of the step in the file; none if the run failed before the first step.
-    pub line: Option<u64>,
-    /// What was expected and what was seen.
-    pub error: anyhow::Error,
-    /// The agent's last log lines and what the maps held.
-    pub evidence: String,
-}
 
 /// Follows a story. By default it shows nothing, and a claim that does not hold ends the story.
 pub trait Presenter {
