@@ -25,6 +25,7 @@ mod policy_change;
 mod policy_map;
 mod policy_writer;
 mod progress;
+mod question;
 mod scope;
 mod status;
 mod switch;

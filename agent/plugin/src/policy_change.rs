@@ -8,14 +8,14 @@ use super::agents::Fleet;
 use super::answers::{FleetAnswers, NodeAnswer, group_by_value, name_nodes};
 use super::follow::Version;
 use super::policy_map::{NewKeys, PolicyMap};
-use anyhow::{Context as _, Result, anyhow, ensure};
+use super::question::ask_user;
+use anyhow::{Result, anyhow};
 use epguard_client::answers::status::Condition;
 use epguard_client::shared::output::{after, complain, print};
 use epguard_client::shared::plain::plain;
 use epguard_client::shared::status::Status;
 use epguard_core::facts::PolicyKey;
 use std::fmt::Write as _;
-use std::io::{IsTerminal as _, Write as _, stderr, stdin};
 
 /// Exit code if the change is written, and a node does not follow.
 const NOT_FOLLOWED: u8 = 1;
@@ -135,27 +135,6 @@ pub fn stays(policy: &PolicyMap, keys: &NewKeys, stronger: &[PolicyKey]) -> Vec<
 pub fn show_plan(plan: &str) -> Result<()> {
     print(plan)
         .map_err(|error| anyhow!("nothing is changed: the plan cannot be printed: {error:#}"))
-}
-
-/// Asks at the terminal. Errors: there is none, or the answer is not yes.
-pub fn ask_user(yes: bool) -> Result<()> {
-    if yes {
-        return Ok(());
-    }
-    ensure!(
-        stdin().is_terminal(),
-        "nothing is changed: there is no terminal to ask at; pass --yes"
-    );
-    write!(stderr(), "Change it? [y/N] ").context("cannot ask")?;
-    let mut answer = String::new();
-    stdin()
-        .read_line(&mut answer)
-        .context("cannot read the answer")?;
-    ensure!(
-        ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()),
-        "nothing is changed"
-    );
-    Ok(())
 }
 
 /// `2 in enforce (by mode policy): a, b`, a line for each text that `describe` makes of a status,

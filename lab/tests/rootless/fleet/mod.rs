@@ -8,6 +8,7 @@ mod hostile;
 mod incident;
 mod modes;
 mod proxy;
+mod question;
 mod refusals;
 mod status;
 mod sysdump;
