@@ -5,7 +5,7 @@ use super::agents::Fleet;
 use super::answers::{FleetAnswers, NodeAnswer, name_nodes};
 use super::ask::{PATIENCE, ask_nodes, command_line};
 use super::mode::CANARIES;
-use super::policy_change::{PolicyChange, count_nodes, stays};
+use super::policy_change::{PolicyChange, count_nodes, show_nodes, stays};
 use super::policy_map::{NewKeys, PolicyMap};
 use super::switch::switch_nodes;
 use anyhow::{Result, bail, ensure};
@@ -13,7 +13,7 @@ use clap::{ArgGroup, Args};
 use epguard_client::answers::status::Condition;
 use epguard_client::shared::args::one_of;
 use epguard_client::shared::choice::{self, Choice, choice};
-use epguard_client::shared::output::{after, complain, print};
+use epguard_client::shared::output::after;
 use epguard_common::Reason;
 use epguard_core::facts::PolicyKey;
 use std::process::ExitCode;
@@ -76,16 +76,12 @@ pub async fn run(fleet: &Fleet, args: &FleetActionArgs) -> Result<ExitCode> {
     let counts = count_nodes(&asked, policy.as_ref(), |status, more| {
         format!("{}{more}", status.actions_text())
     });
+    let output = fleet.scope.output;
     let Some(policy) = policy else {
-        print(&counts)?;
-        return Ok(asked.unanswered().into());
+        return show_nodes(output, &asked, None, &counts);
     };
     if keys.is_empty() {
-        print(&format!("{}\n{counts}", policy.keys_text()))?;
-        if let Some(warning) = policy.gitops_warning() {
-            complain(&warning);
-        }
-        return Ok(asked.unanswered().into());
+        return show_nodes(output, &asked, Some(&policy), &counts);
     }
     require_new_agents(&asked)?;
     let about = about(args, &keys, &policy);
@@ -93,6 +89,7 @@ pub async fn run(fleet: &Fleet, args: &FleetActionArgs) -> Result<ExitCode> {
         keys,
         about: &about,
         now: &counts,
+        mode: None,
         yes: args.yes,
     };
     let code = change.carry_out(fleet, policy, |_| None).await?;

@@ -87,15 +87,22 @@ impl<T> FleetAnswers<T> {
         lines.join("\n")
     }
 
-    /// Prints the text for people and below it the nodes that did not answer, or a document: each
-    /// node's own, and `more` that only the cluster shows, an object or nothing. Returns the exit
-    /// code of the worst node. Errors: the output fails.
+    /// Prints the text for people and below it the nodes that did not answer, or the document.
+    /// Returns the exit code of the worst node. Errors: the output fails.
     pub fn print(
         &self,
         output: FleetOutput,
         more: Value,
         text: impl FnOnce(&[NodeAnswer<T>]) -> String,
     ) -> Result<ExitCode> {
+        let for_people = |_: &Value| join_parts([text(&self.answers), self.absent()]);
+        let document = self.document(more);
+        print(&output.of_documents().text(&document, for_people)?)?;
+        Ok(self.code().into())
+    }
+
+    /// Each node's own document, and `more` that only the cluster shows, an object or nothing.
+    pub fn document(&self, more: Value) -> Value {
         let nodes = self.answers.iter().map(|answer| {
             json!({
                 "node": answer.node(),
@@ -107,9 +114,7 @@ impl<T> FleetAnswers<T> {
         document["nodes"] = nodes.collect();
         document["missing"] = json!(self.missing);
         document["withoutAgent"] = json!(self.without_agent);
-        let for_people = |_: &Value| join_parts([text(&self.answers), self.absent()]);
-        print(&output.of_documents().text(&document, for_people)?)?;
-        Ok(self.code().into())
+        document
     }
 }
 

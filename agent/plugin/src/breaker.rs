@@ -20,7 +20,7 @@ use epguard_client::shared::screen::Screen;
 use epguard_client::shared::status::{Status, StoppedDenials};
 use epguard_core::facts::{BreakerRelease, ObjectName, PolicyKey};
 use epguard_core::state::StopReason;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
@@ -92,6 +92,7 @@ pub async fn run(fleet: &Fleet, args: &FleetBreakerArgs) -> Result<ExitCode> {
 
 /// Writes a release of what all nodes stop now, of a Service or of all.
 async fn release(fleet: &Fleet, service: &str, yes: bool) -> Result<ExitCode> {
+    let output = fleet.scope.output;
     let policy = PolicyMap::fetch(fleet).await?;
     let asked: FleetAnswers<Vec<StoppedDenials>> = ask_nodes(fleet, &["breaker"], PATIENCE).await;
     let mut stopped = merge(&asked.answers);
@@ -102,13 +103,15 @@ async fn release(fleet: &Fleet, service: &str, yes: bool) -> Result<ExitCode> {
         now = format!("{now}\n{absent}");
     }
     let Some(release) = release_of(&stopped, service)? else {
-        print(&now)?;
+        let document = asked.document(json!({"written": false}));
+        print(&output.of_documents().text(&document, |_| now)?)?;
         return Ok(asked.code().into());
     };
     let change = PolicyChange {
         keys: [(PolicyKey::BreakerRelease, Some(release.to_string()))].into(),
         about: "a release: what is stopped later stays stopped",
         now: &now,
+        mode: None,
         yes,
     };
     let missed = |status: &Status| still_stopped(status, &release);

@@ -7,13 +7,16 @@ use super::agents::{Agent, Fleet, MissingNode};
 use super::answers::{group_by_value, name_nodes, short_cause};
 use super::ask::{DOCUMENT, PATIENCE, document_of, give_way};
 use super::exec;
+use super::names::compare;
 use super::scope::FleetOutput;
 use anyhow::{Context as _, Result};
 use epguard_client::answers::status::Condition;
-use epguard_client::shared::status::Status;
+use epguard_client::shared::status::{ModeSource, Status};
+use epguard_common::Mode;
 use epguard_core::facts::Watched;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
+use serde::{Serialize, Serializer};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -32,11 +35,40 @@ pub struct Version<'a> {
 }
 
 /// The nodes that follow, and the others.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Following {
+    #[serde(rename = "following")]
     followers: usize,
     /// When the last of them was seen to follow, after the `ConfigMap` was written.
+    #[serde(rename = "afterSeconds", serialize_with = "in_seconds")]
     took: Duration,
+    #[serde(rename = "notFollowing")]
     others: Vec<MissingNode>,
+    /// Nodes that may have another mode than the mode policy's for all nodes: canaries, and those
+    /// that do not follow.
+    #[serde(skip)]
+    other_modes: Vec<NodeMode>,
+}
+
+/// The mode of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeMode {
+    /// Name of the node.
+    pub node: String,
+    /// None: unknown to this version.
+    pub mode: Option<Mode>,
+    /// The source of the mode.
+    pub set_by: ModeSource,
+}
+
+/// How the wait for a node ended.
+struct Ended {
+    /// Its last status; none if it showed none.
+    status: Option<Status>,
+    /// Why it does not follow; none if it does.
+    lack: Option<String>,
 }
 
 impl<'a> Version<'a> {
@@ -67,6 +99,7 @@ impl<'a> Version<'a> {
             followers: 0,
             took: Duration::ZERO,
             others: fleet.missing.clone(),
+            other_modes: Vec::new(),
         };
         let mut all = FuturesUnordered::new();
         for agent in &fleet.agents {
@@ -74,23 +107,34 @@ impl<'a> Version<'a> {
             let follows = self.wait_for_node(fleet, agent, &places, began + patience, lacks);
             all.push(async move { (agent, follows.await) });
         }
-        while let Some((agent, follows)) = all.next().await {
-            match follows {
-                Ok(()) => {
-                    following.followers += 1;
-                    following.took = began.elapsed();
-                }
-                Err(why) => following.others.push(MissingNode {
+        while let Some((agent, ended)) = all.next().await {
+            let is_follower = ended.lack.is_none();
+            if let Some(why) = ended.lack {
+                following.others.push(MissingNode {
                     node: agent.node.clone(),
                     why,
-                }),
+                });
+            } else {
+                following.followers += 1;
+                following.took = began.elapsed();
+            }
+            if let Some(status) = ended.status
+                && !(is_follower && status.mode_source == ModeSource::ModePolicy)
+            {
+                following.other_modes.push(NodeMode {
+                    node: agent.node.clone(),
+                    mode: status.mode,
+                    set_by: status.mode_source,
+                });
             }
         }
         following.others.sort();
         following
+            .other_modes
+            .sort_by(|a, b| compare(&a.node, &b.node));
+        following
     }
 
-    /// Errors: why the node does not follow in time.
     async fn wait_for_node(
         &self,
         fleet: &Fleet,
@@ -98,30 +142,42 @@ impl<'a> Version<'a> {
         places: &Semaphore,
         deadline: Instant,
         lacks: impl Fn(&Status) -> Option<String>,
-    ) -> Result<(), String> {
-        match &agent.mode_policy {
-            Some(watched) if watched == self.config_map => {}
-            Some(watched) => return Err(format!("it watches ConfigMap {watched}")),
-            None => return Err("it watches no ConfigMap (--mode-policy)".to_owned()),
+    ) -> Ended {
+        let mut ended = Ended {
+            status: None,
+            lack: self.cannot_follow(agent),
+        };
+        if ended.lack.is_some() {
+            return ended;
         }
-        if let Some(obstacle) = &agent.obstacle {
-            return Err(obstacle.clone());
-        }
-        let mut why = "no answer in time".to_owned();
+        ended.lack = Some("no answer in time".to_owned());
         let asking = async {
-            loop {
+            while ended.lack.is_some() {
                 let place = places.acquire().await.ok();
                 match give_way(place, SLOW, ask_for_status(fleet, agent)).await {
-                    Ok(status) => match lacks(&status) {
-                        None => return,
-                        Some(lack) => why = lack,
-                    },
-                    Err(error) => why = error,
+                    Ok(status) => {
+                        ended.lack = lacks(&status);
+                        ended.status = Some(status);
+                    }
+                    Err(error) => ended.lack = Some(error),
                 }
-                sleep(PAUSE).await;
+                if ended.lack.is_some() {
+                    sleep(PAUSE).await;
+                }
             }
         };
-        timeout_at(deadline, asking).await.map_err(|_| why)
+        // What it lacks says whether the time is over.
+        let _ = timeout_at(deadline, asking).await;
+        ended
+    }
+
+    /// Why the agent cannot follow, however long the wait; none if it can.
+    fn cannot_follow(&self, agent: &Agent) -> Option<String> {
+        match &agent.mode_policy {
+            Some(watched) if watched == self.config_map => agent.obstacle.clone(),
+            Some(watched) => Some(format!("it watches ConfigMap {watched}")),
+            None => Some("it watches no ConfigMap (--mode-policy)".to_owned()),
+        }
     }
 
     /// Why the maps of a node do not have this version; none if they have.
@@ -152,10 +208,24 @@ async fn ask_for_status(fleet: &Fleet, agent: &Agent) -> Result<Status, String> 
     Ok(condition.status)
 }
 
+fn in_seconds<S: Serializer>(took: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64(took.as_secs_f64())
+}
+
 impl Following {
     /// True if all nodes follow.
     pub const fn is_complete(&self) -> bool {
         self.others.is_empty()
+    }
+
+    /// The nodes that have a higher mode than this one of all nodes.
+    pub fn above(&self, mode: Mode) -> Vec<NodeMode> {
+        let mut above = self.other_modes.clone();
+        above.retain(|node| {
+            node.mode
+                .is_some_and(|of_node| of_node.lower(mode) != of_node)
+        });
+        above
     }
 
     /// `498 of 500 nodes follow (0.4 s)`, and the others by cause.

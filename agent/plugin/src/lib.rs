@@ -12,6 +12,7 @@ mod answers;
 mod ask;
 mod audit;
 mod breaker;
+mod change_report;
 mod check;
 mod completion;
 mod drops;

@@ -4,14 +4,14 @@
 use super::agents::Fleet;
 use super::answers::FleetAnswers;
 use super::ask::{PATIENCE, ask_nodes, command_line};
-use super::policy_change::{PolicyChange, count_nodes, stays};
+use super::policy_change::{PolicyChange, count_nodes, show_nodes, stays};
 use super::policy_map::{NewKeys, PolicyMap};
 use super::switch::switch_nodes;
 use anyhow::Result;
 use clap::{ArgGroup, Args};
 use epguard_client::answers::status::Condition;
 use epguard_client::shared::args::one_of;
-use epguard_client::shared::output::{after, complain, print};
+use epguard_client::shared::output::after;
 use epguard_common::{Mode, Reason};
 use epguard_core::facts::PolicyKey;
 use std::process::ExitCode;
@@ -75,16 +75,12 @@ pub async fn run(fleet: &Fleet, args: &FleetModeArgs) -> Result<ExitCode> {
     let counts = count_nodes(&asked, policy.as_ref(), |status, more| {
         format!("{} (by {}{more})", status.mode_name(), status.mode_source)
     });
+    let output = fleet.scope.output;
     let Some(policy) = policy else {
-        print(&counts)?;
-        return Ok(asked.unanswered().into());
+        return show_nodes(output, &asked, None, &counts);
     };
     if args.mode.is_none() && !args.unset {
-        print(&format!("{}\n{counts}", policy.keys_text()))?;
-        if let Some(warning) = policy.gitops_warning() {
-            complain(&warning);
-        }
-        return Ok(asked.unanswered().into());
+        return show_nodes(output, &asked, Some(&policy), &counts);
     }
     let keys = [(policy_key(args), args.mode.map(|mode| mode.to_string()))].into();
     let about = about(args, &keys, &policy);
@@ -92,6 +88,7 @@ pub async fn run(fleet: &Fleet, args: &FleetModeArgs) -> Result<ExitCode> {
         keys,
         about: &about,
         now: &counts,
+        mode: args.mode.filter(|_| !args.canary && args.reason.is_none()),
         yes: args.yes,
     };
     let code = change.carry_out(fleet, policy, |_| None).await?;

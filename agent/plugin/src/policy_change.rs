@@ -6,16 +6,21 @@
 
 use super::agents::Fleet;
 use super::answers::{FleetAnswers, NodeAnswer, group_by_value, name_nodes};
+use super::change_report::{ChangeReport, KeyChange, TakenBack};
 use super::follow::Version;
 use super::policy_map::{NewKeys, PolicyMap};
 use super::question::ask_user;
+use super::scope::FleetOutput;
 use anyhow::{Result, anyhow};
 use epguard_client::answers::status::Condition;
 use epguard_client::shared::output::{after, complain, print};
 use epguard_client::shared::plain::plain;
 use epguard_client::shared::status::Status;
+use epguard_common::Mode;
 use epguard_core::facts::PolicyKey;
+use serde_json::Value;
 use std::fmt::Write as _;
+use std::process::ExitCode;
 
 /// Exit code if the change is written, and a node does not follow.
 const NOT_FOLLOWED: u8 = 1;
@@ -28,6 +33,8 @@ pub struct PolicyChange<'a> {
     pub about: &'a str,
     /// What the nodes do now.
     pub now: &'a str,
+    /// The new mode of all nodes, if it is that which changes.
+    pub mode: Option<Mode>,
     /// Do not ask.
     pub yes: bool,
 }
@@ -43,74 +50,80 @@ impl PolicyChange<'_> {
         mut policy: PolicyMap,
         missed: impl Fn(&Status) -> Option<String>,
     ) -> Result<u8> {
-        show_plan(&format!("{}\nnow:\n{}", self.plan(&policy), self.now))?;
-        if self.is_news(&policy) {
+        let output = fleet.scope.output;
+        let mut report = ChangeReport::new(&policy.name, self.key_changes(&policy));
+        let plan = self.plan(&policy.name, &report.keys);
+        show_plan(output, &format!("{plan}\nnow:\n{}", self.now))?;
+        if report.keys.iter().any(KeyChange::is_news) {
             if let Some(warning) = policy.gitops_warning() {
                 complain(&warning);
             }
             ask_user(self.yes)?;
             policy.write(&self.keys).await?;
+            report.is_written = true;
         } else if policy.version().is_none() {
+            report.print_document(output)?;
             return Ok(0);
         }
-        let version = Version::new(&policy.name, policy.version())?;
+        let version = Version::new(&report.config_map, policy.version())?;
         let following = version.wait_for_nodes(fleet, missed).await;
-        print(&following.text())?;
-        if let Err(error) = policy.refresh().await {
+        report.take(following, self.mode);
+        if output.is_for_people() {
+            print(&report.text())?;
+        }
+        let refreshed = policy.refresh().await;
+        if refreshed.is_ok() {
+            report.taken_back = self.taken_back(&policy);
+        }
+        report.print_document(output)?;
+        if let Err(error) = refreshed {
             complain(&format!("epguard: the change is written; {error:#}"));
             return Ok(NOT_FOLLOWED);
         }
-        if let Some(taken_back) = self.taken_back(&policy) {
-            complain(&taken_back);
+        if let Some(taken_back) = &report.taken_back {
+            complain(&taken_back.text(&report.config_map));
             return Ok(NOT_FOLLOWED);
         }
-        let code = if following.is_complete() {
+        Ok(if report.is_complete() {
             0
         } else {
             NOT_FOLLOWED
-        };
-        Ok(code)
+        })
     }
 
-    /// True if a key gets another value.
-    fn is_news(&self, policy: &PolicyMap) -> bool {
-        let mut keys = self.keys.iter();
-        keys.any(|(key, value)| policy.value(*key) != value.as_deref())
-    }
-
-    /// Each key with its values before and after, and what they are about.
-    fn plan(&self, policy: &PolicyMap) -> String {
+    /// Each key with its values before and after.
+    fn key_changes(&self, policy: &PolicyMap) -> Vec<KeyChange> {
         let mut changes = Vec::new();
         for (key, value) in &self.keys {
-            let from = policy.value(*key);
-            let [shown, new] =
-                [from, value.as_deref()].map(|value| plain(value.unwrap_or("not set")));
-            changes.push(if shown == new {
-                format!("{key} is {new} already")
-            } else {
-                format!("{key}: {shown} -> {new}")
+            changes.push(KeyChange {
+                key: key.to_string(),
+                before: policy.value(*key).map(str::to_owned),
+                after: value.clone(),
             });
         }
-        let mut plan = format!("ConfigMap {}: {}", policy.name, changes.join(", "));
+        changes
+    }
+
+    /// The changes, and what they are about.
+    fn plan(&self, config_map: &str, changes: &[KeyChange]) -> String {
+        let changes: Vec<String> = changes.iter().map(KeyChange::text).collect();
+        let mut plan = format!("ConfigMap {config_map}: {}", changes.join(", "));
         if !self.about.is_empty() {
             let _ = write!(plan, "\n{}", self.about);
         }
         plan
     }
 
-    /// Who has changed a key since, in a line; none if all are as they were written.
-    fn taken_back(&self, policy: &PolicyMap) -> Option<String> {
+    /// Who has changed a key since; none if all are as they were written.
+    fn taken_back(&self, policy: &PolicyMap) -> Option<TakenBack> {
         for (key, value) in &self.keys {
             let found = policy.value(*key);
             if found != value.as_deref() {
-                let name = &policy.name;
-                let by = policy.last_writer();
-                let by = by.as_deref().unwrap_or("another writer");
-                let found = plain(found.unwrap_or("not set"));
-                return Some(format!(
-                    "epguard: {by} has taken the change back: {key} of ConfigMap {name} is {found} again; \
-                     see \"Argo CD and Flux\" in docs/operate.md"
-                ));
+                return Some(TakenBack {
+                    key: key.to_string(),
+                    found: found.map(str::to_owned),
+                    by: policy.last_writer(),
+                });
             }
         }
         None
@@ -131,10 +144,33 @@ pub fn stays(policy: &PolicyMap, keys: &NewKeys, stronger: &[PolicyKey]) -> Vec<
     lines
 }
 
-/// Prints what changes. Errors: it is not seen, so it is not carried out, and that is no success.
-pub fn show_plan(plan: &str) -> Result<()> {
+/// Prints what changes, beside a document on standard error. Errors: it is not seen, so it is not
+/// carried out, and that is no success.
+pub fn show_plan(output: FleetOutput, plan: &str) -> Result<()> {
+    if !output.is_for_people() {
+        plan.lines().for_each(complain);
+        return Ok(());
+    }
     print(plan)
         .map_err(|error| anyhow!("nothing is changed: the plan cannot be printed: {error:#}"))
+}
+
+/// Prints what the nodes do now, and the keys that they follow; none where nodes are chosen. Returns
+/// the exit code. Errors: the output fails.
+pub fn show_nodes(
+    output: FleetOutput,
+    asked: &FleetAnswers<Condition>,
+    policy: Option<&PolicyMap>,
+    counts: &str,
+) -> Result<ExitCode> {
+    let keys = policy.map_or_else(String::new, |policy| format!("{}\n", policy.keys_text()));
+    let document = asked.document(policy.map_or(Value::Null, PolicyMap::document));
+    let for_people = |_: &Value| format!("{keys}{counts}");
+    print(&output.of_documents().text(&document, for_people)?)?;
+    if let Some(warning) = policy.and_then(PolicyMap::gitops_warning) {
+        complain(&warning);
+    }
+    Ok(asked.unanswered().into())
 }
 
 /// `2 in enforce (by mode policy): a, b`, a line for each text that `describe` makes of a status,

@@ -11,7 +11,7 @@ use epguard_core::facts::PolicyKey;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// The values of some keys; none for a key that goes.
@@ -108,6 +108,12 @@ impl PolicyMap {
             keys.join(", "),
             after("; last written by ", self.last_writer())
         )
+    }
+
+    /// Its name, its keys, and who wrote them last, for scripts.
+    pub fn document(&self) -> Value {
+        let keys: BTreeMap<&str, &str> = self.data().collect();
+        json!({"configMap": self.name, "keys": keys, "lastWriter": self.last_writer()})
     }
 
     /// That a GitOps controller may take a change back; none if there is none.

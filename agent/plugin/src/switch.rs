@@ -8,7 +8,7 @@ use super::policy_change::show_plan;
 use super::question::ask_user;
 use anyhow::{Result, ensure};
 use epguard_client::shared::output::print;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// Runs a command on each chosen node, after `what` it does, and for how long, was shown. Errors:
@@ -27,7 +27,8 @@ pub async fn switch_nodes(
         name_nodes(&without)
     );
     let nodes = name_nodes(&fleet.node_names());
-    show_plan(&format!("{what} on {nodes}{until}"))?;
+    let output = fleet.scope.output;
+    show_plan(output, &format!("{what} on {nodes}{until}"))?;
     ask_user(yes)?;
     let read = |_: &Agent, done: Done| match done.code {
         0 => Ok((Value::Null, (), 0)),
@@ -35,11 +36,19 @@ pub async fn switch_nodes(
     };
     let answers = run_on_nodes(fleet, command, PATIENCE, DOCUMENT, read).await;
     let switched: Vec<&str> = answers.answers.iter().map(NodeAnswer::node).collect();
+    let document = json!({
+        "command": command,
+        "switched": switched,
+        "missing": answers.missing,
+        "withoutAgent": answers.without_agent,
+    });
     let mut lines = Vec::new();
     if !switched.is_empty() {
         lines.push(format!("done: {}", name_nodes(&switched)));
     }
     lines.push(answers.absent());
-    print(lines.join("\n").trim_end())?;
+    let text = lines.join("\n");
+    let for_people = |_: &Value| text.trim_end().to_owned();
+    print(&output.of_documents().text(&document, for_people)?)?;
     Ok(answers.code().into())
 }

@@ -108,6 +108,13 @@ async fn the_clusters_actions_are_keys_of_the_config_map_and_every_node_follows(
         assert_eq!(data(&world), after, "{output}");
     }
     expect("action.txt", &outputs.join("\n"));
+    let (code, changed, _) = world.document("action reject -y").await;
+    assert_eq!((code, &changed["following"]), (Some(0), &json!(3)));
+    let (code, shown, _) = world.document("action").await;
+    assert_eq!(
+        (code, &shown["keys"]["action"]),
+        (Some(0), &json!("reject"))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -160,6 +167,12 @@ async fn nodes_that_do_not_follow_in_time_are_named_with_the_cause() {
     let output = world.run("mode enforce -y --timeout 1").await;
     assert_eq!(data(&world), json!({"mode": "enforce"}));
     expect("follow-not.txt", &output);
+    let (code, document, _) = world.document("mode enforce -y --timeout 1").await;
+    assert_eq!((code, &document["written"]), (Some(1), &json!(false)));
+    assert_eq!(document["following"], 1);
+    let others = document["notFollowing"].as_array().unwrap();
+    let why = "it watches ConfigMap team/other";
+    assert_eq!(others[3], json!({"node": "worker-5", "why": why}));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -176,6 +189,12 @@ async fn a_gitops_controller_is_named_before_the_change_and_when_it_has_taken_it
     });
     let shown = world.run("mode").await;
     let changed = world.run("mode observe -y").await;
+    let (code, document, _) = world.document("mode observe -y").await;
+    assert_eq!(code, Some(1));
+    assert_eq!(
+        document["takenBack"],
+        json!({"key": "mode", "found": "enforce", "by": "argocd-controller"})
+    );
     assert_eq!(data(&world), json!({"mode": "enforce"}));
     expect("gitops.txt", &[shown, changed].join("\n"));
 }
@@ -262,6 +281,8 @@ async fn a_release_is_written_for_what_is_shown_and_every_node_carries_it_out() 
         outputs.push(format!("{words}: {output}"));
     }
     assert_eq!(data(&world), json!({"breaker-release": "44 shop/web"}));
+    let (code, nothing, _) = world.document("breaker --release shop/none -y").await;
+    assert_eq!((code, &nothing["written"]), (Some(0), &json!(false)));
     expect("breaker.txt", &outputs.join("\n"));
 }
 

@@ -93,6 +93,42 @@ async fn the_mode_of_chosen_nodes_is_switched_by_their_agents() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_mode_and_its_change_are_one_document_for_scripts_beside_the_plan() {
+    let world = World::new();
+    agents(&world);
+    let (code, changed, beside) = world.document("mode observe -y").await;
+    assert_eq!(code, Some(0));
+    assert_eq!(
+        changed["changes"],
+        json!([{"key": "mode", "before": null, "after": "observe"}])
+    );
+    let canary = json!([{"node": "worker-3", "mode": "enforce", "setBy": "mode policy, canary"}]);
+    for (field, value) in [
+        ("configMap", json!("epguard/epguard")),
+        ("written", json!(true)),
+        ("following", json!(3)),
+        ("notFollowing", json!([])),
+        ("higherMode", canary),
+        ("takenBack", Value::Null),
+    ] {
+        assert_eq!(changed[field], value, "{field}");
+    }
+    let plan = "ConfigMap epguard/epguard: mode: not set -> observe\nnow:\n";
+    assert!(beside.starts_with(plan), "{beside}");
+
+    let (code, shown, beside) = world.document("mode").await;
+    assert_eq!((code, &*beside), (Some(0), ""));
+    assert_eq!(shown["keys"], json!({"mode": "observe"}));
+    assert_eq!(shown["nodes"][2]["answer"]["status"]["mode"], "enforce");
+
+    let words = "mode enforce --reason reused --node worker-1,worker-2 -y";
+    let (code, switched, _) = world.document(words).await;
+    assert_eq!(code, Some(2));
+    assert_eq!(switched["switched"], json!(["worker-1"]));
+    assert_eq!(switched["missing"][0]["node"], "worker-2");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_config_map_that_may_not_be_read_or_written_is_named_with_the_right() {
     let world = World::new();
     agents(&world);

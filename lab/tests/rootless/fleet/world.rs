@@ -87,6 +87,18 @@ impl World {
         self.with_fixed_names(&text)
     }
 
+    /// Runs the plugin with these words and `-o json`, and returns its exit code, the one document of
+    /// its standard output, and its standard error.
+    pub async fn document(&self, arguments: &str) -> (Option<i32>, Value, String) {
+        let mut command = self.command(&format!("{arguments} -o json"));
+        let done = tokio::task::spawn_blocking(move || command.output());
+        let done = done.await.unwrap().unwrap();
+        let beside = String::from_utf8(done.stderr).unwrap();
+        let document = serde_json::from_slice(&done.stdout);
+        let document = document.unwrap_or_else(|error| panic!("{arguments}: {error}: {beside}"));
+        (done.status.code(), document, beside)
+    }
+
     /// The text with one name for the server and one for the kubeconfig, whose own are drawn.
     fn with_fixed_names(&self, text: &str) -> String {
         text.replace(&self.server.address.to_string(), "127.0.0.1:6443")
