@@ -40,16 +40,16 @@ use anyhow::{Result, ensure};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use epguard_client::lint::{self, LintArgs};
 use epguard_client::shared::output::{complain, is_unread};
-use scope::Scope;
+use scope::{CommonArgs, NodesArgs, OnNodes, Scope};
 use std::process::ExitCode;
 
 /// Shows epguard on all nodes of a cluster, and switches it there.
 #[derive(Debug, Parser)]
 #[command(version, name = "kubectl-epguard", bin_name = "kubectl epguard")]
 pub struct Plugin {
-    /// The cluster, and the nodes that are asked.
+    /// The cluster, and the form of the output.
     #[command(flatten)]
-    pub scope: Scope,
+    pub common: CommonArgs,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -59,28 +59,27 @@ pub struct Plugin {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Show problems with their remedies, then the agents: equal ones in one line, and how they differ
-    #[command(after_help = status::HELP)]
-    Status,
+    Status(OnNodes<status::FleetStatusArgs>),
     /// Show denied flows of all nodes by Service, pod meant and pod hit; with -f, new ones as they
     /// come
-    Drops(drops::FleetDropsArgs),
+    Drops(OnNodes<drops::FleetDropsArgs>),
     /// Explain the verdicts about an IP, now or at an earlier time; nodes that agree share an
     /// answer
-    Why(why::FleetWhyArgs),
+    Why(OnNodes<why::FleetWhyArgs>),
     /// Find flows of all nodes that still lead to pods that have ended
-    Audit(audit::FleetAuditArgs),
+    Audit(OnNodes<audit::FleetAuditArgs>),
     /// Show or switch the modes of all nodes, or of chosen ones; shows what changes, and asks
-    Mode(mode::FleetModeArgs),
+    Mode(OnNodes<mode::FleetModeArgs>),
     /// Show or switch the actions for denied packets of all nodes, or of chosen ones; shows what
     /// changes, and asks
-    Action(action::FleetActionArgs),
+    Action(OnNodes<action::FleetActionArgs>),
     /// List the denials that the breaker stops, on all nodes, or release them; shows what changes,
     /// and asks
-    Breaker(breaker::FleetBreakerArgs),
+    Breaker(OnNodes<breaker::FleetBreakerArgs>),
     /// Play stale traffic on chosen nodes, and compare what was sent with what their agents saw
-    Check(check::CheckArgs),
+    Check(OnNodes<check::CheckArgs>),
     /// Write one archive with the archives of all nodes, without credentials
-    Sysdump(sysdump::FleetSysdumpArgs),
+    Sysdump(OnNodes<sysdump::FleetSysdumpArgs>),
 }
 
 /// What to do: the verbs of all nodes, and those that need no agent.
@@ -93,7 +92,7 @@ pub enum Command {
     #[command(after_help = LINT_HELP)]
     Lint(LintArgs),
     /// Show the versions of this plugin and of all agents
-    Version(version::FleetVersionArgs),
+    Version(OnNodes<version::FleetVersionArgs>),
     /// Print the script by which kubectl completes this plugin's command lines
     #[command(after_help = completion::HELP)]
     Completion,
@@ -129,14 +128,16 @@ impl Plugin {
     }
 
     async fn execute(self) -> Result<ExitCode> {
-        let Self { scope, command } = self;
+        let Self { common, command } = self;
         match command {
-            Command::OnNodes(verb) => verb.run(scope).await,
+            Command::OnNodes(verb) => verb.run(common).await,
             Command::Lint(args) => {
-                let output = scope.output.of_documents();
-                Ok(lint::run(&scope.cluster, output, &args).await)
+                let output = common.output.of_documents();
+                Ok(lint::run(&common.cluster, output, &args).await)
             }
-            Command::Version(args) => version::run(scope, &args).await,
+            Command::Version(OnNodes { args, nodes }) => {
+                version::run(Scope::new(common, nodes), &args).await
+            }
             Command::Completion => completion::print_script(),
             Command::Complete(args) => completion::complete(args, Self::command()),
         }
@@ -145,35 +146,69 @@ impl Plugin {
 
 impl Verb {
     /// Finds the agents and asks them.
-    async fn run(self, scope: Scope) -> Result<ExitCode> {
-        // The parser sees only flags on the same side of the verb.
-        ensure!(
-            scope.nodes.is_empty() || scope.selector.is_none(),
-            "--node and --selector cannot be used together: leave out one of them"
-        );
-        let needs_all = match &self {
-            Verb::Why(args) if args.client.is_some() => "--client chooses the nodes:",
-            Verb::Mode(args) if args.canary || args.unset => OF_ALL_NODES,
-            Verb::Action(args) if args.canary || args.unset => OF_ALL_NODES,
-            _ => "",
-        };
-        ensure!(
-            needs_all.is_empty() || scope.is_whole(),
-            "{needs_all} leave out --node and --selector"
-        );
-        let fleet = Fleet::find(scope).await?;
+    async fn run(self, common: CommonArgs) -> Result<ExitCode> {
         match self {
-            Verb::Status => status::run(&fleet).await,
-            Verb::Drops(args) => drops::run(fleet, &args).await,
-            Verb::Why(args) => why::run(fleet, &args).await,
-            Verb::Audit(args) => audit::run(&fleet, &args).await,
-            Verb::Mode(args) => mode::run(&fleet, &args).await,
-            Verb::Action(args) => action::run(&fleet, &args).await,
-            Verb::Breaker(args) => breaker::run(&fleet, &args).await,
-            Verb::Check(args) => Box::pin(check::run(fleet, &args)).await,
-            Verb::Sysdump(args) => sysdump::run(fleet, &args).await,
+            Verb::Status(on) => {
+                let fleet = find(common, on.nodes, "").await?;
+                status::run(&fleet).await
+            }
+            Verb::Drops(on) => {
+                let fleet = find(common, on.nodes, "").await?;
+                drops::run(fleet, &on.args).await
+            }
+            Verb::Why(on) => {
+                let needs_all = if on.args.client.is_some() {
+                    "--client chooses the nodes:"
+                } else {
+                    ""
+                };
+                let fleet = find(common, on.nodes, needs_all).await?;
+                why::run(fleet, &on.args).await
+            }
+            Verb::Audit(on) => {
+                let fleet = find(common, on.nodes, "").await?;
+                audit::run(&fleet, &on.args).await
+            }
+            Verb::Mode(on) => {
+                let needs_all = of_all_nodes(on.args.canary || on.args.unset);
+                let fleet = find(common, on.nodes, needs_all).await?;
+                mode::run(&fleet, &on.args).await
+            }
+            Verb::Action(on) => {
+                let needs_all = of_all_nodes(on.args.canary || on.args.unset);
+                let fleet = find(common, on.nodes, needs_all).await?;
+                action::run(&fleet, &on.args).await
+            }
+            Verb::Breaker(on) => {
+                let fleet = find(common, on.nodes, "").await?;
+                breaker::run(&fleet, &on.args).await
+            }
+            Verb::Check(on) => {
+                let fleet = find(common, on.nodes, "").await?;
+                Box::pin(check::run(fleet, &on.args)).await
+            }
+            Verb::Sysdump(on) => {
+                let fleet = find(common, on.nodes, "").await?;
+                sysdump::run(fleet, &on.args).await
+            }
         }
     }
+}
+
+/// Why chosen nodes contradict flags that change the `ConfigMap` of all nodes; empty without these.
+const fn of_all_nodes(has_flag: bool) -> &'static str {
+    if has_flag { OF_ALL_NODES } else { "" }
+}
+
+/// Finds the agents. `needs_all` is why no nodes may be chosen; empty if they may. Errors: they are
+/// chosen then, or as of [`Fleet::find`].
+async fn find(common: CommonArgs, nodes: NodesArgs, needs_all: &str) -> Result<Fleet> {
+    let scope = Scope::new(common, nodes);
+    ensure!(
+        needs_all.is_empty() || scope.is_whole(),
+        "{needs_all} leave out --node and --selector"
+    );
+    Fleet::find(scope).await
 }
 
 #[cfg(test)]

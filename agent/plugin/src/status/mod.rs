@@ -12,6 +12,7 @@ use super::ask::{PATIENCE, ask_nodes};
 use super::scope::FleetOutput;
 use agent_table::agent_table;
 use anyhow::Result;
+use clap::Args;
 use differences::{difference_lines, differences};
 use epguard_client::answers::status::Condition;
 use headline::headline;
@@ -19,8 +20,9 @@ use problem_list::problem_list;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// Below the options.
-pub const HELP: &str = "\
+/// Options of `kubectl epguard status`: none of its own.
+#[derive(Debug, Args)]
+#[command(after_help = "\
 Equal nodes share a line where there are 20 or more, or where the terminal is too narrow for a line of each; \
 -o wide shows each. Of nodes that share one, LEAST FRESH and DENIED are those of the worst, and WRONG is the sum.
 
@@ -29,7 +31,8 @@ Exit code: 0 all is well, 1 a node is degraded or has no agent, 2 a node did not
 Examples:
   kubectl epguard status                      problems, each with its remedy and nodes, then all agents
   kubectl epguard status --node worker-1      all about one node
-  kubectl epguard status -l pool=edge -o wide";
+  kubectl epguard status -l pool=edge -o wide")]
+pub struct FleetStatusArgs {}
 
 /// Asks, prints, and returns the exit code. Errors: the output fails.
 pub async fn run(fleet: &Fleet) -> Result<ExitCode> {

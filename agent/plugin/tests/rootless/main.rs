@@ -48,6 +48,22 @@ fn a_kubeconfig_that_is_missing_ends_each_verb_with_its_name() {
 }
 
 #[test]
+fn lint_asks_no_agent_and_refuses_the_flags_that_choose_some() {
+    for flag in [
+        "--node=worker-1",
+        "-lpool=edge",
+        "--parallel=8",
+        "--agents-namespace=epguard",
+    ] {
+        for words in [["lint", flag], [flag, "lint"]] {
+            let (text, code) = run(&words);
+            assert!(text.starts_with("error: unexpected argument"), "{text}");
+            assert_eq!(code, Some(2), "{words:?}");
+        }
+    }
+}
+
+#[test]
 fn kubectl_completes_verbs_flags_and_values() {
     let verbs = candidates(&[""]);
     for verb in [

@@ -150,7 +150,7 @@ async fn a_clients_way_asks_only_its_nodes() {
         "why 10.244.1.10 --client fd00::3:5",
         "why 10.244.1.11 --client 10.244.3.5",
         "why 10.244.1.10 --client 10.9.9.9",
-        "--node worker-1 why 10.244.1.10 --client 10.9.9.9",
+        "why 10.244.1.10 --client 10.9.9.9 --node worker-1",
     ];
     world.expect_each("why-client.txt", &asked).await;
 }

@@ -150,10 +150,11 @@ async fn chosen_nodes_never_become_the_whole_cluster_wherever_the_flag_stands() 
     world.run("mode observe -y").await;
     let mut outputs = Vec::new();
     for attempt in [
-        "--node worker-1 mode --unset -y",
-        "--selector pool=edge mode --unset -y",
-        "--node worker-1 mode enforce --canary -y",
-        "--node worker-1 mode enforce -l pool=edge -y",
+        "--node worker-1 mode enforce -y",
+        "mode --node worker-1 --unset -y",
+        "mode --unset -y --selector pool=edge",
+        "mode enforce --node worker-1 --canary -y",
+        "mode enforce --node worker-1 -l pool=edge -y",
         "mode enforce --node nowhere -y",
     ] {
         outputs.push(world.run(attempt).await);
