@@ -95,9 +95,20 @@ impl<T> FleetAnswers<T> {
         more: Value,
         text: impl FnOnce(&[NodeAnswer<T>]) -> String,
     ) -> Result<ExitCode> {
-        let for_people = |_: &Value| join_parts([text(&self.answers), self.absent()]);
+        self.print_whole(output, more, || {
+            join_parts([text(&self.answers), self.absent()])
+        })
+    }
+
+    /// The same with a text that has the nodes that did not answer in a place of its own.
+    pub fn print_whole(
+        &self,
+        output: FleetOutput,
+        more: Value,
+        text: impl FnOnce() -> String,
+    ) -> Result<ExitCode> {
         let document = self.document(more);
-        print(&output.of_documents().text(&document, for_people)?)?;
+        print(&output.of_documents().text(&document, |_| text())?)?;
         Ok(self.code().into())
     }
 

@@ -99,10 +99,11 @@ const MORE: [Column<Row>; 4] = [
     ("POD", |row| row.pod.clone()),
 ];
 
-/// A row for each node, if all are asked for, or if there are few and the screen is wide enough;
+/// A row for each node, degraded ones first, if all are asked for, or if there are few and the screen is wide enough;
 /// else a row for equal ones. Empty without agents.
 pub fn agent_table(answers: &[StatusAnswer], screen: Screen) -> String {
-    let rows: Vec<Row> = answers.iter().map(Row::of).collect();
+    let mut rows: Vec<Row> = answers.iter().map(Row::of).collect();
+    rows.sort_by_key(|row| row.state == "well");
     if rows.is_empty() {
         return String::new();
     }
@@ -207,6 +208,18 @@ mod tests {
         assert_eq!(
             [rows(19, false), rows(20, false), rows(20, true)],
             [19, 1, 20]
+        );
+    }
+
+    #[test]
+    fn a_degraded_node_is_above_the_others_also_where_each_has_a_row() {
+        let answers = [agent(1, &[]), agent(2, &["p"]), agent(3, &["p"])];
+        let table = agent_table(&answers, Screen::default());
+        let mut nodes = table.lines().skip(1).map(|row| &row[1..9]);
+        let order: [Option<&str>; 3] = std::array::from_fn(|_| nodes.next());
+        assert_eq!(
+            order,
+            [Some("worker-2"), Some("worker-3"), Some("worker-1")]
         );
     }
 

@@ -1,5 +1,5 @@
-//! `kubectl epguard status`: how many nodes are well, problems with their remedies, the agents, and
-//! how they differ.
+//! `kubectl epguard status`: how many nodes are well, those without an answer, problems with their
+//! remedies, the agents, and how they differ.
 
 mod agent_table;
 mod differences;
@@ -51,15 +51,16 @@ pub async fn run(fleet: &Fleet) -> Result<ExitCode> {
     let differences = differences(&asked.answers);
     let list_error = fleet.without_agent.as_ref().err();
     let more = json!({"differences": differences, "notCompared": list_error});
-    asked.print(scope.output, more, |answers| {
+    asked.print_whole(scope.output, more, || {
         let mut lines = difference_lines(&differences);
         if let Some(why) = list_error {
             lines.push(format!("not compared: nodes without an agent: {why}"));
         }
         join_parts([
             screen.fold(&headline(&asked)),
-            screen.fold(&problem_list(answers, screen.full)),
-            agent_table(answers, screen),
+            asked.absent(),
+            screen.fold(&problem_list(&asked.answers, screen.full)),
+            agent_table(&asked.answers, screen),
             screen.fold(&lines.join("\n")),
         ])
     })?;
