@@ -63,6 +63,11 @@ pub const NO_AGENT_REMEDY: &str =
     "see the Events of the DaemonSet, its nodeSelector and tolerations";
 
 impl MissingNode {
+    /// Whether it is missing because it has no agent.
+    pub fn has_no_agent(&self) -> bool {
+        self.why == NO_AGENT
+    }
+
     /// A node that has no pod of an agent.
     pub fn without_agent(node: String) -> Self {
         Self {
@@ -107,7 +112,8 @@ impl Agent {
 }
 
 impl Fleet {
-    /// Lists the agents and the Nodes. Errors: agents cannot be listed, or there are none.
+    /// Lists the agents and the Nodes. Errors: agents cannot be listed, there are none, or a node that
+    /// the flags name does not exist.
     pub async fn find(scope: Scope) -> Result<Self> {
         let ApiServer { client, name } = ApiServer::connect(&scope.cluster).await?;
         let mut fleet = Self {
@@ -118,7 +124,11 @@ impl Fleet {
             without_agent: Ok(Vec::new()),
             shows_progress: true,
         };
-        fleet.refresh(BTreeSet::new()).await.context(name)?;
+        fleet
+            .refresh(BTreeSet::new())
+            .await
+            .with_context(|| name.clone())?;
+        fleet.refuse_unknown_nodes().await.context(name)?;
         if fleet.scope.is_whole() {
             let nodes = fleet
                 .list_nodes(NODES)
@@ -157,6 +167,33 @@ impl Fleet {
             self.choose(self.scope.nodes.iter().cloned().collect());
         } else {
             self.expect(expected);
+        }
+        Ok(())
+    }
+
+    /// Errors: the user names a node that the cluster does not have. Where Nodes may not be listed,
+    /// that is the cause why those without an agent are missing.
+    async fn refuse_unknown_nodes(&mut self) -> Result<()> {
+        if self.scope.nodes.is_empty() || self.missing.is_empty() {
+            return Ok(());
+        }
+        match self.list_nodes("").await {
+            Ok(existing) => {
+                let mut unknown: Vec<&str> = self.missing.iter().map(|one| &*one.node).collect();
+                unknown.retain(|node| !existing.contains(*node));
+                ensure!(
+                    unknown.is_empty(),
+                    "the cluster has no node {}: `kubectl get nodes` lists them",
+                    unknown.join(" or ")
+                );
+            }
+            Err(why) => {
+                for missing in &mut self.missing {
+                    missing.why = format!(
+                        "no agent's pod is there, and whether the cluster has such a node is not known: {why:#}"
+                    );
+                }
+            }
         }
         Ok(())
     }

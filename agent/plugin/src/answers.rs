@@ -57,6 +57,11 @@ impl<T> FleetAnswers<T> {
         if !self.missing.is_empty() {
             return UNKNOWN;
         }
+        self.worst_answer()
+    }
+
+    /// The worst exit code of the nodes that answered.
+    pub fn worst_answer(&self) -> u8 {
         let codes = self.answers.iter().map(|answer| answer.code);
         codes.max().unwrap_or(0)
     }
@@ -67,24 +72,15 @@ impl<T> FleetAnswers<T> {
         if self.missing.is_empty() { 0 } else { UNKNOWN }
     }
 
+    /// Whether a node has an agent that did not answer.
+    pub fn lacks_answer(&self) -> bool {
+        self.missing.iter().any(|missing| !missing.has_no_agent())
+    }
+
     /// The nodes that did not answer, and those without an agent, by cause; empty if there are
     /// none.
     pub fn absent(&self) -> String {
-        let causes = self
-            .missing
-            .iter()
-            .map(|missing| (short_cause(&missing.why), &*missing.node));
-        let mut lines = Vec::new();
-        for (cause, nodes) in group_by_value(causes) {
-            lines.push(format!("no answer from {}: {cause}", name_nodes(&nodes)));
-        }
-        if !self.without_agent.is_empty() {
-            lines.push(format!(
-                "no agent runs on {}, so packets pass there: {NO_AGENT_REMEDY}",
-                name_nodes(&self.without_agent)
-            ));
-        }
-        lines.join("\n")
+        absent_lines(&self.missing, &self.without_agent).join("\n")
     }
 
     /// Prints the text for people and below it the nodes that did not answer, or the document.
@@ -127,6 +123,33 @@ impl<T> FleetAnswers<T> {
         document["withoutAgent"] = json!(self.without_agent);
         document
     }
+}
+
+/// A line for each cause why nodes are missing, and one for those without an agent.
+pub fn absent_lines(missing: &[MissingNode], without_agent: &[String]) -> Vec<String> {
+    let mut without: Vec<&str> = without_agent.iter().map(String::as_str).collect();
+    let mut silent = Vec::new();
+    for one in missing {
+        if one.has_no_agent() {
+            without.push(&one.node);
+        } else {
+            silent.push((short_cause(&one.why), &*one.node));
+        }
+    }
+    let mut lines = Vec::new();
+    for (cause, nodes) in group_by_value(silent) {
+        lines.push(format!("no answer from {}: {cause}", name_nodes(&nodes)));
+    }
+    let names = name_nodes(&without);
+    let whose = match without[..] {
+        [] => return lines,
+        [_] => format!("node {names} has"),
+        _ => format!("nodes {names} have"),
+    };
+    lines.push(format!(
+        "{whose} no agent, so packets pass there: {NO_AGENT_REMEDY}"
+    ));
+    lines
 }
 
 /// A cause in one line; a node may have written it.

@@ -1,7 +1,7 @@
 //! Switches chosen nodes by their agents: the `ConfigMap` is that of all nodes.
 
 use super::agents::{Agent, Fleet};
-use super::answers::{NodeAnswer, name_nodes};
+use super::answers::{NodeAnswer, absent_lines, name_nodes};
 use super::ask::{DOCUMENT, PATIENCE, failure, run_on_nodes};
 use super::exec::Done;
 use super::policy_change::show_plan;
@@ -20,11 +20,10 @@ pub async fn switch_nodes(
     command: &[&str],
     yes: bool,
 ) -> Result<ExitCode> {
-    let without: Vec<&str> = fleet.missing.iter().map(|missing| &*missing.node).collect();
     ensure!(
         !fleet.agents.is_empty(),
-        "nothing is changed: no agent runs on {}",
-        name_nodes(&without)
+        "nothing is changed: {}",
+        absent_lines(&fleet.missing, &[]).join("; ")
     );
     let nodes = name_nodes(&fleet.node_names());
     let output = fleet.scope.output;

@@ -3,13 +3,12 @@
 
 use super::plan::{Candidate, one_of_each_pool};
 use crate::agents::{Fleet, MissingNode, NO_AGENT, NO_AGENT_REMEDY, list_objects};
-use crate::answers::name_nodes;
+use crate::answers::{absent_lines, name_nodes};
 use crate::scope::Scope;
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
 use kube::api::{Api, ListParams};
-use kube::core::PartialObjectMeta;
 use kube::{Client, ResourceExt};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,59 +71,21 @@ impl NotChecked {
     }
 }
 
-/// Names of the nodes that are checked, sorted, and the others. Errors: Nodes may not be listed; a
-/// node that the flags choose does not exist; no chosen node has an agent.
+/// Names of the nodes that are checked, sorted, and the others. Errors: Nodes may not be listed; no
+/// chosen node has an agent.
 pub(super) async fn choose(fleet: &Fleet, all: bool) -> Result<(Vec<String>, NotChecked)> {
     let mut with_agent: Vec<String> = fleet.node_names().into_iter().map(str::to_owned).collect();
     with_agent.sort();
     let not_checked = NotChecked::of(fleet);
-    if not_checked.lacks_chosen() {
-        let existing = existing_nodes(fleet)
-            .await
-            .map_err(|error| error.to_string());
-        refuse(&with_agent, &not_checked, &existing)?;
-    }
+    ensure!(
+        !with_agent.is_empty() || !not_checked.lacks_chosen(),
+        "nothing is made: {}",
+        absent_lines(&not_checked.nodes, &[]).join("; ")
+    );
     if all || !fleet.scope.is_whole() {
         return Ok((with_agent, not_checked));
     }
     Ok((one_of_each(fleet, &with_agent).await?, not_checked))
-}
-
-/// Errors: a chosen node does not exist, or none has an agent. `existing`: the names of all Nodes,
-/// or why they are not known.
-fn refuse(
-    with_agent: &[String],
-    not_checked: &NotChecked,
-    existing: &Result<BTreeSet<String>, String>,
-) -> Result<()> {
-    let without: Vec<&str> = not_checked.nodes.iter().map(|one| &*one.node).collect();
-    if let Ok(existing) = existing {
-        let mut nowhere = without.clone();
-        nowhere.retain(|node| !existing.contains(*node));
-        ensure!(
-            nowhere.is_empty(),
-            "nothing is made: no node is named {}: `kubectl get nodes` lists them",
-            nowhere.join(" or ")
-        );
-    }
-    if !with_agent.is_empty() {
-        return Ok(());
-    }
-    let without = name_nodes(&without);
-    match existing {
-        Ok(_) => bail!("nothing is made: no agent runs on {without}: {NO_AGENT_REMEDY}"),
-        Err(why) => bail!(
-            "nothing is made: no agent's pod is on {without}, and whether that is a node is not known ({why}): check the name, \
-             or {NO_AGENT_REMEDY}"
-        ),
-    }
-}
-
-/// Names of all Nodes. Errors: they may not be listed.
-async fn existing_nodes(fleet: &Fleet) -> Result<BTreeSet<String>> {
-    let nodes: Api<PartialObjectMeta<Node>> = Api::all(fleet.client.clone());
-    let nodes = list_objects(nodes, ListParams::default(), &fleet.scope).await?;
-    Ok(nodes.iter().map(ResourceExt::name_any).collect())
 }
 
 /// One node of each pool of those with an agent. Errors: Nodes may not be listed.
@@ -211,51 +172,6 @@ fn is_of_cni(spec: &PodSpec) -> bool {
 mod tests {
     use super::*;
     use serde_json::json;
-
-    fn chosen(nodes: &[&str]) -> NotChecked {
-        let missing = nodes.iter().map(|node| (*node).to_owned());
-        NotChecked {
-            nodes: missing.map(MissingNode::without_agent).collect(),
-            unknown: None,
-            are_chosen: true,
-        }
-    }
-
-    #[test]
-    fn a_chosen_node_that_does_not_exist_or_has_no_agent_is_one_error_before_anything_is_made() {
-        let known = Ok(["node-a", "node-b"].map(str::to_owned).into());
-        let unknown = Err("may not list nodes".to_owned());
-        let error = |with_agent: &[&str], without: &[&str], existing| {
-            let with_agent: Vec<String> = with_agent.iter().map(|node| (*node).into()).collect();
-            let refused = refuse(&with_agent, &chosen(without), existing);
-            refused.map_err(|error| error.to_string())
-        };
-        let nowhere = "nothing is made: no node is named nope: `kubectl get nodes` lists them";
-        for (with_agent, without, existing, expected) in [
-            (&[][..], &["nope"][..], &known, nowhere),
-            (&["node-a"], &["node-b", "nope"], &known, nowhere),
-            (
-                &[],
-                &["node-b"],
-                &known,
-                "nothing is made: no agent runs on node-b: see the Events of the DaemonSet, its nodeSelector and \
-                 tolerations",
-            ),
-            (
-                &[],
-                &["nope"],
-                &unknown,
-                "nothing is made: no agent's pod is on nope, and whether that is a node is not known (may not list \
-                 nodes): check the name, or see the Events of the DaemonSet, its nodeSelector and tolerations",
-            ),
-        ] {
-            let found = error(with_agent, without, existing);
-            assert_eq!(found, Err(expected.to_owned()));
-        }
-        for existing in [&known, &unknown] {
-            assert_eq!(error(&["node-a"], &["node-b"], existing), Ok(()));
-        }
-    }
 
     #[test]
     fn a_daemonset_that_mounts_the_folder_of_plugins_is_of_the_cni() {

@@ -25,11 +25,17 @@ fn states(asked: &FleetAnswers<Condition>) -> String {
         .iter()
         .filter(|answer| answer.known.problems.is_empty())
         .count();
+    // Nodes that the flags choose are missing, also without an agent.
+    let chosen = asked
+        .missing
+        .iter()
+        .filter(|one| one.has_no_agent())
+        .count();
     let counts = [
         (well, "well"),
         (asked.answers.len() - well, "degraded"),
-        (asked.missing.len(), "without an answer"),
-        (asked.without_agent.len(), "without an agent"),
+        (asked.missing.len() - chosen, "without an answer"),
+        (asked.without_agent.len() + chosen, "without an agent"),
     ];
     let nodes = count(counts.iter().map(|(count, _)| count).sum::<usize>(), "node");
     if let [_, (0, _), (0, _), (0, _)] = counts {

@@ -7,7 +7,7 @@ mod headline;
 mod problem_list;
 
 use super::agents::Fleet;
-use super::answers::{FleetAnswers, join_parts};
+use super::answers::{FleetAnswers, UNKNOWN, join_parts};
 use super::ask::{PATIENCE, ask_nodes};
 use super::scope::FleetOutput;
 use agent_table::agent_table;
@@ -41,12 +41,13 @@ pub async fn run(fleet: &Fleet) -> Result<ExitCode> {
     let asked: FleetAnswers<Condition> = ask_nodes(fleet, &["status"], PATIENCE).await;
     if scope.nodes.len() == 1 && scope.output == FleetOutput::Table {
         // One node, as its own command shows it.
-        return asked.print(scope.output, Value::Null, |answers| {
+        asked.print(scope.output, Value::Null, |answers| {
             answers
                 .iter()
                 .map(|answer| answer.known.to_text(screen))
                 .collect()
-        });
+        })?;
+        return Ok(code(&asked).into());
     }
     let differences = differences(&asked.answers);
     let list_error = fleet.without_agent.as_ref().err();
@@ -64,8 +65,16 @@ pub async fn run(fleet: &Fleet) -> Result<ExitCode> {
             screen.fold(&lines.join("\n")),
         ])
     })?;
-    let is_degraded = !asked.without_agent.is_empty();
-    Ok(asked.code().max(u8::from(is_degraded)).into())
+    Ok(code(&asked).into())
+}
+
+/// The exit code of the worst node. One without an agent is degraded.
+fn code(asked: &FleetAnswers<Condition>) -> u8 {
+    if asked.lacks_answer() {
+        return UNKNOWN;
+    }
+    let lacks_agent = !asked.missing.is_empty() || !asked.without_agent.is_empty();
+    asked.worst_answer().max(u8::from(lacks_agent))
 }
 
 /// Agents for the tests of this folder.

@@ -198,7 +198,7 @@ async fn nodes_without_an_agent_are_named_by_every_verb() {
     ] {
         let output = world.run(verb).await;
         assert_eq!(
-            output.matches("no agent runs on worker-2").count(),
+            output.matches("node worker-2 has no agent").count(),
             1,
             "{verb}: {output}"
         );

@@ -26,7 +26,7 @@ use Agents::{Bad, Killed, Missing, None, Partly, Well};
 const SWITCHES: &str = "`mode`, `action`, `breaker` of all nodes";
 
 /// The first column of the page, the agents, the command and its exit code.
-const ROWS: [(&str, Agents, &str, i32); 38] = [
+const ROWS: [(&str, Agents, &str, i32); 39] = [
     ("`status`", Well, "status", 0),
     ("`status`", Bad, "status", 1),
     ("`status`", Bad, "status --node worker-2", 1),
@@ -80,6 +80,7 @@ const ROWS: [(&str, Agents, &str, i32); 38] = [
     ("`lint`", None, "lint --as-group ops", 2),
     ("any", None, "status", 2),
     ("any", Well, "status --nodes x", 2),
+    ("any", Well, "status --node nowhere", 2),
     ("any", Well, "--help", 0),
 ];
 

@@ -88,7 +88,7 @@ async fn a_node_whose_agent_goes_is_named() {
     let lines = BufReader::new(child.stderr.take().unwrap())
         .lines()
         .map(Result::unwrap);
-    let mut named = lines.filter(|line| line.contains("no agent runs"));
+    let mut named = lines.filter(|line| line.contains(" has no agent"));
     let line = tokio::task::spawn_blocking(move || named.next());
     let line = tokio::time::timeout(Duration::from_mins(1), line).await;
     child.kill().unwrap();
@@ -96,7 +96,8 @@ async fn a_node_whose_agent_goes_is_named() {
     let line = line.unwrap().unwrap().unwrap();
     assert_eq!(
         line,
-        "epguard: no answer from worker-2: no agent runs there"
+        "epguard: node worker-2 has no agent, so packets pass there: see the Events of the DaemonSet, its \
+         nodeSelector and tolerations"
     );
 }
 

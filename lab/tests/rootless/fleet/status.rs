@@ -83,8 +83,33 @@ async fn one_named_node_is_shown_as_by_its_own_command() {
     expect("status-one.txt", &world.run("status --node worker-2").await);
     let chosen = world.run("status -l name=worker-3").await;
     expect("status-selected.txt", &chosen);
-    let unknown = world.run("status --node worker-1,worker-9").await;
-    expect("status-unknown.txt", &unknown);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chosen_node_that_does_not_exist_is_told_from_one_without_an_agent() {
+    let world = World::new();
+    world.node("worker-4");
+    let attempts = [
+        "status --node worker-1,worker-9",
+        "status --node worker-1,worker-4",
+        "status --node worker-4",
+        "drops --node worker-4,worker-9,worker-8",
+        "audit --node worker-4",
+        "mode enforce --node worker-4 -y",
+        "check --node worker-4",
+    ];
+    world.expect_each("status-unknown.txt", &attempts).await;
+    let rule = |resource: &str, verbs: &[&str]| json!({"apiGroups": [""], "resources": [resource], "verbs": verbs});
+    world.allow(&json!([
+        rule("pods", &["list"]),
+        rule("pods/exec", &["get", "create"])
+    ]));
+    let unsure = world.run("status --node worker-1,worker-9").await;
+    assert!(
+        unsure.starts_with("exit code 2\n")
+            && unsure.contains("no answer from worker-9: no agent's pod is there, and whether "),
+        "{unsure}"
+    );
 }
 
 /// What the parser of an older version prints.
