@@ -21,19 +21,22 @@ use std::process::ExitCode;
 /// Options of `kubectl epguard action`.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("change").args(["actions", "unset"])), after_help = "\
-Without --node and --selector the actions are those of the cluster: keys of the ConfigMap that all agents watch
-(--mode-policy). The command waits until each agent follows, --timeout seconds at most. With --node or --selector the agents
-there are switched until they restart, or until the actions of the ConfigMap change. A Service's own action, by its
-annotation epguard.io/action, is before all of these.
+Without --node and --selector the actions are those of the cluster: keys of the ConfigMap that all \
+agents watch (--mode-policy). The command waits until each agent follows. With --node or --selector \
+the agents there are switched until they restart, or until the actions of the ConfigMap change. A \
+Service's own action, by its annotation epguard.io/action, is before all of these.
+
+Without --timeout it waits 5 s for each node, also until it follows, and 30 s for each answer of \
+the API server.
 
 Exit code: as of kubectl epguard mode.
 
 Examples:
-  kubectl epguard action                             the ConfigMap's keys, and how many nodes have which actions
-  kubectl epguard action reject                      all nodes, all reasons but those with an own key
-  kubectl epguard action reject terminated=drop      the same, but one reason
-  kubectl epguard action drop --canary               nodes with the label epguard.io/canary=true
-  kubectl epguard action --unset                     the agents' flags count again
+  kubectl epguard action                           the keys, and the nodes'
+  kubectl epguard action reject                    reasons without an own key
+  kubectl epguard action reject terminated=drop    the same, but one reason
+  kubectl epguard action drop --canary             nodes labelled as canaries
+  kubectl epguard action --unset                   the agents' flags count
   kubectl epguard action reject --node worker-1")]
 pub struct FleetActionArgs {
     #[arg(value_name = "ACTION|REASON=ACTION", value_parser = choice, help = help())]

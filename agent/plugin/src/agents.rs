@@ -20,7 +20,7 @@ pub(crate) const LABEL: &str = "app.kubernetes.io/name=epguard";
 /// The name of the agent's container there. A pod without one is asked in its first container.
 const CONTAINER: &str = "agent";
 /// Longest wait for an answer of the API server.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 /// The remedy where no answer comes.
 const UNREACHABLE: &str =
     "see whether the server is right and reachable from here (network, VPN, proxy)";

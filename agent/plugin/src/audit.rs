@@ -12,19 +12,21 @@ use serde_json::Value;
 use std::process::ExitCode;
 
 /// Seconds to wait for a node: it reads all of its conntrack table.
-const PATIENCE: u64 = 30;
+pub const PATIENCE: u64 = 30;
 
 /// Options of `kubectl epguard audit`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Columns and states: epguard audit --help.
 
+Without --timeout it waits 30 s for each node, and for each answer of the API server.
+
 Exit code: 0 nothing stale, 1 something stale, 2 a node did not answer, or could not read its flows.
 
 Examples:
-  kubectl epguard audit               each node with findings; the others in one line
-  kubectl epguard audit -n shop       what leads to pods of one namespace's Services
-  kubectl epguard audit -o wide       each node")]
+  kubectl epguard audit            nodes with findings; the others in one line
+  kubectl epguard audit -n shop    flows to one namespace's Services
+  kubectl epguard audit -o wide    each node")]
 pub struct FleetAuditArgs {
     /// Which Services.
     #[command(flatten)]

@@ -27,17 +27,21 @@ use std::process::ExitCode;
 /// Options of `kubectl epguard breaker`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A release is a key of the ConfigMap that all agents watch (--mode-policy). It releases what is shown, and nothing that is
-stopped later. The command waits until each agent has released it, --timeout seconds at most. With --node or --selector the
-agents there release what they stop. Services that are only observed because a denial was wrong stay so, but for those of
-chosen nodes.
+A release is a key of the ConfigMap that all agents watch (--mode-policy). It releases what is \
+shown, and nothing that is stopped later. The command waits until each agent has released it. With \
+--node or --selector the agents there release what they stop. Services that are only observed \
+because a denial was wrong stay so, but for those of chosen nodes.
 
-Exit code: 0 shown, or released on every node; 1 it is written, and a node has not released it; 2 a node did not answer, or
-nothing is changed.
+Without --timeout it waits 5 s for each node, also until it has released, and 30 s for each answer \
+of the API server.
+
+Exit code: 0 shown, or released on every node; 1 it is written, and a node has not released it; 2 a \
+node did not answer, or nothing is changed.
 
 Examples:
-  kubectl epguard breaker                        which Services have stopped denials, and where
-  kubectl epguard breaker --release shop/web     carry them out; without a name, those of all Services
+  kubectl epguard breaker                       stopped denials by Service
+  kubectl epguard breaker --release             carry them all out
+  kubectl epguard breaker --release shop/web    those of one Service
   kubectl epguard breaker --release shop/web --node worker-1")]
 pub struct FleetBreakerArgs {
     /// Enforce the stopped denials of a Service, or of all, without a second list

@@ -24,9 +24,12 @@ const PROGRAM: &str = "kubectl epguard";
 /// Options of `kubectl epguard drops`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Without --timeout it waits 5 s for each node, and 30 s for each answer of the API \
+server.
+
 Examples:
-  kubectl epguard drops                    what any node denied, or would have, since its agent's start
-  kubectl epguard drops -f -n shop         new denials as they come, for the Services of one namespace
+  kubectl epguard drops               since each agent's start
+  kubectl epguard drops -f -n shop    new ones, of one namespace's Services
   kubectl epguard drops --node worker-1 --reason reused -o json")]
 pub struct FleetDropsArgs {
     /// Ask all nodes every 2 seconds until interrupted, and print new denials

@@ -45,7 +45,12 @@ use std::process::ExitCode;
 
 /// Shows epguard on all nodes of a cluster, and switches it there.
 #[derive(Debug, Parser)]
-#[command(version, name = "kubectl-epguard", bin_name = "kubectl epguard")]
+#[command(
+    version,
+    name = "kubectl-epguard",
+    bin_name = "kubectl epguard",
+    max_term_width = 100
+)]
 pub struct Plugin {
     /// The cluster, and the form of the output.
     #[command(flatten)]
@@ -103,6 +108,8 @@ pub enum Command {
 
 /// Below the options of lint.
 const LINT_HELP: &str = "\
+Without --timeout it waits as long as the lists take.
+
 Exit code: 0 no error found, 1 errors (with --strict also warnings), 2 it could not check.
 
 Examples:
@@ -218,5 +225,39 @@ mod tests {
     #[test]
     fn the_definition_of_the_command_line_is_consistent() {
         Plugin::command().debug_assert();
+    }
+
+    #[test]
+    fn each_verb_names_its_longest_waits() {
+        let plugin = Plugin::command();
+        for verb in plugin.get_subcommands() {
+            let name = verb.get_name();
+            if ["completion", "__complete"].contains(&name) {
+                continue;
+            }
+            let help = verb.get_after_help().unwrap().to_string();
+            assert!(help.contains("--timeout"), "{name}");
+            let of_nodes = match name {
+                "lint" => continue,
+                "audit" => audit::PATIENCE,
+                "sysdump" => sysdump::PATIENCE,
+                _ => ask::PATIENCE,
+            };
+            let of_server = agents::PATIENCE.as_secs();
+            for wait in [of_nodes, of_server] {
+                assert!(help.contains(&format!(" {wait} s")), "{name}: {help}");
+            }
+        }
+    }
+
+    #[test]
+    fn examples_fit_a_narrow_terminal() {
+        let plugin = Plugin::command();
+        for verb in plugin.get_subcommands() {
+            let help = verb.get_after_help().map(ToString::to_string);
+            let help = help.unwrap_or_default();
+            let mut examples = help.lines().filter(|line| line.starts_with("  "));
+            assert_eq!(examples.find(|line| line.len() > 80), None);
+        }
     }
 }

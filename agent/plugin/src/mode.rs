@@ -19,19 +19,23 @@ use std::process::ExitCode;
 /// Options of `kubectl epguard mode`.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("change").args(["mode", "unset"])), after_help = "\
-Without --node and --selector the mode is that of the cluster: a key of the ConfigMap that all agents watch
-(--mode-policy). The command waits until each agent follows, --timeout seconds at most, and a new agent has the mode, too.
-With --node or --selector the agents there are switched until they restart, or until the ConfigMap changes.
+Without --node and --selector the mode is that of the cluster: a key of the ConfigMap that all \
+agents watch (--mode-policy). The command waits until each agent follows, and a new agent has the \
+mode, too. With --node or --selector the agents there are switched until they restart, or until the \
+ConfigMap changes.
 
-Exit code: 0 the mode is shown, or every node follows; 1 it is written, and a node does not follow; 2 a node did not
-answer, or nothing is changed.
+Without --timeout it waits 5 s for each node, also until it follows, and 30 s for each answer of \
+the API server.
+
+Exit code: 0 the mode is shown, or every node follows; 1 it is written, and a node does not follow; \
+2 a node did not answer, or nothing is changed.
 
 Examples:
-  kubectl epguard mode                               the ConfigMap's modes, and how many nodes have each
-  kubectl epguard mode enforce --canary              nodes with the label epguard.io/canary=true
-  kubectl epguard mode enforce                       all nodes
+  kubectl epguard mode                      the keys, and the nodes' modes
+  kubectl epguard mode enforce --canary     nodes with epguard.io/canary=true
+  kubectl epguard mode enforce              all nodes
   kubectl epguard mode observe --reason terminated
-  kubectl epguard mode --unset --reason terminated   the agents' flags count again
+  kubectl epguard mode --unset --reason terminated
   kubectl epguard mode observe --node worker-1")]
 pub struct FleetModeArgs {
     /// The new mode [default: show the modes]

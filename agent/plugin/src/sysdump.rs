@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Seconds to wait for a node: it reads all of its tables.
-const PATIENCE: u64 = 60;
+pub const PATIENCE: u64 = 60;
 /// Most octets of a node's archive. It has some MB.
 const ARCHIVE: u64 = 64 << 20;
 /// The most nodes that are asked at a time, as the memory holds their archives.
@@ -34,8 +34,11 @@ const NAME: usize = 80;
 /// Options of `kubectl epguard sysdump`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The archive has a folder for each node, with the parts of epguard sysdump, and the agents' pods and Events. It contains names of
-pods and Services, IP addresses, routes, interfaces and stale flows, and no credentials.
+The archive has a folder for each node, with the parts of epguard sysdump, and the agents' pods and \
+Events. It contains names of pods and Services, IP addresses, routes, interfaces and stale flows, \
+and no credentials.
+
+Without --timeout it waits 60 s for each node, and 30 s for each answer of the API server.
 
 Examples:
   kubectl epguard sysdump

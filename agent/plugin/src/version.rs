@@ -17,6 +17,9 @@ const OWN: &str = env!("CARGO_PKG_VERSION");
 /// Options of `kubectl epguard version`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Without --timeout it waits 5 s for each node, and 30 s for each answer of the API \
+server.
+
 Exit code: 0 every node answered, 2 a node did not answer.
 
 Examples:

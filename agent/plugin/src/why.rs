@@ -19,13 +19,17 @@ use std::process::ExitCode;
 /// Options of `kubectl epguard why`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Every node may judge packets to an IP, so all are asked; with --client, those on the way of its packets.
-Nodes that agree share an answer, with the evidence of the first. Nodes that deny come first.
+Every node may judge packets to an IP, so all are asked; with --client, those on the way of its \
+packets. Nodes that agree share an answer, with the evidence of the first. Nodes that deny come \
+first.
+
+Without --timeout it waits 5 s for each node, and 30 s for each answer of the API \
+server.
 
 Examples:
   kubectl epguard why 10.244.1.10
   kubectl epguard why 10.244.1.10:8080 --client 10.244.2.5
-  kubectl epguard why 10.244.1.10:8080 --service shop/web --at 5m --node worker-1")]
+  kubectl epguard why 10.244.1.10:8080 --service shop/web --at 5m")]
 pub struct FleetWhyArgs {
     /// The endpoint's IP, not the Service's
     #[arg(value_name = "IP[:PORT]", value_parser = text_of::<WhySubject>)]

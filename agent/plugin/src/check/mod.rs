@@ -46,18 +46,20 @@ const STEP: Duration = Duration::from_mins(2);
 kubectl epguard check [OPTIONS]
        kubectl epguard check --clean [OPTIONS]")]
 #[command(after_help = "\
-Exit code: 0 each call was seen as it has to be, 1 one was not, 2 nothing could be compared, a chosen
-node has no agent, or a namespace is left.
+Exit code: 0 each call was seen as it has to be, 1 one was not, 2 nothing could be compared, a \
+chosen node has no agent, or a namespace is left.
 
-Without --node, --selector or --all it checks one node of each pool (OS image, kernel, architecture,
-images of the CNI), at most three. --timeout is the longest wait for each answer, and here for each
-step, too: pods that start, calls, their end. Without it a step has 120 s.
+Without --node, --selector or --all it checks one node of each pool (OS image, kernel, \
+architecture, images of the CNI), at most three.
+
+--timeout is the longest wait for each answer, and here for each step, too: pods that start, calls, \
+their end. Without it a step has 120 s, a node 5 s, and each answer of the API server 30 s.
 
 Examples:
-  kubectl epguard check                       pods' calls, from up to three nodes
+  kubectl epguard check            pods' calls, from up to three nodes
   kubectl epguard check --node worker-1 --host
   kubectl epguard check --all -o json | jq '.rows[] | select(.ok | not)'
-  kubectl epguard check --clean               removes what an interrupted check has left")]
+  kubectl epguard check --clean    remove what an interrupted check has left")]
 pub struct CheckArgs {
     /// Check each node that has an agent
     #[arg(long)]

@@ -23,14 +23,18 @@ use std::process::ExitCode;
 /// Options of `kubectl epguard status`: none of its own.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Equal nodes share a line where there are 20 or more, or where the terminal is too narrow for a line of each; \
--o wide shows each. Of nodes that share one, LEAST FRESH and DENIED are those of the worst, and WRONG is the sum.
+Equal nodes share a line where there are 20 or more, or where the terminal is too narrow for a line \
+of each; -o wide shows each. Of nodes that share one, LEAST FRESH and DENIED are those of the \
+worst, and WRONG is the sum.
+
+Without --timeout it waits 5 s for each node, and 30 s for each answer of the API \
+server.
 
 Exit code: 0 all is well, 1 a node is degraded or has no agent, 2 a node did not answer.
 
 Examples:
-  kubectl epguard status                      problems, each with its remedy and nodes, then all agents
-  kubectl epguard status --node worker-1      all about one node
+  kubectl epguard status                    problems with remedies, all agents
+  kubectl epguard status --node worker-1    all about one node
   kubectl epguard status -l pool=edge -o wide")]
 pub struct FleetStatusArgs {}
 
