@@ -49,7 +49,11 @@ impl ApiServer {
         }
         let longest = args.timeout.unwrap_or(CONNECT_TIMEOUT);
         config.connect_timeout = Some(longest.min(CONNECT_TIMEOUT));
-        let name = format!("API server {} ({origin})", config.cluster_url);
+        let through = after(
+            ", through proxy ",
+            config.proxy_url.as_ref().map(proxy::name),
+        );
+        let name = format!("API server {} ({origin}{through})", config.cluster_url);
         let client = build(config).with_context(|| name.clone())?;
         Ok(Self { client, name })
     }

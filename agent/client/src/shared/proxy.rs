@@ -2,6 +2,7 @@
 //!
 //! kube would compare `NO_PROXY` with the host of the proxy, and not with that of the server.
 
+use super::output::after;
 use anyhow::{Context as _, ensure};
 use hyper::Uri;
 use hyper_util::client::proxy::matcher::Matcher;
@@ -64,6 +65,14 @@ pub fn choose(
         .build();
     let is_through = matcher.intercept(server).is_some() && !is_loopback(server);
     Ok(is_through.then_some(proxy))
+}
+
+/// A proxy as errors name it: without the user and the password that its URL may have.
+pub fn name(proxy: &Uri) -> String {
+    let scheme = proxy.scheme_str().unwrap_or("http");
+    let host = proxy.host().unwrap_or_default();
+    let port = after(":", proxy.port_u16());
+    format!("{scheme}://{host}{port}")
 }
 
 /// A URL; a host alone is a proxy that speaks HTTP.
@@ -167,6 +176,20 @@ mod tests {
         assert_eq!(through(name, None, "", ""), None);
         let short = through(name, None, "proxy.example:3128", "");
         assert_eq!(short.as_deref(), Some("http://proxy.example:3128/"));
+    }
+
+    #[test]
+    fn a_proxy_is_named_without_its_password() {
+        for (url, named) in [
+            (
+                "http://user:s3cret@proxy.example:3128",
+                "http://proxy.example:3128",
+            ),
+            ("socks5://[::1]:1080/", "socks5://[::1]:1080"),
+            ("https://proxy.example", "https://proxy.example"),
+        ] {
+            assert_eq!(name(&url.parse().unwrap()), named);
+        }
     }
 
     #[test]

@@ -80,7 +80,7 @@ fn output(mut command: Command) -> (Option<i32>, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_plugin_goes_through_the_proxy_of_the_environment_or_of_the_kubeconfig() {
+async fn the_plugin_goes_through_the_proxy_of_the_environment_or_of_the_kubeconfig_and_names_it() {
     let world = World::new();
     let proxy = Proxy::to(world.server.address);
     let folder = tempfile::tempdir().unwrap();
@@ -122,4 +122,21 @@ async fn the_plugin_goes_through_the_proxy_of_the_environment_or_of_the_kubeconf
         text.contains(&format!("API server https://{NAME}/ (kubeconfig ")),
         "{text}"
     );
+
+    // An address at which no proxy listens.
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let away = listener.local_addr().unwrap();
+    drop(listener);
+    for (own, variables) in [
+        (
+            None,
+            vec![("HTTPS_PROXY", format!("http://user:s3cret@{away}"))],
+        ),
+        (Some(away), vec![]),
+    ] {
+        let (code, text) = run(own, &variables);
+        let named = format!(", context lab, through proxy http://{away}): ");
+        assert!(code == Some(2) && text.contains(&named), "{text}");
+        assert!(!text.contains("s3cret"), "{text}");
+    }
 }
