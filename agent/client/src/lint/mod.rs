@@ -53,6 +53,9 @@ pub struct LintArgs {
     /// Check only the EndpointSlices of this namespace
     #[arg(short, long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
+    /// All namespaces, as without --namespace
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    pub all_namespaces: bool,
     /// Exit with 1 for warnings, too
     #[arg(long)]
     pub strict: bool,

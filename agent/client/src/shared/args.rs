@@ -40,6 +40,9 @@ pub struct ServiceArgs {
     /// Only Services of this namespace
     #[arg(short, long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
+    /// All namespaces, as without --namespace
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    pub all_namespaces: bool,
     /// Only this Service
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service)]
     pub service: Option<String>,

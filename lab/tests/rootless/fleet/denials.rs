@@ -173,6 +173,23 @@ async fn filters_of_services_go_to_the_agents_command_in_every_verb_that_shows_t
         let output = world.run(&format!("{verb} {filters}")).await;
         assert!(output.starts_with("exit code 0\n"), "{output}");
     }
+    for verb in [
+        "drops",
+        "why 10.244.1.10",
+        "audit",
+        "lint --confirm-after 0",
+    ] {
+        world.answers(|exec| {
+            assert!(!exec.command.contains(&"--namespace".to_owned()));
+            usual(exec)
+        });
+        for all in ["-A", "--all-namespaces"] {
+            let output = world.run(&format!("{verb} {all}")).await;
+            assert!(output.starts_with("exit code 0\n"), "{output}");
+        }
+        let both = world.run(&format!("{verb} -A -n team")).await;
+        assert!(both.contains("cannot be used with '--namespace"), "{both}");
+    }
     for verb in ["status", "mode", "sysdump"] {
         let output = world.run(&format!("{verb} -n team")).await;
         assert!(

@@ -65,6 +65,7 @@ impl Cluster {
 fn args(namespace: Option<&str>, confirm_after: Duration) -> LintArgs {
     LintArgs {
         namespace: namespace.map(str::to_owned),
+        all_namespaces: namespace.is_none(),
         confirm_after,
         strict: false,
     }

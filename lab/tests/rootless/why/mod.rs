@@ -173,7 +173,7 @@ fn why_answers_agree_with_every_recording() {
             subject: subject.parse().unwrap(),
             services: ServiceArgs {
                 service: service.map(str::to_owned),
-                namespace: None,
+                ..ServiceArgs::default()
             },
             at: Some(at(ms.parse().unwrap())),
         };
