@@ -7,6 +7,7 @@ use anyhow::Result;
 use epguard_client::answers::status::Condition;
 use epguard_client::shared::output::print;
 use epguard_client::shared::plain::plain;
+use epguard_client::shared::screen::Screen;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -92,7 +93,8 @@ impl<T> FleetAnswers<T> {
         text: impl FnOnce(&[NodeAnswer<T>]) -> String,
     ) -> Result<ExitCode> {
         self.print_whole(output, more, || {
-            join_parts([text(&self.answers), self.absent()])
+            let absent = Screen::of_output(false).fold(&self.absent());
+            join_parts([text(&self.answers), absent])
         })
     }
 

@@ -101,8 +101,9 @@ async fn release(fleet: &Fleet, service: &str, yes: bool) -> Result<ExitCode> {
     let asked: FleetAnswers<Vec<StoppedDenials>> = ask_nodes(fleet, &["breaker"], PATIENCE).await;
     let mut stopped = merge(&asked.answers);
     stopped.retain(|found| service.is_empty() || found.service == service);
-    let mut now = table(&stopped, fleet.scope.screen());
-    let absent = asked.absent();
+    let screen = fleet.scope.screen();
+    let mut now = table(&stopped, screen);
+    let absent = screen.fold(&asked.absent());
     if !absent.is_empty() {
         now = format!("{now}\n{absent}");
     }

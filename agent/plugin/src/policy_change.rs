@@ -15,6 +15,7 @@ use anyhow::{Result, anyhow};
 use epguard_client::answers::status::Condition;
 use epguard_client::shared::output::{after, complain, print};
 use epguard_client::shared::plain::plain;
+use epguard_client::shared::screen::Screen;
 use epguard_client::shared::status::Status;
 use epguard_common::Mode;
 use epguard_core::facts::PolicyKey;
@@ -190,8 +191,7 @@ pub fn count_nodes(
         let _ = writeln!(text, "{} in {what}: {}", nodes.len(), name_nodes(&nodes));
     }
     text.push_str(&asked.absent());
-    text.truncate(text.trim_end().len());
-    text
+    Screen::of_output(false).fold(text.trim_end())
 }
 
 /// What keeps this `ConfigMap` from being in force on a node; empty if nothing does.

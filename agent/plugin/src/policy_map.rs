@@ -98,7 +98,7 @@ impl PolicyMap {
             .collect();
         if keys.is_empty() {
             return format!(
-                "ConfigMap {}: no mode is set, so the agents' flags hold",
+                "ConfigMap {}: no key is set, so the agents' flags hold",
                 self.name
             );
         }

@@ -46,8 +46,8 @@ pub async fn switch_nodes(
         lines.push(format!("done: {}", name_nodes(&switched)));
     }
     lines.push(answers.absent());
-    let text = lines.join("\n");
-    let for_people = |_: &Value| text.trim_end().to_owned();
+    let text = fleet.scope.screen().fold(lines.join("\n").trim_end());
+    let for_people = |_: &Value| text;
     print(&output.of_documents().text(&document, for_people)?)?;
     Ok(answers.code().into())
 }

@@ -3,9 +3,10 @@
 use super::compare::Row;
 use super::nodes::NotChecked;
 use super::plan::Story;
-use crate::answers::{UNKNOWN, group_by_value, name_nodes};
+use crate::answers::{UNKNOWN, group_by_value, join_parts, name_nodes};
 use epguard_client::answers::status::Problem;
-use epguard_client::shared::output::{Column, columned, count, in_words, table};
+use epguard_client::shared::cards::{columned_or_cards, table_or_cards};
+use epguard_client::shared::output::{Column, count, in_words};
 use epguard_client::shared::screen::{BAD, GOOD, Screen};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,21 +68,17 @@ impl CheckReport {
     /// A headline, the table, each problem with its rows and its remedy, and what is not checked.
     pub fn to_text(&self, screen: Screen) -> String {
         let table = if screen.full {
-            columned(&COLUMNS, &self.rows)
+            columned_or_cards(screen, &COLUMNS, &self.rows)
         } else {
-            self.table()
+            self.table(screen)
         };
-        let mut parts = vec![self.headline(), self.painted(&table)];
-        let problems = self.problem_lines();
-        if !problems.is_empty() {
-            parts.push(problems.join("\n"));
-        }
-        parts.extend(self.notes());
-        let not_checked = self.not_checked.lines();
-        if !not_checked.is_empty() {
-            parts.push(not_checked.join("\n"));
-        }
-        parts.join("\n\n")
+        join_parts([
+            screen.fold(&self.headline()),
+            self.painted(&table),
+            screen.fold(&self.problem_lines().join("\n")),
+            screen.fold(&self.notes().unwrap_or_default()),
+            screen.fold(&self.not_checked.lines().join("\n")),
+        ])
     }
 
     fn headline(&self) -> String {
@@ -116,7 +113,7 @@ impl CheckReport {
     }
 
     /// A line for each node, caller, family and protocol.
-    fn table(&self) -> String {
+    fn table(&self, screen: Screen) -> String {
         let mut lines: BTreeMap<_, BTreeMap<Story, &Row>> = BTreeMap::new();
         for row in &self.rows {
             let cell = &row.cell;
@@ -145,7 +142,7 @@ impl CheckReport {
             cells.push(verdict(is_ok).to_owned());
             rows.push(cells);
         }
-        table(&header, rows)
+        table_or_cards(screen, &header, &rows)
     }
 
     /// The table with its wrong cells in colour: each ends with a mark that no other cell has.
@@ -244,6 +241,7 @@ mod tests {
     use crate::check::plan::{Caller, Cell, Family};
     use clap::builder::StyledStr;
     use epguard_client::shared::calls::CallProtocol;
+    use epguard_client::shared::screen::{TESTED, assert_fits};
     use serde_json::json;
 
     /// Two nodes of which each has seen its calls, but those to the finished pod that `unseen`
@@ -331,6 +329,26 @@ mod tests {
             "node-a  pod     IPv4    TCP       REUSED        10 of 10   10 observed  3         ok",
         ] {
             assert_line(&text, line);
+        }
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_screen() {
+        let mut some = report(|cell| cell.story == Story::Finished && cell.node == "node-a");
+        let cause =
+            "the agent does not deny the endpoint: its pod has not ended as far as it knows";
+        for row in &mut some.rows {
+            row.cell.node = format!("ip-10-0-131-7.eu-west-1.compute.{}", row.cell.node);
+            if !row.ok {
+                row.problem = Some(Problem::new(cause, "what would change it: its end"));
+            }
+        }
+        for width in TESTED {
+            for full in [false, true] {
+                let width = Some(width);
+                let screen = Screen { width, full };
+                assert_fits(&some.to_text(screen), screen);
+            }
         }
     }
 

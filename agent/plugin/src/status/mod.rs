@@ -63,7 +63,7 @@ pub async fn run(fleet: &Fleet) -> Result<ExitCode> {
         }
         join_parts([
             screen.fold(&headline(&asked)),
-            asked.absent(),
+            screen.fold(&asked.absent()),
             screen.fold(&problem_list(&asked.answers, screen.full)),
             agent_table(&asked.answers, screen),
             screen.fold(&lines.join("\n")),
