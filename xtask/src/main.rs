@@ -5,6 +5,7 @@ mod archive;
 mod bench;
 mod book;
 mod build;
+mod clients;
 mod commit;
 mod dependencies;
 mod files;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
+use crate::clients;
 use crate::linker;
 use crate::packages;
 use crate::process::which;
@@ -76,5 +77,6 @@ pub(crate) fn test_programs() -> Result<()> {
         // The installed package would start a Prometheus server.
         packages::extract("prometheus", &["usr/bin/prometheus", "usr/bin/promtool"])?;
     }
-    python::environment("helm", HELM).map(drop)
+    python::environment("helm", HELM)?;
+    clients::ensure()
 }
