@@ -11,8 +11,8 @@ use super::ApiError;
 use crate::object::non_empty;
 
 /// A resource kind served by the embedded API server: those that the agent reads or writes, and
-/// those of its manifests (`kubectl rollout undo` reads the revisions of a `DaemonSet`), and those
-/// that `kubectl epguard check` makes.
+/// those of its manifests (`kubectl rollout undo` reads the revisions of a `DaemonSet`), those that
+/// `kubectl epguard check` makes, and those that Helm and `e2e/run` ask for.
 #[derive(
     Clone,
     Copy,
@@ -36,6 +36,7 @@ pub enum Kind {
     ConfigMap,
     Event,
     ServiceAccount,
+    Secret,
     EndpointSlice,
     DaemonSet,
     ControllerRevision,
@@ -46,6 +47,8 @@ pub enum Kind {
     RoleBinding,
     ClusterRole,
     ClusterRoleBinding,
+    #[strum(serialize = "priorityclasse")]
+    PriorityClass,
 }
 
 impl Kind {
@@ -67,6 +70,7 @@ impl Kind {
             Kind::Role | Kind::RoleBinding | Kind::ClusterRole | Kind::ClusterRoleBinding => {
                 "rbac.authorization.k8s.io/v1"
             }
+            Kind::PriorityClass => "scheduling.k8s.io/v1",
             _ => "v1",
         }
     }
@@ -75,7 +79,11 @@ impl Kind {
     pub fn namespaced(self) -> bool {
         !matches!(
             self,
-            Kind::Node | Kind::Namespace | Kind::ClusterRole | Kind::ClusterRoleBinding
+            Kind::Node
+                | Kind::Namespace
+                | Kind::ClusterRole
+                | Kind::ClusterRoleBinding
+                | Kind::PriorityClass
         )
     }
 

@@ -20,7 +20,7 @@ pub use audit::{Audit, Request};
 pub use error::ApiError;
 pub use faults::{Faults, Lie, set_dead_status};
 pub use kind::{Kind, ObjectRef};
-pub use protocol::{Api, Exec, Execs, Run};
+pub use protocol::{Api, Exec, Execs, Logs, Run};
 pub use server::ApiServer;
 pub use store::Store;
 pub(crate) use store::timestamp;

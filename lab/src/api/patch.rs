@@ -1,17 +1,21 @@
-//! The patch formats of the API: RFC 7386, and strategic merge, which is kubectl's. Nobody here
-//! sends RFC 6902.
+//! The patch formats of the API: RFC 7386, strategic merge, which is kubectl's, and server-side
+//! apply, which is Helm's. No client here sends RFC 6902.
 
 use serde_json::{Value, json};
 
 use super::ApiError;
 use crate::object;
 
+/// Server-side apply. The body is JSON here, which is YAML, too. Fields have no owners: an applied
+/// object changes and adds, and removes nothing.
+pub(crate) const SERVER_SIDE: &str = "application/apply-patch+yaml";
+
 /// The object after a patch of this content type.
 pub(crate) fn apply(content_type: &str, object: &Value, patch: &Value) -> Result<Value, ApiError> {
     let mut patched = object.clone();
     match content_type {
         "application/merge-patch+json" => object::merge(&mut patched, patch),
-        "application/strategic-merge-patch+json" => merge(&mut patched, patch, ""),
+        "application/strategic-merge-patch+json" | SERVER_SIDE => merge(&mut patched, patch, ""),
         other => {
             let message = format!("the body of the request was in an unknown format: {other:?}");
             return Err(ApiError::new(415, "UnsupportedMediaType", message));

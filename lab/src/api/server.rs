@@ -1,7 +1,7 @@
 //! Sockets, TLS and faults around one [`Store`].
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -23,7 +23,7 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 use super::protocol::Api;
 use super::store::random_uid;
-use super::{Access, Audit, Execs, Faults, Store};
+use super::{Access, Audit, Execs, Faults, Logs, Store};
 
 /// Time between changes of leases.
 const RENEWALS: Duration = Duration::from_secs(1);
@@ -64,7 +64,7 @@ impl ApiServer {
             audit: Audit::default(),
             access: Access::default(),
             execs: Execs::default(),
-            log: OnceLock::new(),
+            logs: Logs::default(),
         });
         tokio::spawn(accept(listener, tls, Arc::clone(&api), faults.subscribe()));
         tokio::spawn(renew_leases(store, faults.subscribe()));

@@ -66,7 +66,7 @@ pub(super) fn list_endpoints(store: &Store) -> Result<()> {
         let namespace = service["metadata"]["namespace"]
             .as_str()
             .unwrap_or_default();
-        if !has_selector(&service) || !namespace.starts_with("epguard-check-") {
+        if !has_selector(&service) || !is_made_by_a_client(namespace) {
             continue;
         }
         for family in each(&service["spec"]["ipFamilies"]) {
@@ -120,21 +120,21 @@ fn slice(service: &Value, is_ipv6: bool, endpoints: &[Value]) -> Value {
     })
 }
 
-/// The namespace controller: removes what is in a namespace that is gone. Pods end first.
+/// The namespace controller: removes what is in a namespace that is gone. Processes of its pods end
+/// after that.
 pub(super) fn empty_namespaces(store: &Store) -> Result<()> {
-    let kinds = [
-        Kind::Job,
-        Kind::Service,
-        Kind::EndpointSlice,
-        Kind::NetworkPolicy,
-        Kind::Pod,
-    ];
-    for object in kinds.into_iter().flat_map(|kind| store.list(kind)) {
+    let kinds = Kind::ALL.iter().filter(|kind| kind.namespaced());
+    for object in kinds.flat_map(|kind| store.list(*kind)) {
         let id = ObjectRef::of(&object)?;
         let namespace = ObjectRef::new(Kind::Namespace, "", &id.namespace);
-        if id.namespace.starts_with("epguard-check-") && store.get(&namespace).is_none() {
+        if is_made_by_a_client(&id.namespace) && store.get(&namespace).is_none() {
             store.remove(&id)?;
         }
     }
     Ok(())
+}
+
+/// Those of stories may lack their object.
+fn is_made_by_a_client(namespace: &str) -> bool {
+    namespace.starts_with("epguard")
 }

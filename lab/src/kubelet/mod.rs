@@ -16,12 +16,15 @@ use crate::api::{Kind, ObjectRef, Store};
 use crate::net::Topology;
 use crate::object::{each, name};
 use anyhow::{Context, Result};
+pub use process::enter_mounts;
 use process::{Container, Place};
 use serde_json::Value;
 use status::PodStatus;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The first number of a pod's addresses in its node's ranges. Those of stories are below.
 const FIRST_ADDRESS: u8 = 100;
@@ -33,8 +36,11 @@ pub struct Kubelets {
     image: String,
     /// The program in it.
     program: PathBuf,
-    /// Where containers report their ends.
+    /// Where containers report their ends, and have their logs.
     folder: PathBuf,
+    /// The mounts of nodes, for pods that mount folders of their node. Without them they have those
+    /// of this process, as all other pods.
+    pub mounts: BTreeMap<String, Arc<File>>,
     /// The cgroups of pods, and of those in the host network; none leaves processes where they are.
     pub cgroups: Option<[PathBuf; 2]>,
     /// By `namespace/name`.
@@ -59,6 +65,7 @@ impl Kubelets {
             image: image.to_owned(),
             program,
             folder,
+            mounts: BTreeMap::new(),
             cgroups: None,
             pods: BTreeMap::new(),
             next_address: FIRST_ADDRESS,
@@ -89,7 +96,7 @@ impl Kubelets {
 
     /// The agents have the same image, and are started by tests.
     fn runs(&self, object: &Value) -> bool {
-        arguments(object).next() == Some("check-pod")
+        matches!(arguments(object).next(), Some("check-pod" | "detach"))
             && object["spec"]["containers"][0]["image"] == *self.image
             && object["metadata"]["deletionTimestamp"].is_null()
     }
@@ -118,8 +125,11 @@ impl Kubelets {
         };
         let report = self.folder.join(full_name.replace('/', "."));
         let cgroups = self.cgroups.as_ref();
+        let mounts_node =
+            each(&object["spec"]["volumes"]).any(|volume| volume["hostPath"].is_object());
         let place = Place {
             netns: &netns,
+            mounts: self.mounts.get(node_name).filter(|_| mounts_node),
             cgroup: cgroups.map(|[of_pods, of_node]| if is_on_host { of_node } else { of_pods }),
         };
         let container = Container::start(&place, &self.program, object, &report)?;
@@ -168,6 +178,11 @@ impl Kubelets {
             self.pods.remove(name);
         }
         Ok(())
+    }
+
+    /// The file with the log of a pod that runs, or has run, in this folder.
+    pub fn log(folder: &Path, pod: &ObjectRef) -> PathBuf {
+        process::log(&folder.join(format!("{}.{}", pod.namespace, pod.name)))
     }
 
     /// Names of the pods whose containers run.

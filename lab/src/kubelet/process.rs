@@ -3,12 +3,16 @@
 use super::arguments;
 use crate::net::NetNs;
 use anyhow::{Context, Result};
+use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use std::fs;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 
 /// The path of the file by which a container reports its end, as the container sees it.
 const TERMINATION_LOG: &str = "/dev/termination-log";
@@ -27,6 +31,8 @@ pub(super) struct Container {
 /// Where a container runs.
 pub(super) struct Place<'a> {
     pub(super) netns: &'a NetNs,
+    /// A mount namespace; none: that of this process.
+    pub(super) mounts: Option<&'a Arc<File>>,
     /// A cgroup's directory; none: that of this process.
     pub(super) cgroup: Option<&'a PathBuf>,
 }
@@ -41,7 +47,7 @@ pub(super) struct End {
 
 impl Container {
     /// Starts the program with the container's arguments. Its termination message is in the file
-    /// `report`.
+    /// `report`, and its standard output in one beside, [`log`].
     pub(super) fn start(
         place: &Place<'_>,
         program: &Path,
@@ -61,11 +67,17 @@ impl Container {
             }
             None => place.netns.command(program),
         };
+        if let Some(mounts) = place.mounts {
+            enter_mounts(&mut command, mounts);
+        }
+        let log = log(report);
+        let output =
+            File::create(&log).with_context(|| format!("cannot make {}", log.display()))?;
         command
             .args(arguments(object).map(|word| word.replace(TERMINATION_LOG, &report_path)))
             .env_clear()
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdout(output)
             .stderr(Stdio::inherit());
         let child = command
             .spawn()
@@ -95,6 +107,21 @@ impl Container {
             code: status.code().unwrap_or(137),
             message,
         }))
+    }
+}
+
+/// The file with the output of a container, which reports its end there.
+pub(super) fn log(report: &Path) -> PathBuf {
+    report.with_added_extension("log")
+}
+
+/// Lets the process of a command begin in a mount namespace.
+pub fn enter_mounts(command: &mut Command, mounts: &Arc<File>) {
+    let mounts = Arc::clone(mounts);
+    // SAFETY: the closure only makes the system call setns, which is async-signal-safe, and
+    // converts its error without allocating.
+    unsafe {
+        command.pre_exec(move || setns(&*mounts, CloneFlags::CLONE_NEWNS).map_err(io::Error::from));
     }
 }
 

@@ -31,13 +31,14 @@ pub(super) fn answer(path: &str) -> Result<Response<Body>, ApiError> {
 }
 
 /// Each `apiVersion` that is served, in the order in which clients see it.
-const VERSIONS: [&str; 6] = [
+const VERSIONS: [&str; 7] = [
     "v1",
     "discovery.k8s.io/v1",
     "apps/v1",
     "batch/v1",
     "networking.k8s.io/v1",
     "rbac.authorization.k8s.io/v1",
+    "scheduling.k8s.io/v1",
 ];
 
 /// The path of a version.
@@ -63,9 +64,17 @@ fn resources(version: &str) -> Value {
     let resources: Vec<Value> = kinds.map(|kind| {
         json!({
             "name": kind.plural(), "singularName": kind.to_string().to_lowercase(), "kind": kind.to_string(),
-            "namespaced": kind.namespaced(),
+            "namespaced": kind.namespaced(), "categories": categories(*kind),
             "verbs": ["create", "delete", "get", "list", "patch", "update", "watch"],
         })
     }).collect();
     json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": resources})
+}
+
+/// The words for several kinds that a kind is one of.
+fn categories(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Pod | Kind::Service | Kind::DaemonSet | Kind::Job => &["all"],
+        _ => &[],
+    }
 }

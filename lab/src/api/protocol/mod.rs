@@ -3,6 +3,7 @@
 mod discovery;
 mod event;
 mod exec;
+mod log;
 mod reply;
 mod request;
 mod review;
@@ -10,10 +11,8 @@ mod service_ip;
 mod verbs;
 mod watch;
 
-use std::fs;
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use http_body_util::BodyExt;
@@ -26,6 +25,7 @@ use tokio::sync::watch::Receiver;
 
 use super::{Access, ApiError, Audit, Faults, Kind, ObjectRef, Request as Logged, Store};
 pub use exec::{Exec, Execs, Run};
+pub use log::Logs;
 use reply::Body;
 pub(super) use request::Route;
 use request::{Query, verb};
@@ -41,8 +41,8 @@ pub struct Api {
     pub access: Access,
     /// What runs commands in pods.
     pub execs: Execs,
-    /// The file that is the log of each pod (`kubectl logs`); unset: no pod has one.
-    pub log: OnceLock<PathBuf>,
+    /// Where the logs of pods are.
+    pub logs: Logs,
 }
 
 /// A request for a resource, read completely.
@@ -125,7 +125,7 @@ impl Api {
         }
         match route.subresource.as_deref() {
             Some("exec") => return self.exec(parts, &route),
-            Some("log") => return self.log(&route.target(kind, None)?),
+            Some("log") => return self.log(&route),
             _ => {}
         }
         if query.text("dryRun").is_some() {
@@ -151,19 +151,6 @@ impl Api {
                 "the server does not allow this method on the requested resource",
             )),
         }
-    }
-
-    /// The whole log of a pod at once. An earlier container's log is in that of the last one.
-    fn log(&self, pod: &ObjectRef) -> Result<Response<Body>, ApiError> {
-        self.store.get(pod).ok_or_else(|| pod.missing())?;
-        let log = self
-            .log
-            .get()
-            .and_then(|path| fs::read(path).ok())
-            .ok_or_else(|| {
-                ApiError::new(500, "InternalError", "no kubelet has the log of this pod")
-            })?;
-        Ok(reply::bytes(StatusCode::OK, "text/plain", log.into()))
     }
 }
 

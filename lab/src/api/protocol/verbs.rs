@@ -79,14 +79,18 @@ impl Api {
     }
 
     /// Replaces the object that the path names by the body, or by what the patch in the body makes
-    /// of the object.
+    /// of the object. An object that is applied need not exist.
     pub(super) fn update(&self, call: &Call, verb: &str) -> Result<Response<Body>, ApiError> {
         let target = call.target()?;
+        let format = header(&call.headers, CONTENT_TYPE);
+        if format == patch::SERVER_SIDE && self.store.get(&target).is_none() {
+            return self.create(call);
+        }
         let body = call.object()?;
         let stored = self.store.write(&target, |old| {
             let old = old.ok_or_else(|| target.missing())?;
             let new = match verb {
-                "patch" => patch::apply(header(&call.headers, CONTENT_TYPE), old, &body)?,
+                "patch" => patch::apply(format, old, &body)?,
                 _ => body,
             };
             call.check(Some(old), &new)?;
