@@ -6,11 +6,13 @@ mod audit;
 mod check;
 mod commands;
 mod demo;
+mod e2e;
 mod links;
 mod lives;
 #[allow(dead_code, reason = "xtask uses the rest")]
 #[path = "../../../xtask/src/pages/markdown.rs"]
 mod markdown;
+mod node_b;
 mod quickstart;
 mod redirected;
 mod stage;

@@ -111,7 +111,7 @@ impl Rig {
         let node = self.stage.cluster.topology.node("node-a").unwrap();
         let first = (node.netns.clone(), self.stage.workdir.path.clone());
         let second = self.second.as_ref();
-        let second = second.map(|node| (node.netns.clone(), node.run_dir.clone()));
+        let second = second.map(|second| (second.node.netns.clone(), second.run_dir.clone()));
         let program = process::epguard().unwrap();
         self.stage.cluster.api.api.execs.answer(move |exec| {
             if let Some(run) = instead(exec) {
@@ -213,7 +213,7 @@ impl Rig {
             self.proxied = seen;
             cluster.sync_proxy().unwrap();
             if let Some(second) = &self.second {
-                second.sync_proxy(&self.stage);
+                second.node.sync_proxy(cluster);
             }
         }
     }

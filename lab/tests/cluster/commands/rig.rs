@@ -30,7 +30,7 @@ impl Rig {
     pub(crate) fn start() -> Self {
         let cluster = cluster();
         let kubelet = Kubelet::new(&cluster);
-        kubelet::runs_commands(&cluster);
+        kubelet::runs_commands(&cluster, &[&kubelet]);
         kubelet::shows_logs(&cluster);
         let shell = Shell::start(&cluster);
         let mut rig = Self {

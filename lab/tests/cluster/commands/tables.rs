@@ -155,7 +155,7 @@ pub(crate) const SHOWN: [(&str, &str); 15] = [
     ),
     ("epguard status", "tcx, place 1"),
     ("kubectl epguard status", "all is well"),
-    ("kubectl epguard status -o wide", "epguard-x7k2"),
+    ("kubectl epguard status -o wide", "epguard-node-a-1"),
     ("epguard dump", "dead-backend"),
     ("kubectl epguard why 10.244.1.10", "(dead-backend)"),
     ("epguard audit", "shop/web"),

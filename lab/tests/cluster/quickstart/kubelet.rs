@@ -1,19 +1,19 @@
-//! The kubelet of node-a and the controller of `DaemonSet`s, as far as one `DaemonSet` with one pod
-//! needs them.
+//! Kubelets and the controller of `DaemonSet`s, as far as one `DaemonSet` needs them.
 
 use epguard_lab::agent::AgentProcess;
-use epguard_lab::api::{Kind, ObjectRef, Run, Store};
+use epguard_lab::api::{ApiServer, Kind, ObjectRef, Run, Store};
+use epguard_lab::kubelet::enter_mounts;
 use epguard_lab::net::NetNs;
 use epguard_lab::scenario::cluster::Cluster;
 use k8s_openapi::ByteString;
 use nix::libc;
 use nix::mount::{MsFlags, mount};
-use nix::sched::{CloneFlags, setns, unshare};
+use nix::sched::{CloneFlags, unshare};
 use serde_json::{Value, json};
-use std::fs;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
 use std::net::SocketAddr;
-use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -21,8 +21,15 @@ use std::sync::Arc;
 const ACCOUNT: &str = "/run/secrets/kubernetes.io/serviceaccount";
 const NODE: &str = "node-a";
 
+/// The kubelet of a node, with the agent's pod there.
 pub(crate) struct Kubelet {
+    node: String,
+    netns: NetNs,
     api: SocketAddr,
+    /// Those of the node and of the agent's pod; none: this thread's.
+    mounts: Option<Arc<File>>,
+    /// Where the agent's log is.
+    folder: PathBuf,
     running: Option<Running>,
     /// The templates so far; the last one is the current.
     templates: Vec<Value>,
@@ -38,35 +45,10 @@ struct Running {
 }
 
 impl Kubelet {
-    /// Gives this thread, and its children, mounts of their own: those of a node and of the agent's
-    /// pod on it.
+    /// That of node-a. Gives this thread, and its children, mounts of their own: those of a node
+    /// and of the agent's pod on it.
     pub(crate) fn new(cluster: &Cluster) -> Self {
-        unshare(CloneFlags::CLONE_NEWNS).unwrap();
-        let nothing = None::<&str>;
-        mount(
-            nothing,
-            "/",
-            nothing,
-            MsFlags::MS_REC | MsFlags::MS_PRIVATE,
-            nothing,
-        )
-        .unwrap();
-        for (kind, at) in [
-            ("bpf", "/sys/fs/bpf"),
-            ("cgroup2", "/sys/fs/cgroup"),
-            ("tmpfs", "/run"),
-        ] {
-            mount(nothing, at, Some(kind), MsFlags::empty(), nothing).unwrap();
-        }
-        fs::create_dir_all(ACCOUNT).unwrap();
-        let config: Value = serde_json::from_str(&cluster.api.kubeconfig()).unwrap();
-        let account = Path::new(ACCOUNT);
-        let authority = &config["clusters"][0]["cluster"]["certificate-authority-data"];
-        let authority: ByteString = serde_json::from_value(authority.clone()).unwrap();
-        fs::write(account.join("ca.crt"), authority.0).unwrap();
-        let token = config["users"][0]["user"]["token"].as_str().unwrap();
-        fs::write(account.join("token"), token).unwrap();
-        fs::write(account.join("namespace"), "epguard").unwrap();
+        mount_as_node(&cluster.api);
         // Only node-a gets an agent.
         for (node, os) in [(NODE, "linux"), ("node-b", "windows")] {
             let label = json!({"metadata": {"labels": {"kubernetes.io/os": os}}});
@@ -75,12 +57,27 @@ impl Kubelet {
                 .patch(&ObjectRef::new(Kind::Node, "", node), &label);
             patched.unwrap();
         }
+        Self::on(cluster, NODE, &cluster.api, Path::new("/run"))
+    }
+
+    /// That of a node that has this API server. The mounts are this thread's.
+    pub(crate) fn on(cluster: &Cluster, node: &str, api: &ApiServer, folder: &Path) -> Self {
         Self {
-            api: cluster.api.address,
+            node: node.to_owned(),
+            netns: cluster.topology.node(node).unwrap().netns.clone(),
+            api: api.address,
+            mounts: None,
+            folder: folder.to_owned(),
             running: None,
             templates: Vec::new(),
             pods: 0,
         }
+    }
+
+    /// The same with mounts of its own.
+    pub(crate) fn with_mounts(mut self, mounts: &Arc<File>) -> Self {
+        self.mounts = Some(Arc::clone(mounts));
+        self
     }
 
     /// Name of the agent's pod; empty while none runs.
@@ -88,49 +85,59 @@ impl Kubelet {
         self.running.as_ref().map_or("", |running| &running.pod)
     }
 
-    /// Starts the pod of the `DaemonSet`, ends it when it is deleted or its template has changed,
-    /// and publishes both.
+    /// How the names of the agent's pods begin.
+    fn pods_begin(&self) -> String {
+        format!("epguard-{}-", self.node)
+    }
+
+    /// Does what is due if this is the only node with an agent.
     pub(crate) fn step(&mut self, cluster: &Cluster) {
-        let store = &cluster.store;
-        let wanted = store.get(&named(Kind::DaemonSet, "epguard"));
+        let wanted = cluster.store.get(&named(Kind::DaemonSet, "epguard"));
+        let is_ready = self.follow(&cluster.store, wanted.as_ref());
+        if let Some(wanted) = wanted {
+            publish_status(&cluster.store, &wanted, 1, u32::from(is_ready));
+        }
+    }
+
+    /// Starts the pod of the `DaemonSet`, ends it when it is deleted or its template has changed,
+    /// and publishes it. Returns whether a pod of the newest template is ready.
+    pub(crate) fn follow(&mut self, store: &Store, wanted: Option<&Value>) -> bool {
         if let Some(running) = self
             .running
-            .take_if(|running| !running.may_go_on(store, wanted.as_ref()))
+            .take_if(|running| !running.may_go_on(store, wanted))
         {
             running.agent.end(libc::SIGTERM).unwrap();
             store.remove(&named(Kind::Pod, &running.pod)).unwrap();
         }
         let Some(wanted) = wanted else {
-            return;
+            return false;
         };
-        let node = &cluster.topology.node(NODE).unwrap().netns;
         let template = &wanted["spec"]["template"];
         if self.running.is_none() {
             self.pods += 1;
             if self.templates.last() != Some(template) {
                 self.templates.push(template.clone());
-                publish_revision(store, &wanted, self.templates.len());
+                publish_revision(store, wanted, self.templates.len());
             }
             self.running = Some(Running {
-                agent: self.start(node, &template["spec"]),
-                pod: format!("epguard-x7k2{}", self.pods),
+                agent: self.start(&template["spec"]),
+                pod: format!("{}{}", self.pods_begin(), self.pods),
                 template: template.clone(),
             });
         }
         let probe = &template["spec"]["containers"][0]["readinessProbe"]["httpGet"];
-        let is_ready = is_ready(node, probe);
-        publish_pod(store, self.pod(), NODE, template, is_ready);
-        publish_status(store, &wanted, is_ready);
+        let is_ready = is_ready(&self.netns, probe);
+        publish_pod(store, self.pod(), &self.node, template, is_ready);
+        is_ready
     }
 
-    fn start(&self, node: &NetNs, spec: &Value) -> AgentProcess {
+    fn start(&self, spec: &Value) -> AgentProcess {
         assert_eq!(spec["hostNetwork"], true);
         assert_eq!(spec["nodeSelector"], json!({"kubernetes.io/os": "linux"}));
         let container = &spec["containers"][0];
-        let epguard = epguard_lab::process::epguard().unwrap();
-        let mut command: Command = node.command(epguard);
+        let mut command = self.epguard();
         let arguments = container["args"].as_array().unwrap().iter();
-        command.args(arguments.map(|argument| resolved(argument.as_str().unwrap(), spec)));
+        command.args(arguments.map(|argument| self.resolved(argument.as_str().unwrap(), spec)));
         let variables = container["env"].as_array().unwrap().iter();
         let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
         command
@@ -140,7 +147,45 @@ impl Kubelet {
             )
             .env("KUBERNETES_SERVICE_HOST", self.api.ip().to_string())
             .env("KUBERNETES_SERVICE_PORT", self.api.port().to_string());
-        AgentProcess::start(command, Path::new("/run")).unwrap()
+        AgentProcess::start(command, &self.folder).unwrap()
+    }
+
+    /// `epguard` on the node, without arguments.
+    fn epguard(&self) -> Command {
+        let program = epguard_lab::process::epguard().unwrap();
+        let mut command = self.netns.command(program);
+        if let Some(mounts) = &self.mounts {
+            enter_mounts(&mut command, mounts);
+        }
+        command
+    }
+
+    /// With the container's variables; a path in one of its volumes is the host's.
+    fn resolved(&self, argument: &str, spec: &Value) -> String {
+        let mut resolved = argument.to_owned();
+        let all = |list: &Value| list.as_array().unwrap().clone();
+        let container = &spec["containers"][0];
+        for variable in all(&container["env"]) {
+            let field = variable["valueFrom"]["fieldRef"]["fieldPath"].as_str();
+            let value = match field {
+                Some("spec.nodeName") => &self.node,
+                Some("status.hostIP") => "192.0.2.1",
+                _ => variable["value"].as_str().unwrap(),
+            };
+            resolved =
+                resolved.replace(&format!("$({})", variable["name"].as_str().unwrap()), value);
+        }
+        for mounted in all(&container["volumeMounts"]) {
+            let volumes = all(&spec["volumes"]);
+            let volume = volumes
+                .iter()
+                .find(|volume| volume["name"] == mounted["name"])
+                .unwrap();
+            let inside = &mounted["mountPath"];
+            let outside = &volume["hostPath"]["path"];
+            resolved = resolved.replace(inside.as_str().unwrap(), outside.as_str().unwrap());
+        }
+        resolved
     }
 }
 
@@ -153,24 +198,55 @@ impl Running {
     }
 }
 
-/// Lets the API server run commands in the agent's pod: with this thread's mounts, and in the
-/// node's network namespace.
-pub(crate) fn runs_commands(cluster: &Cluster) {
-    let node = cluster.topology.node(NODE).unwrap().netns.clone();
-    let mounts = Arc::new(fs::File::open("/proc/thread-self/ns/mnt").unwrap());
+/// Gives this thread, and its children, the mounts of a node and of the agent's pod on it, with the
+/// credentials for an API server.
+pub(crate) fn mount_as_node(api: &ApiServer) {
+    unshare(CloneFlags::CLONE_NEWNS).unwrap();
+    let nothing = None::<&str>;
+    mount(
+        nothing,
+        "/",
+        nothing,
+        MsFlags::MS_REC | MsFlags::MS_PRIVATE,
+        nothing,
+    )
+    .unwrap();
+    for (kind, at) in [
+        ("bpf", "/sys/fs/bpf"),
+        ("cgroup2", "/sys/fs/cgroup"),
+        ("tmpfs", "/run"),
+    ] {
+        mount(nothing, at, Some(kind), MsFlags::empty(), nothing).unwrap();
+    }
+    fs::create_dir_all(ACCOUNT).unwrap();
+    let config: Value = serde_json::from_str(&api.kubeconfig()).unwrap();
+    let account = Path::new(ACCOUNT);
+    let authority = &config["clusters"][0]["cluster"]["certificate-authority-data"];
+    let authority: ByteString = serde_json::from_value(authority.clone()).unwrap();
+    fs::write(account.join("ca.crt"), authority.0).unwrap();
+    let token = config["users"][0]["user"]["token"].as_str().unwrap();
+    fs::write(account.join("token"), token).unwrap();
+    fs::write(account.join("namespace"), "epguard").unwrap();
+}
+
+/// Lets the API server run commands in the pods of agents that kubelets have now and later: with
+/// their mounts, and in their nodes' network namespaces.
+pub(crate) fn runs_commands(cluster: &Cluster, kubelets: &[&Kubelet]) {
+    let own = Arc::new(File::open("/proc/thread-self/ns/mnt").unwrap());
+    let mut nodes = BTreeMap::new();
+    for kubelet in kubelets {
+        let mounts = Arc::clone(kubelet.mounts.as_ref().unwrap_or(&own));
+        nodes.insert(kubelet.pods_begin(), (kubelet.netns.clone(), mounts));
+    }
     let epguard = epguard_lab::process::epguard().unwrap();
     cluster.api.api.execs.answer(move |exec| {
         assert_eq!(exec.command[0], "epguard");
-        let mut command = node.command(&epguard);
+        let mut nodes = nodes.iter();
+        let node = nodes.find(|(begin, _)| exec.pod.starts_with(*begin));
+        let (_, (netns, mounts)) = node.unwrap();
+        let mut command = netns.command(&epguard);
         command.args(&exec.command[1..]);
-        let mounts = Arc::clone(&mounts);
-        // SAFETY: the closure only makes the system call setns, which is async-signal-safe, and
-        // converts its error without allocating.
-        unsafe {
-            command.pre_exec(move || {
-                setns(&*mounts, CloneFlags::CLONE_NEWNS).map_err(std::io::Error::from)
-            });
-        }
+        enter_mounts(&mut command, mounts);
         Run::Process(command)
     });
 }
@@ -179,7 +255,7 @@ pub(crate) fn runs_commands(cluster: &Cluster) {
 pub(crate) fn shows_logs(cluster: &Cluster) {
     let thread = fs::read_link("/proc/thread-self").unwrap();
     let path = Path::new("/proc").join(thread).join("root/run/agent.log");
-    cluster.api.api.log.set(path).unwrap();
+    cluster.api.api.logs.are_at(move |_| path.clone());
 }
 
 impl Drop for Kubelet {
@@ -190,33 +266,6 @@ impl Drop for Kubelet {
             eprintln!("{}", running.agent.log());
         }
     }
-}
-
-/// With the container's variables; a path in one of its volumes is the host's.
-fn resolved(argument: &str, spec: &Value) -> String {
-    let mut resolved = argument.to_owned();
-    let all = |list: &Value| list.as_array().unwrap().clone();
-    let container = &spec["containers"][0];
-    for variable in all(&container["env"]) {
-        let field = variable["valueFrom"]["fieldRef"]["fieldPath"].as_str();
-        let value = match field {
-            Some("spec.nodeName") => NODE,
-            Some("status.hostIP") => "192.0.2.1",
-            _ => variable["value"].as_str().unwrap(),
-        };
-        resolved = resolved.replace(&format!("$({})", variable["name"].as_str().unwrap()), value);
-    }
-    for mounted in all(&container["volumeMounts"]) {
-        let volumes = all(&spec["volumes"]);
-        let volume = volumes
-            .iter()
-            .find(|volume| volume["name"] == mounted["name"])
-            .unwrap();
-        let inside = &mounted["mountPath"];
-        let outside = &volume["hostPath"]["path"];
-        resolved = resolved.replace(inside.as_str().unwrap(), outside.as_str().unwrap());
-    }
-    resolved
 }
 
 /// The result of the kubelet's probe.
@@ -232,7 +281,7 @@ pub(crate) fn named(kind: Kind, name: &str) -> ObjectRef {
 }
 
 /// The pod of a template on a node, as the API shows it.
-pub(crate) fn publish_pod(store: &Store, name: &str, node: &str, template: &Value, ready: bool) {
+fn publish_pod(store: &Store, name: &str, node: &str, template: &Value, ready: bool) {
     let ready = if ready { "True" } else { "False" };
     let mut spec = template["spec"].clone();
     spec["nodeName"] = node.into();
@@ -244,12 +293,11 @@ pub(crate) fn publish_pod(store: &Store, name: &str, node: &str, template: &Valu
     store.apply(pod).unwrap();
 }
 
-/// The status of a `DaemonSet` whose only pod is of its newest template.
-pub(crate) fn publish_status(store: &Store, set: &Value, available: bool) {
-    let available = i32::from(available);
+/// The status of a `DaemonSet` whose pods are all of its newest template.
+pub(crate) fn publish_status(store: &Store, set: &Value, pods: u32, available: u32) {
     let status = json!({"status": {
-        "observedGeneration": set["metadata"]["generation"], "desiredNumberScheduled": 1,
-        "currentNumberScheduled": 1, "updatedNumberScheduled": 1, "numberMisscheduled": 0,
+        "observedGeneration": set["metadata"]["generation"], "desiredNumberScheduled": pods,
+        "currentNumberScheduled": pods, "updatedNumberScheduled": pods, "numberMisscheduled": 0,
         "numberReady": available, "numberAvailable": available,
     }});
     // A command may have deleted it meanwhile.
@@ -257,7 +305,7 @@ pub(crate) fn publish_status(store: &Store, set: &Value, available: bool) {
 }
 
 /// Keeps a template, so that `kubectl rollout undo` finds the one before.
-pub(crate) fn publish_revision(store: &Store, set: &Value, number: usize) {
+fn publish_revision(store: &Store, set: &Value, number: usize) {
     let mut template = set["spec"]["template"].clone();
     template["$patch"] = "replace".into();
     let owner = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "epguard",
