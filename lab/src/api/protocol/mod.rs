@@ -4,6 +4,7 @@ mod discovery;
 mod event;
 mod exec;
 mod log;
+mod protobuf;
 mod reply;
 mod request;
 mod review;
@@ -17,7 +18,7 @@ use std::time::Instant;
 
 use http_body_util::BodyExt;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, USER_AGENT};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, USER_AGENT};
 use hyper::http::request::Parts;
 use hyper::{Request, Response, StatusCode};
 use serde_json::Value;
@@ -161,6 +162,9 @@ impl Call {
 
     /// The body as JSON.
     fn object(&self) -> Result<Value, ApiError> {
+        if header(&self.headers, CONTENT_TYPE) == protobuf::PROTOBUF {
+            return protobuf::decode(&self.body);
+        }
         serde_json::from_slice(&self.body)
             .map_err(|e| ApiError::bad_request(format!("body is not JSON: {e}")))
     }
