@@ -8,8 +8,10 @@ use epguard_lab::kubelet::Kubelets;
 use epguard_lab::process;
 use epguard_lab::scenario::cluster::Cluster;
 use epguard_lab::scenario::variant::Variant;
-use std::fs::{self, File};
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::thread::{self, sleep};
@@ -53,11 +55,15 @@ impl Rig {
         });
         let [a, b] = &agents;
         runs_commands(&cluster, &[a, b]);
-        cluster
-            .api
-            .api
-            .logs
-            .are_at(move |pod| Kubelets::log(&containers, pod));
+        let logs = agents.iter().map(|agent| (agent.pods_begin(), agent.log()));
+        let logs: BTreeMap<String, PathBuf> = logs.collect();
+        cluster.api.api.logs.are_at(move |pod| {
+            let mut of_agents = logs.iter();
+            match of_agents.find(|(begin, _)| pod.name.starts_with(*begin)) {
+                Some((_, log)) => log.clone(),
+                None => Kubelets::log(&containers, pod),
+            }
+        });
         fs::write(folder.path().join("kubeconfig"), cluster.api.kubeconfig()).unwrap();
         Self {
             agents,
@@ -69,8 +75,26 @@ impl Rig {
         }
     }
 
-    /// Runs the script to its end, and returns all that it has printed.
-    pub(super) fn run(&mut self) -> String {
+    /// The plugin itself.
+    pub(super) fn plugin(&self) -> PathBuf {
+        process::plugin().unwrap()
+    }
+
+    /// One that fails at once with a command line that begins so.
+    pub(super) fn plugin_that_fails(&self, command: &str) -> PathBuf {
+        let path = self.folder.path().join("plugin");
+        let real = process::plugin().unwrap();
+        let script = format!(
+            "#!/bin/sh\ncase \"$*\" in\n\"{command}\"*) exit 1 ;;\nesac\nexec {} \"$@\"\n",
+            real.display()
+        );
+        fs::write(&path, script).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    /// Runs the script with this plugin to its end, and returns all that it has printed.
+    pub(super) fn run(&mut self, plugin: &Path) -> String {
         let root = Path::new(ROOT);
         let folder = self.folder.path();
         let printed = folder.join("printed");
@@ -82,7 +106,7 @@ impl Rig {
             .arg("--kubeconfig")
             .arg(folder.join("kubeconfig"))
             .arg("--plugin")
-            .arg(process::plugin().unwrap())
+            .arg(plugin)
             .args(["--timeout", "60"])
             .args(["--set", &format!("image.repository={REPOSITORY}")])
             .args(["--set", &format!("image.tag={TAG}")])

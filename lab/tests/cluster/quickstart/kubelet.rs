@@ -86,8 +86,13 @@ impl Kubelet {
     }
 
     /// How the names of the agent's pods begin.
-    fn pods_begin(&self) -> String {
+    pub(crate) fn pods_begin(&self) -> String {
         format!("epguard-{}-", self.node)
+    }
+
+    /// The file with the log of the agent's pods.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.folder.join("agent.log")
     }
 
     /// Does what is due if this is the only node with an agent.
