@@ -61,13 +61,13 @@ impl Lab {
         self.send(method, path, body).await.unwrap()
     }
 
-    /// Sends a request; a patch is a merge. An error if the transport fails or the response takes
-    /// more than 20 s.
+    /// Sends a request; a patch is a merge, and `APPLY` a patch that is server-side apply. An error
+    /// if the transport fails or the response takes more than 20 s.
     async fn send(&self, method: &str, path: &str, body: &Value) -> Result<Answer, String> {
-        let kind = if method == "PATCH" {
-            "application/merge-patch+json"
-        } else {
-            "application/json"
+        let (method, kind) = match method {
+            "PATCH" => ("PATCH", "application/merge-patch+json"),
+            "APPLY" => ("PATCH", "application/apply-patch+yaml"),
+            _ => (method, "application/json"),
         };
         let body = if body.is_null() {
             Body::empty()

@@ -121,6 +121,25 @@ async fn bad_bodies_get_an_error_and_no_panic() {
 }
 
 #[tokio::test]
+async fn an_applied_object_is_made_or_merged_by_the_keys_of_its_lists() {
+    let lab = Lab::with(&[]).await;
+    let pod = |spec: Value| json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}, "spec": spec});
+    let first = pod(json!({"containers": [{"name": "x", "args": ["1", "2"]}]}));
+    let second = pod(json!({"containers": [{"name": "x", "args": ["3"]}, {"name": "y"}]}));
+    let both = json!([{"name": "x", "args": ["3"]}, {"name": "y"}]);
+    let path = format!("{POD}?fieldManager=helm&force=true");
+    assert_eq!(lab.call("APPLY", &path, &first).await.0, 201);
+    let (code, applied) = lab.call("APPLY", &path, &second).await;
+    assert_eq!((code, &applied["spec"]["containers"]), (200, &both));
+    let other = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "b"}});
+    assert_eq!(lab.call("APPLY", POD, &other).await.0, 400);
+    assert_eq!(
+        lab.call("PATCH", &POD.replace("/a", "/b"), &other).await.0,
+        404
+    );
+}
+
+#[tokio::test]
 async fn a_running_pod_gets_its_grace_and_goes_at_the_second_delete() {
     let lab = Lab::with(&["a"]).await;
     let mut stream = lab.watch(PODS, "resourceVersion=301").await;
