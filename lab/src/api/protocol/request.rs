@@ -285,12 +285,7 @@ mod tests {
                 false,
                 "list - /endpointslices - -",
             ),
-            (
-                Method::GET,
-                "/api/v1/endpoints",
-                false,
-                "list - /endpoints - -",
-            ),
+            (Method::GET, "/api/v1/leases", false, "list - /leases - -"),
             (Method::GET, "/api/v1", false, "get"),
             (Method::GET, "/apis/discovery.k8s.io/v1", false, "get"),
             (Method::GET, "/version", false, "get"),

@@ -97,7 +97,7 @@ async fn bad_bodies_get_an_error_and_no_panic() {
         ),
         ("POST", POD, json!({}), 405),
         ("DELETE", OF_NS, json!({}), 405),
-        ("GET", "/api/v1/endpoints", Value::Null, 404),
+        ("GET", "/api/v1/leases", Value::Null, 404),
     ] {
         let (got, status) = lab.call(method, path, &body).await;
         assert_eq!(

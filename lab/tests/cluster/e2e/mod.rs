@@ -6,9 +6,10 @@
 
 mod rig;
 
+use epguard_lab::process;
 use rig::Rig;
 
-/// PyPI has both programs for `x86_64` alone.
+/// `PyPI` has both programs for `x86_64` alone.
 fn has_programs() -> bool {
     let has = cfg!(target_arch = "x86_64");
     if !has {
@@ -24,7 +25,7 @@ fn kubectl_and_helm_install_check_enforce_and_uninstall_and_nothing_is_left() {
         return;
     }
     let mut rig = Rig::new();
-    let output = rig.run(&rig.plugin());
+    let output = rig.run(&process::plugin().unwrap());
     assert!(output.ends_with("\n9 of 9 steps passed\n"), "{output}");
     assert_eq!(rig.left(), [""; 0]);
 }

@@ -2,7 +2,8 @@
 //! `e2e/run` beside it.
 
 use crate::node_b::NodeB;
-use crate::quickstart::kubelet::{Kubelet, mount_as_node, named, publish_status, runs_commands};
+use crate::quickstart::kubelet::{Kubelet, mount_as_node, runs_commands};
+use crate::quickstart::published::{named, publish_status};
 use epguard_lab::api::{ApiServer, Kind, ObjectRef};
 use epguard_lab::kubelet::Kubelets;
 use epguard_lab::process;
@@ -75,12 +76,7 @@ impl Rig {
         }
     }
 
-    /// The plugin itself.
-    pub(super) fn plugin(&self) -> PathBuf {
-        process::plugin().unwrap()
-    }
-
-    /// One that fails at once with a command line that begins so.
+    /// A plugin that fails at once with a command line that begins so.
     pub(super) fn plugin_that_fails(&self, command: &str) -> PathBuf {
         let path = self.folder.path().join("plugin");
         let real = process::plugin().unwrap();
@@ -100,6 +96,7 @@ impl Rig {
         let printed = folder.join("printed");
         let output = File::create(&printed).unwrap();
         let programs = root.join("target/tools/clients/programs");
+        let path = std::env::var("PATH").unwrap();
         let node = &self.cluster.topology.node("node-a").unwrap().netns;
         let mut script = node
             .command(root.join("e2e/run"))
@@ -107,10 +104,10 @@ impl Rig {
             .arg(folder.join("kubeconfig"))
             .arg("--plugin")
             .arg(plugin)
-            .args(["--timeout", "60"])
+            .args(["--timeout", "120"])
             .args(["--set", &format!("image.repository={REPOSITORY}")])
             .args(["--set", &format!("image.tag={TAG}")])
-            .env("PATH", format!("{}:/usr/bin:/bin", programs.display()))
+            .env("PATH", format!("{}:{path}", programs.display()))
             .env("HOME", folder)
             .stdin(Stdio::null())
             .stdout(output.try_clone().unwrap())

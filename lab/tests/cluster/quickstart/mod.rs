@@ -2,6 +2,7 @@
 //! Helm against an API server, and the agent as in its `DaemonSet`.
 
 pub(crate) mod kubelet;
+pub(crate) mod published;
 pub(crate) mod shell;
 
 use epguard_lab::scenario::cluster::Cluster;
