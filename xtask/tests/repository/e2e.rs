@@ -1,5 +1,6 @@
-//! `e2e/run`, with programs that stand for kubectl, Helm, jq and the plugin: its steps, what it
-//! refuses, and that it removes what it has made.
+//! `e2e/run`, with programs that stand for kubectl, Helm, jq and the plugin: what it refuses, what
+//! it reports, and that it removes what it has made. `lab/tests/cluster/e2e` runs all steps with
+//! kubectl and Helm themselves.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -74,42 +75,6 @@ impl Rig {
 
 fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-#[test]
-fn epguard_is_installed_checked_twice_uninstalled_and_looked_for_on_each_node() {
-    let rig = Rig::new();
-    let output = rig.run(&["--set", "mode=observe"]);
-    let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{printed}{}", stderr(&output));
-    assert!(printed.ends_with("9 of 9 steps passed\n"), "{printed}");
-    let calls = rig.calls(&["helm ", "plugin ", "logs left-", "delete namespace"]);
-    let beginnings = [
-        "helm install epguard",
-        "plugin status",
-        "plugin check --all --timeout 300",
-        "plugin mode enforce --yes",
-        "plugin check --all --timeout 300",
-        "plugin mode observe --yes",
-        "helm upgrade epguard",
-        "helm uninstall epguard",
-        "kubectl --namespace epguard-e2e logs left-node-a",
-        "kubectl --namespace epguard-e2e logs left-node-b",
-        "plugin check --clean",
-        "helm status epguard",
-    ];
-    for (call, beginning) in calls.iter().zip(beginnings) {
-        assert!(call.starts_with(beginning), "{call}: {calls:#?}");
-    }
-    assert!(
-        calls[0].ends_with("--set mode=observe") && calls[6].contains("agent.detachOnExit=true")
-    );
-    assert!(
-        calls
-            .last()
-            .unwrap()
-            .starts_with("kubectl delete namespace epguard epguard-e2e")
-    );
 }
 
 #[test]
