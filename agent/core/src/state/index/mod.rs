@@ -1,9 +1,9 @@
 //! What the API and the node have shown: pods, endpoints, Services, Nodes and Namespaces.
 //!
-//! A part knows only itself: `pods`, `endpoints`, `nodes`, `vips`, `selectors`, `stale_index`.
-//! `cluster_index` holds all of them. Above it are the rules that need several parts, a file each
-//! (`ended_pods`, `pods_on_nodes`, `compared_selectors`, `rival_vips`, `ranges`, `restore`), and
-//! `apply`, which writes.
+//! `pods`, `endpoints`, `nodes`, `vips`, `selectors` and `stale_index` are its parts: none knows the
+//! whole, which is `cluster_index`. Rules that need several parts stand above it, a file each:
+//! `ended_pods`, `pods_on_nodes`, `compared_selectors`, `rival_vips`, `host_ports`, `ranges`,
+//! `restore`. `apply` takes a fact through all of them.
 
 mod addresses;
 mod apply;
@@ -13,6 +13,7 @@ mod compared_selectors;
 mod ended_pods;
 pub(crate) mod endpoints;
 pub(crate) mod former;
+mod host_ports;
 mod incarnation;
 pub(crate) mod listed_objects;
 pub(crate) mod nodes;

@@ -160,8 +160,8 @@ impl Vips {
         }
     }
 
-    /// Forgets what Services gave up, and forgotten pods had, a while ago. Returns the host ports and
-    /// the claims.
+    /// Forgets what Services gave up, and forgotten pods had, a while ago. Returns the host ports
+    /// and the claims.
     pub fn forget_former(&mut self, now: Duration) -> (Vec<HostPort>, VipClaims) {
         let mut claims = VipClaims::default();
         for (claim, _) in self.former.forget(now) {
@@ -335,7 +335,7 @@ pub(super) fn vips_of(service: &Service) -> impl Iterator<Item = Vip> {
     ports(service).flat_map(|number| service.vips.iter().map(move |addr| vip(*addr, number)))
 }
 
-pub(super) fn ports(service: &Service) -> impl Iterator<Item = PortNumber> {
+fn ports(service: &Service) -> impl Iterator<Item = PortNumber> {
     service
         .ports
         .iter()
