@@ -75,7 +75,7 @@ fn answers_of_nodes() {
             drops_text(&rows, false, NARROW, "epguard")
         });
         shown::<Explanation>(answer, |explanation| explanation.to_text(NARROW));
-        shown::<AuditReport>(answer, |report| report.to_text(Screen::default()));
+        shown::<AuditReport>(answer, |report| report.to_text(NARROW));
     });
 }
 

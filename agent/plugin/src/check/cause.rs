@@ -56,19 +56,24 @@ pub(super) fn unseen(evidence: &Evidence<'_>) -> Option<Problem> {
     // It counts packets since the agent's start; those of the check's calls are counted below.
     let gaps = &mut shown.translators.gaps;
     gaps.retain(|gap| gap.cause != Cause::Unreadable);
-    let view = view_problems(&shown).into_iter().chain(stalled(node));
-    let denials = no_denial(evidence).or_else(|| rival(evidence, status));
+    let view = view_problems(&shown);
+    let no_denial = no_denial(evidence);
+    let stalled = stalled(node, no_denial.is_some());
+    let denials = stalled.or(no_denial).or_else(|| rival(evidence, status));
     let hooks = [hook_problems(&shown), socket_lb_problems(&shown)].concat();
     let passed = passed(node);
     // Hooks first: a neighbour solicitation to a suspect has no record, and is no call.
-    let mut causes = view.chain(denials).chain(hooks).chain(passed);
+    let mut causes = view.into_iter().chain(denials).chain(hooks).chain(passed);
     causes.next()
 }
 
-/// What kept the agent's view from being fresh before the calls: the end of the check may have
-/// started a watch anew.
-fn stalled(node: &NodeEvidence) -> Option<Problem> {
+/// What kept the agent's view from being fresh before the calls, if it did not deny the endpoint
+/// then, or its denials had ended. The end of the check may have started a watch anew.
+fn stalled(node: &NodeEvidence, lacks_denial: bool) -> Option<Problem> {
     let mut before = node.before.clone()?;
+    if !lacks_denial && !before.lease_has_ended() {
+        return None;
+    }
     before.mode_policy = None;
     let problem = view_problems(&before).into_iter().next();
     let Problem { what, remedy } = problem.or_else(|| unproven_watch(&before))?;

@@ -145,7 +145,8 @@ impl CheckReport {
         table_or_cards(screen, &header, &rows)
     }
 
-    /// The table with its wrong cells in colour: each ends with a mark that no other cell has.
+    /// The table with its wrong cells in colour: each ends with a mark that no other cell has. Their
+    /// spaces are usual ones from here on.
     fn painted(&self, table: &str) -> String {
         let wrong = self.rows.iter().filter(|row| !row.ok);
         let cells: BTreeSet<String> = wrong.map(seen_of_sent).collect();
@@ -154,7 +155,7 @@ impl CheckReport {
             // The space is before each cell; another number may end with this one.
             text = text.replace(&format!(" {cell}"), &format!(" {BAD}{cell}{BAD:#}"));
         }
-        text
+        text.replace(NO_BREAK, " ")
     }
 
     /// Each problem once, with the rows that have it.
@@ -215,8 +216,11 @@ impl CheckReport {
 /// `10 of 10`: calls that the agent saw, of those sent; marked if the row is wrong.
 fn seen_of_sent(row: &Row) -> String {
     let mark = if row.ok { "" } else { " !" };
-    format!("{} of {}{mark}", row.seen, row.sent)
+    format!("{} of {}{mark}", row.seen, row.sent).replace(' ', NO_BREAK)
 }
+
+/// A space at which no cell is folded.
+const NO_BREAK: &str = "\u{a0}";
 
 /// `10 dropped`: what became of the calls that the agent saw.
 fn outcomes(row: &Row) -> String {
@@ -347,7 +351,10 @@ mod tests {
             for full in [false, true] {
                 let width = Some(width);
                 let screen = Screen { width, full };
-                assert_fits(&some.to_text(screen), screen);
+                let text = some.to_text(screen);
+                assert_fits(&text, screen);
+                let wrong = format!(" {BAD}0 of 10 !{BAD:#}");
+                assert_eq!(text.matches(&wrong).count(), 2, "{text}");
             }
         }
     }

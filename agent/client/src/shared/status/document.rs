@@ -206,6 +206,11 @@ impl Status {
             .sum()
     }
 
+    /// True if the lease of denials has ended, so that all packets pass.
+    pub fn lease_has_ended(&self) -> bool {
+        self.denies() && self.lease_ms <= 0
+    }
+
     /// True if the agent has denials, or would have.
     pub fn denies(&self) -> bool {
         self.denied_ips() > 0

@@ -98,7 +98,6 @@ fn view_rows(status: &Status, table: &mut ProblemTable) {
         "check the keys of the ConfigMap, and that the agent may list and watch it (Role epguard); `epguard mode` changes a mode \
          that was set by hand",
     );
-    let has_ended = status.denies() && status.lease_ms <= 0;
     let because = if let Some(age) = status.view_age_ms {
         format!("age of the view: {}", seconds(age))
     } else {
@@ -109,7 +108,7 @@ fn view_rows(status: &Status, table: &mut ProblemTable) {
         )
     };
     table.row(
-        has_ended.then(|| format!("the lease has ended ({because}), so denied packets pass")),
+        status.lease_has_ended().then(|| format!("the lease has ended ({because}), so denied packets pass")),
         "the agent renews it with a fresh view: see the watches' ages, and the log for `lease lost`",
     );
 }
@@ -142,7 +141,7 @@ pub fn is_unproven(watched: Watched, watch: &Watch) -> bool {
 /// lasts: a moment after a restart each watch is so.
 pub fn unproven_watch(status: &Status) -> Option<Problem> {
     let what = unproven_watches(status)?;
-    let what = format!("{what}: not proven fresh since it stopped, or since the agent's start");
+    let what = format!("{what}: not proven fresh since a stop, or since the agent's start");
     Some(Problem::new(what, WATCH_REMEDY))
 }
 
