@@ -129,7 +129,11 @@ impl Kubelets {
             each(&object["spec"]["volumes"]).any(|volume| volume["hostPath"].is_object());
         let place = Place {
             netns: &netns,
-            mounts: self.mounts.get(node_name).filter(|_| mounts_node),
+            mounts: if mounts_node {
+                self.mounts.get(node_name)
+            } else {
+                None
+            },
             cgroup: cgroups.map(|[of_pods, of_node]| if is_on_host { of_node } else { of_pods }),
         };
         let container = Container::start(&place, &self.program, object, &report)?;

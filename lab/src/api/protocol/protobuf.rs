@@ -12,8 +12,9 @@ pub(super) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 /// First octets of every body (k8s.io/apimachinery runtime/serializer/protobuf).
 const MAGIC: &[u8] = b"k8s\0";
 
-/// The object in JSON: its metadata, and what a Secret or `DeleteOptions` has beside. Errors: octets
-/// that are no protobuf, and other kinds.
+/// The object in JSON: of its metadata what [`metadata`] reads, the type and data of a Secret, and
+/// the time that `DeleteOptions` give. Other fields are left out. Errors: octets that are no
+/// protobuf, other kinds, and preconditions of a deletion.
 pub(super) fn decode(body: &[u8]) -> Result<Value, ApiError> {
     let envelope = body.strip_prefix(MAGIC).ok_or_else(malformed)?;
     let envelope = Message::read(envelope)?;
@@ -30,13 +31,13 @@ pub(super) fn decode(body: &[u8]) -> Result<Value, ApiError> {
             decoded["data"] = data.collect::<Map<_, _>>().into();
         }
         "DeleteOptions" => {
+            if object.all(2).next().is_some() {
+                return Err(unread("preconditions of a deletion"));
+            }
             decoded["gracePeriodSeconds"] = json!(object.number(1));
             return Ok(decoded);
         }
-        other => {
-            let message = format!("a {other} in protobuf is not read here");
-            return Err(ApiError::new(415, "UnsupportedMediaType", message));
-        }
+        other => return Err(unread(other)),
     }
     decoded["metadata"] = metadata(&object.message(1)?)?;
     Ok(decoded)
@@ -157,6 +158,11 @@ fn varint(octets: &mut &[u8]) -> Result<u64, ApiError> {
     Err(malformed())
 }
 
+fn unread(what: &str) -> ApiError {
+    let message = format!("{what} in protobuf: not read here");
+    ApiError::new(415, "UnsupportedMediaType", message)
+}
+
 fn malformed() -> ApiError {
     ApiError::bad_request("body is not protobuf of Kubernetes")
 }
@@ -177,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clients_send_in_protobuf_is_read_and_all_else_is_refused() {
+    fn what_clients_send_in_protobuf_is_read_and_other_kinds_and_preconditions_are_refused() {
         let entry = |key: &[u8], value: &[u8]| [field(1, key), field(2, value)].concat();
         let metadata = [field(1, b"a"), field(3, b""), field(11, &entry(b"k", b"v"))].concat();
         let metadata = field(1, &metadata);
@@ -204,6 +210,7 @@ mod tests {
                 body("DeleteOptions", &[8, 0xac, 2]),
                 Ok(json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 300})),
             ),
+            (body("DeleteOptions", &field(2, b"")), Err(415)),
             (body("Pod", &metadata), Err(415)),
             (body("Secret", &secret[..secret.len() - 1]), Err(400)),
             (b"{}".to_vec(), Err(400)),

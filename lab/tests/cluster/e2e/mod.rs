@@ -25,8 +25,9 @@ fn kubectl_and_helm_install_check_enforce_and_uninstall_and_nothing_is_left() {
         return;
     }
     let mut rig = Rig::new();
-    let output = rig.run(&process::plugin().unwrap());
+    let (has_succeeded, output) = rig.run(&process::plugin().unwrap());
     assert!(output.ends_with("\n9 of 9 steps passed\n"), "{output}");
+    assert!(has_succeeded, "{output}");
     assert_eq!(rig.left(), [""; 0]);
 }
 
@@ -37,7 +38,8 @@ fn after_a_failed_check_the_logs_of_all_agents_are_shown_and_nothing_is_left() {
         return;
     }
     let mut rig = Rig::new();
-    let output = rig.run(&rig.plugin_that_fails("check --all"));
+    let (has_succeeded, output) = rig.run(&rig.plugin_that_fails("check --all"));
+    assert!(!has_succeeded, "{output}");
     assert!(!output.contains("== 5/9"), "{output}");
     for agent in [
         "[pod/epguard-node-a-1/agent]",

@@ -89,8 +89,9 @@ impl Rig {
         path
     }
 
-    /// Runs the script with this plugin to its end, and returns all that it has printed.
-    pub(super) fn run(&mut self, plugin: &Path) -> String {
+    /// Runs the script with this plugin to its end. Returns whether it has succeeded, and all that
+    /// it has printed.
+    pub(super) fn run(&mut self, plugin: &Path) -> (bool, String) {
         let root = Path::new(ROOT);
         let folder = self.folder.path();
         let printed = folder.join("printed");
@@ -114,11 +115,14 @@ impl Rig {
             .stderr(output)
             .spawn()
             .unwrap();
-        while script.try_wait().unwrap().is_none() {
+        let status = loop {
+            if let Some(status) = script.try_wait().unwrap() {
+                break status;
+            }
             self.step();
             sleep(Duration::from_millis(5));
-        }
-        fs::read_to_string(printed).unwrap()
+        };
+        (status.success(), fs::read_to_string(printed).unwrap())
     }
 
     /// Lets the kubelets, the controllers and the proxies do what is due.

@@ -11,7 +11,6 @@ use nix::libc;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -235,24 +234,35 @@ pub(crate) fn mount_as_node(api: &ApiServer) {
     fs::write(account.join("namespace"), "epguard").unwrap();
 }
 
+/// Where the agent of a node runs.
+struct AgentPlace {
+    /// Names of its pods begin so.
+    pods_begin: String,
+    netns: NetNs,
+    mounts: Arc<File>,
+}
+
 /// Lets the API server run commands in the pods of agents that kubelets have now and later: with
 /// their mounts, and in their nodes' network namespaces.
 pub(crate) fn runs_commands(cluster: &Cluster, kubelets: &[&Kubelet]) {
     let own = Arc::new(File::open("/proc/thread-self/ns/mnt").unwrap());
-    let mut nodes = BTreeMap::new();
+    let mut agents = Vec::new();
     for kubelet in kubelets {
-        let mounts = Arc::clone(kubelet.mounts.as_ref().unwrap_or(&own));
-        nodes.insert(kubelet.pods_begin(), (kubelet.netns.clone(), mounts));
+        agents.push(AgentPlace {
+            pods_begin: kubelet.pods_begin(),
+            netns: kubelet.netns.clone(),
+            mounts: Arc::clone(kubelet.mounts.as_ref().unwrap_or(&own)),
+        });
     }
     let epguard = epguard_lab::process::epguard().unwrap();
     cluster.api.api.execs.answer(move |exec| {
         assert_eq!(exec.command[0], "epguard");
-        let mut nodes = nodes.iter();
-        let node = nodes.find(|(begin, _)| exec.pod.starts_with(*begin));
-        let (_, (netns, mounts)) = node.unwrap();
-        let mut command = netns.command(&epguard);
+        let mut agents = agents.iter();
+        let place = agents.find(|place| exec.pod.starts_with(&*place.pods_begin));
+        let place = place.unwrap();
+        let mut command = place.netns.command(&epguard);
         command.args(&exec.command[1..]);
-        enter_mounts(&mut command, mounts);
+        enter_mounts(&mut command, &place.mounts);
         Run::Process(command)
     });
 }
