@@ -76,7 +76,7 @@ impl<'a> Version<'a> {
     pub fn new(config_map: &'a str, version: Option<&str>) -> Result<Self> {
         let version = version.unwrap_or_default();
         let number = version.parse().with_context(|| {
-            format!("ConfigMap {config_map} is written, but its resourceVersion {version:?} is no number: see kubectl epguard status")
+            format!("the resourceVersion {version:?} of ConfigMap {config_map} is no number: see kubectl epguard status")
         })?;
         Ok(Self { config_map, number })
     }

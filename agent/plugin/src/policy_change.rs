@@ -11,9 +11,9 @@ use super::follow::Version;
 use super::policy_map::{NewKeys, PolicyMap};
 use super::question::ask_user;
 use super::scope::FleetOutput;
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, ensure};
 use epguard_client::answers::status::Condition;
-use epguard_client::shared::output::{after, complain, print};
+use epguard_client::shared::output::{after, complain, is_read, print};
 use epguard_client::shared::plain::plain;
 use epguard_client::shared::screen::Screen;
 use epguard_client::shared::status::Status;
@@ -44,7 +44,7 @@ impl PolicyChange<'_> {
     /// Shows the change, asks, writes it, and waits until the nodes follow. `missed` is what a node
     /// that has the new `ConfigMap` still lacks. Returns the exit code.
     ///
-    /// Errors: nothing is written, or the output fails.
+    /// Errors: nothing is written.
     pub async fn carry_out(
         &self,
         fleet: &Fleet,
@@ -62,7 +62,30 @@ impl PolicyChange<'_> {
             ask_user(self.yes)?;
             policy.write(&self.keys).await?;
             report.is_written = true;
-        } else if policy.version().is_none() {
+        }
+        let is_written = report.is_written;
+        match self.report_followers(fleet, policy, report, missed).await {
+            // A reader that has left before it has seen who follows is no success.
+            Err(error) if is_written => {
+                complain(&format!("epguard: the change is written; {error:#}"));
+                Ok(NOT_FOLLOWED)
+            }
+            Err(error) => Err(anyhow!("nothing is changed; {error:#}")),
+            Ok(code) => Ok(code),
+        }
+    }
+
+    /// Waits until the nodes follow, and prints the report. Returns the exit code. Errors: the
+    /// output fails, or what the nodes have to follow cannot be read.
+    async fn report_followers(
+        &self,
+        fleet: &Fleet,
+        mut policy: PolicyMap,
+        mut report: ChangeReport,
+        missed: impl Fn(&Status) -> Option<String>,
+    ) -> Result<u8> {
+        let output = fleet.scope.output;
+        if !report.is_written && policy.version().is_none() {
             report.print_document(output)?;
             return Ok(0);
         }
@@ -77,10 +100,7 @@ impl PolicyChange<'_> {
             report.taken_back = self.taken_back(&policy);
         }
         report.print_document(output)?;
-        if let Err(error) = refreshed {
-            complain(&format!("epguard: the change is written; {error:#}"));
-            return Ok(NOT_FOLLOWED);
-        }
+        refreshed?;
         if let Some(taken_back) = &report.taken_back {
             complain(&taken_back.text(&report.config_map));
             return Ok(NOT_FOLLOWED);
@@ -145,10 +165,14 @@ pub fn stays(policy: &PolicyMap, keys: &NewKeys, stronger: &[PolicyKey]) -> Vec<
     lines
 }
 
-/// Prints what changes, beside a document on standard error. Errors: it is not seen, so it is not
-/// carried out, and that is no success.
+/// Prints what changes, beside a document on standard error. Errors: the plan is not seen, or nobody
+/// reads the document, so it is not carried out, and that is no success.
 pub fn show_plan(output: FleetOutput, plan: &str) -> Result<()> {
     if !output.is_for_people() {
+        ensure!(
+            is_read(),
+            "nothing is changed: standard output has no reader, so nobody would see who follows"
+        );
         plan.lines().for_each(complain);
         return Ok(());
     }

@@ -6,13 +6,13 @@ use super::ask::{DOCUMENT, PATIENCE, failure, run_on_nodes};
 use super::exec::Done;
 use super::policy_change::show_plan;
 use super::question::ask_user;
-use anyhow::{Result, ensure};
+use anyhow::{Result, anyhow, ensure};
 use epguard_client::shared::output::print;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// Runs a command on each chosen node, after `what` it does, and for how long, was shown. Errors:
-/// the answer was not yes.
+/// the answer was not yes, or the output fails.
 pub async fn switch_nodes(
     fleet: &Fleet,
     what: &str,
@@ -48,6 +48,8 @@ pub async fn switch_nodes(
     lines.push(answers.absent());
     let text = fleet.scope.screen().fold(lines.join("\n").trim_end());
     let for_people = |_: &Value| text;
-    print(&output.of_documents().text(&document, for_people)?)?;
+    // A reader that has left before it has seen which nodes are switched is no success.
+    print(&output.of_documents().text(&document, for_people)?)
+        .map_err(|error| anyhow!("the command was run on {nodes}; {error:#}"))?;
     Ok(answers.code().into())
 }

@@ -5,6 +5,8 @@ use epguard::shared::status::ModeSource;
 use epguard_common::Mode;
 use epguard_lab::api::{Exec, Kind, ObjectRef, Run};
 use serde_json::{Value, json};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
 
 fn agents(world: &World) {
     let canary = json!({"metadata": {"labels": {"epguard.io/canary": "true"}}});
@@ -126,6 +128,55 @@ async fn a_mode_and_its_change_are_one_document_for_scripts_beside_the_plan() {
     assert_eq!(code, Some(2));
     assert_eq!(switched["switched"], json!(["worker-1"]));
     assert_eq!(switched["missing"][0]["node"], "worker-2");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_whose_document_nobody_would_read_is_not_made() {
+    let world = World::new();
+    agents(&world);
+    for words in [
+        "mode observe -y -o json",
+        "mode enforce --reason reused --node worker-1 -y -o json",
+    ] {
+        let left = world.leave(words).await;
+        assert_eq!(
+            String::from_utf8(left.stderr).unwrap(),
+            "epguard: nothing is changed: standard output has no reader, so nobody would see who follows\n"
+        );
+        assert_eq!(left.status.code(), Some(2), "{words}");
+    }
+    assert_eq!(data(&world), Value::Null);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_leaves_after_the_change_leaves_an_error_that_names_it() {
+    let world = World::new();
+    let reader = Arc::new(Mutex::new(None));
+    let leaving = Arc::clone(&reader);
+    let store = world.store.clone();
+    world.answers(move |exec| {
+        let map = ObjectRef::new(Kind::ConfigMap, "epguard", "epguard");
+        if store.get(&map).is_some() {
+            drop(leaving.lock().unwrap().take());
+        }
+        condition(status(node_of(exec)))
+    });
+    let mut child = world
+        .command("mode observe -y -o json")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    *reader.lock().unwrap() = child.stdout.take();
+    let done = tokio::task::spawn_blocking(move || child.wait_with_output());
+    let done = done.await.unwrap().unwrap();
+    let stderr = String::from_utf8(done.stderr).unwrap();
+    assert!(
+        stderr.contains("\nepguard: the change is written; Broken pipe"),
+        "{stderr}"
+    );
+    assert_eq!(done.status.code(), Some(1));
+    assert_eq!(data(&world), json!({"mode": "observe"}));
 }
 
 #[tokio::test(flavor = "multi_thread")]
