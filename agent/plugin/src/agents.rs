@@ -48,12 +48,15 @@ pub struct Agent {
 }
 
 /// A node that did not answer.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MissingNode {
     /// Name of the node.
     pub node: String,
-    /// The cause, in one line.
+    /// The cause; a node may have written it.
     pub why: String,
+    /// Whether it is missing because no pod of an agent is there.
+    #[serde(skip)]
+    has_no_agent: bool,
 }
 
 /// Why a node is missing that has no pod of an agent.
@@ -64,8 +67,8 @@ pub const NO_AGENT_REMEDY: &str =
 
 impl MissingNode {
     /// Whether it is missing because it has no agent.
-    pub fn has_no_agent(&self) -> bool {
-        self.why == NO_AGENT
+    pub const fn has_no_agent(&self) -> bool {
+        self.has_no_agent
     }
 
     /// A node that has no pod of an agent.
@@ -73,6 +76,16 @@ impl MissingNode {
         Self {
             node,
             why: NO_AGENT.to_owned(),
+            has_no_agent: true,
+        }
+    }
+
+    /// A node whose agent gave no answer.
+    pub fn without_answer(node: String, why: String) -> Self {
+        Self {
+            node,
+            why,
+            has_no_agent: false,
         }
     }
 }

@@ -121,9 +121,25 @@ impl<T> FleetAnswers<T> {
         });
         let mut document = more;
         document["nodes"] = nodes.collect();
-        document["missing"] = json!(self.missing);
-        document["withoutAgent"] = json!(self.without_agent);
+        self.add_absent(&mut document);
         document
+    }
+
+    /// Adds to a document the nodes that did not answer, and those without an agent, also chosen
+    /// ones.
+    pub fn add_absent(&self, document: &mut Value) {
+        let mut silent = Vec::new();
+        let mut without_agent: Vec<&str> = Vec::new();
+        for one in &self.missing {
+            if one.has_no_agent() {
+                without_agent.push(&one.node);
+            } else {
+                silent.push(one);
+            }
+        }
+        without_agent.extend(self.without_agent.iter().map(String::as_str));
+        document["missing"] = json!(silent);
+        document["withoutAgent"] = json!(without_agent);
     }
 }
 
@@ -195,13 +211,12 @@ pub fn name_nodes(nodes: &[impl AsRef<str>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agents::NO_AGENT;
 
     #[test]
     fn nodes_with_the_same_cause_share_a_line() {
-        let missing = |node: usize, why: &str| MissingNode {
-            node: format!("n{node}"),
-            why: why.into(),
-        };
+        let missing =
+            |node: usize, why: &str| MissingNode::without_answer(format!("n{node}"), why.into());
         let mut all: Vec<MissingNode> = (1..=6)
             .map(|node| missing(node, "no answer within 5 s"))
             .collect();
@@ -215,5 +230,24 @@ mod tests {
             asked.absent(),
             "no answer from n1, n2, n3, n4 and 2 others: no answer within 5 s\nno answer from n7: its pod has gone"
         );
+    }
+
+    #[test]
+    fn a_node_with_an_agent_cannot_say_that_it_has_none() {
+        let asked = FleetAnswers::<()> {
+            answers: vec![],
+            missing: vec![
+                MissingNode::without_answer("n1".into(), NO_AGENT.into()),
+                MissingNode::without_agent("n2".into()),
+            ],
+            without_agent: vec!["n3".into()],
+        };
+        assert!(asked.lacks_answer());
+        let document = asked.document(Value::Null);
+        assert_eq!(
+            document["missing"],
+            json!([{"node": "n1", "why": NO_AGENT}])
+        );
+        assert_eq!(document["withoutAgent"], json!(["n2", "n3"]));
     }
 }

@@ -107,10 +107,7 @@ pub async fn run_on_nodes<T>(
                     code: code.min(UNKNOWN),
                 });
             }
-            Err(why) => missing.push(MissingNode {
-                node: agent.node,
-                why,
-            }),
+            Err(why) => missing.push(MissingNode::without_answer(agent.node, why)),
         }
     }
     drop(progress);

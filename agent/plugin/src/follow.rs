@@ -110,10 +110,8 @@ impl<'a> Version<'a> {
         while let Some((agent, ended)) = all.next().await {
             let is_follower = ended.lack.is_none();
             if let Some(why) = ended.lack {
-                following.others.push(MissingNode {
-                    node: agent.node.clone(),
-                    why,
-                });
+                let other = MissingNode::without_answer(agent.node.clone(), why);
+                following.others.push(other);
             } else {
                 following.followers += 1;
                 following.took = began.elapsed();
@@ -128,7 +126,7 @@ impl<'a> Version<'a> {
                 });
             }
         }
-        following.others.sort();
+        following.others.sort_by(|a, b| compare(&a.node, &b.node));
         following
             .other_modes
             .sort_by(|a, b| compare(&a.node, &b.node));

@@ -35,12 +35,8 @@ pub async fn switch_nodes(
     };
     let answers = run_on_nodes(fleet, command, PATIENCE, DOCUMENT, read).await;
     let switched: Vec<&str> = answers.answers.iter().map(NodeAnswer::node).collect();
-    let document = json!({
-        "command": command,
-        "switched": switched,
-        "missing": answers.missing,
-        "withoutAgent": answers.without_agent,
-    });
+    let mut document = json!({"command": command, "switched": switched});
+    answers.add_absent(&mut document);
     let mut lines = Vec::new();
     if !switched.is_empty() {
         lines.push(format!("done: {}", name_nodes(&switched)));
