@@ -8,6 +8,7 @@
 use super::agents::Fleet;
 use super::answers::{FleetAnswers, NodeAnswer, name_nodes};
 use super::ask::{PATIENCE, ask_nodes, command_line};
+use super::change_report::ChangeReport;
 use super::policy_change::PolicyChange;
 use super::policy_map::PolicyMap;
 use super::switch::switch_nodes;
@@ -20,7 +21,7 @@ use epguard_client::shared::screen::Screen;
 use epguard_client::shared::status::{Status, StoppedDenials};
 use epguard_core::facts::{BreakerRelease, ObjectName, PolicyKey};
 use epguard_core::state::StopReason;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
@@ -108,7 +109,8 @@ async fn release(fleet: &Fleet, service: &str, yes: bool) -> Result<ExitCode> {
         now = format!("{now}\n{absent}");
     }
     let Some(release) = release_of(&stopped, service)? else {
-        let document = asked.document(json!({"written": false}));
+        let report = ChangeReport::new(&policy.name, Vec::new());
+        let document = asked.document(serde_json::to_value(report)?);
         print(&output.of_documents().text(&document, |_| now)?)?;
         return Ok(asked.code().into());
     };

@@ -1,7 +1,7 @@
 //! What became of a change of the mode policy: a text, or one document.
 
 use super::answers::{group_by_value, name_nodes};
-use super::follow::{Following, NodeMode};
+use super::following::{Following, NodeMode};
 use super::scope::FleetOutput;
 use anyhow::Result;
 use epguard_client::shared::output::print;
@@ -23,9 +23,9 @@ pub struct ChangeReport {
     /// False if each key had its value already.
     #[serde(rename = "written")]
     pub is_written: bool,
-    /// The nodes that follow, and the others; none if there was nothing to follow.
+    /// The nodes that follow, and the others.
     #[serde(flatten)]
-    following: Option<Following>,
+    following: Following,
     /// Nodes with a higher mode than the new one of all nodes, such as canaries.
     #[serde(rename = "higherMode")]
     higher_modes: Vec<NodeMode>,
@@ -56,13 +56,13 @@ pub struct TakenBack {
 }
 
 impl ChangeReport {
-    /// Of a change that is not written yet.
+    /// Of a change that is not written yet, so that no node follows.
     pub fn new(config_map: &str, keys: Vec<KeyChange>) -> Self {
         Self {
             config_map: config_map.to_owned(),
             keys,
             is_written: false,
-            following: None,
+            following: Following::default(),
             higher_modes: Vec::new(),
             taken_back: None,
         }
@@ -71,23 +71,22 @@ impl ChangeReport {
     /// Takes the nodes that follow, and the others. `mode` is the new one of all nodes.
     pub fn take(&mut self, following: Following, mode: Option<Mode>) {
         self.higher_modes = mode.map_or_else(Vec::new, |mode| following.above(mode));
-        self.following = Some(following);
+        self.following = following;
     }
 
     /// True if all nodes follow.
-    pub fn is_complete(&self) -> bool {
-        self.following.as_ref().is_none_or(Following::is_complete)
+    pub const fn is_complete(&self) -> bool {
+        self.following.is_complete()
     }
 
     /// For people: how many nodes follow, the others by cause, and those with a higher mode.
     pub fn text(&self) -> String {
-        let mut lines: Vec<String> = self.following.iter().map(Following::text).collect();
+        let mut lines = vec![self.following.text()];
         let higher = self
             .higher_modes
             .iter()
             .map(|node| ((node.mode, node.set_by), &*node.node));
         for ((mode, set_by), nodes) in group_by_value(higher) {
-            let mode = mode.map_or("unknown", Mode::as_str);
             let count = nodes.len();
             let names = name_nodes(&nodes);
             let mut line = format!("{count} still in {mode} (by {set_by}): {names}");

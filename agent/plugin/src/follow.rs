@@ -3,20 +3,17 @@
 //! An agent follows once its status shows that its maps have the `ConfigMap` as it was written. From
 //! then on no packet of its node is judged by what was there before.
 
-use super::agents::{Agent, Fleet, MissingNode};
-use super::answers::{group_by_value, name_nodes, short_cause};
+use super::agents::{Agent, Fleet};
 use super::ask::{DOCUMENT, PATIENCE, document_of, give_way};
 use super::exec;
-use super::names::compare;
+use super::following::{Ended, Following};
 use super::scope::FleetOutput;
 use anyhow::{Context as _, Result};
 use epguard_client::answers::status::Condition;
-use epguard_client::shared::status::{ModeSource, Status};
-use epguard_common::Mode;
+use epguard_client::shared::status::Status;
 use epguard_core::facts::Watched;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
-use serde::{Serialize, Serializer};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -32,43 +29,6 @@ pub struct Version<'a> {
     config_map: &'a str,
     /// Its resourceVersion.
     number: u64,
-}
-
-/// The nodes that follow, and the others.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Following {
-    #[serde(rename = "following")]
-    followers: usize,
-    /// When the last of them was seen to follow, after the `ConfigMap` was written.
-    #[serde(rename = "afterSeconds", serialize_with = "in_seconds")]
-    took: Duration,
-    #[serde(rename = "notFollowing")]
-    others: Vec<MissingNode>,
-    /// Nodes that may have another mode than the mode policy's for all nodes: canaries, and those
-    /// that do not follow.
-    #[serde(skip)]
-    other_modes: Vec<NodeMode>,
-}
-
-/// The mode of a node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct NodeMode {
-    /// Name of the node.
-    pub node: String,
-    /// None: unknown to this version.
-    pub mode: Option<Mode>,
-    /// The source of the mode.
-    pub set_by: ModeSource,
-}
-
-/// How the wait for a node ended.
-struct Ended {
-    /// Its last status; none if it showed none.
-    status: Option<Status>,
-    /// Why it does not follow; none if it does.
-    lack: Option<String>,
 }
 
 impl<'a> Version<'a> {
@@ -95,12 +55,7 @@ impl<'a> Version<'a> {
             .timeout
             .unwrap_or(Duration::from_secs(PATIENCE));
         let places = Semaphore::new(fleet.scope.parallel.into());
-        let mut following = Following {
-            followers: 0,
-            took: Duration::ZERO,
-            others: fleet.missing.clone(),
-            other_modes: Vec::new(),
-        };
+        let mut following = Following::of_others(fleet.missing.clone());
         let mut all = FuturesUnordered::new();
         for agent in &fleet.agents {
             let lacks = |status: &Status| self.lacks(status).or_else(|| missed(status));
@@ -108,28 +63,9 @@ impl<'a> Version<'a> {
             all.push(async move { (agent, follows.await) });
         }
         while let Some((agent, ended)) = all.next().await {
-            let is_follower = ended.lack.is_none();
-            if let Some(why) = ended.lack {
-                let other = MissingNode::without_answer(agent.node.clone(), why);
-                following.others.push(other);
-            } else {
-                following.followers += 1;
-                following.took = began.elapsed();
-            }
-            if let Some(status) = ended.status
-                && !(is_follower && status.mode_source == ModeSource::ModePolicy)
-            {
-                following.other_modes.push(NodeMode {
-                    node: agent.node.clone(),
-                    mode: status.mode,
-                    set_by: status.mode_source,
-                });
-            }
+            following.add(&agent.node, ended, began.elapsed());
         }
-        following.others.sort_by(|a, b| compare(&a.node, &b.node));
-        following
-            .other_modes
-            .sort_by(|a, b| compare(&a.node, &b.node));
+        following.sort();
         following
     }
 
@@ -204,48 +140,6 @@ async fn ask_for_status(fleet: &Fleet, agent: &Agent) -> Result<Status, String> 
     // For people: what a node writes must not reach their terminal as it is.
     let (_, condition) = document_of::<Condition>(&done, agent, FleetOutput::Table)?;
     Ok(condition.status)
-}
-
-fn in_seconds<S: Serializer>(took: &Duration, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_f64(took.as_secs_f64())
-}
-
-impl Following {
-    /// True if all nodes follow.
-    pub const fn is_complete(&self) -> bool {
-        self.others.is_empty()
-    }
-
-    /// The nodes that have a higher mode than this one of all nodes.
-    pub fn above(&self, mode: Mode) -> Vec<NodeMode> {
-        let mut above = self.other_modes.clone();
-        above.retain(|node| {
-            node.mode
-                .is_some_and(|of_node| of_node.lower(mode) != of_node)
-        });
-        above
-    }
-
-    /// `498 of 500 nodes follow (0.4 s)`, and the others by cause.
-    pub fn text(&self) -> String {
-        let all = self.followers + self.others.len();
-        let nodes = if all == 1 {
-            "node follows"
-        } else {
-            "nodes follow"
-        };
-        let took = self.took.as_secs_f64();
-        let mut lines = vec![format!("{} of {all} {nodes} ({took:.1} s)", self.followers)];
-        let causes = self
-            .others
-            .iter()
-            .map(|other| (short_cause(&other.why), &*other.node));
-        for (cause, nodes) in group_by_value(causes) {
-            let verb = if nodes.len() == 1 { "does" } else { "do" };
-            lines.push(format!("{} {verb} not follow: {cause}", name_nodes(&nodes)));
-        }
-        lines.join("\n")
-    }
 }
 
 #[cfg(test)]

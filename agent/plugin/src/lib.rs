@@ -18,6 +18,7 @@ mod completion;
 mod drops;
 mod exec;
 mod follow;
+mod following;
 #[cfg(test)]
 mod fuzz;
 mod mode;

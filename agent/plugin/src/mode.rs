@@ -92,7 +92,11 @@ pub async fn run(fleet: &Fleet, args: &FleetModeArgs) -> Result<ExitCode> {
         keys,
         about: &about,
         now: &counts,
-        mode: args.mode.filter(|_| !args.canary && args.reason.is_none()),
+        mode: if args.canary || args.reason.is_some() {
+            None
+        } else {
+            args.mode
+        },
         yes: args.yes,
     };
     let code = change.carry_out(fleet, policy, |_| None).await?;
