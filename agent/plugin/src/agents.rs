@@ -54,9 +54,20 @@ pub struct MissingNode {
     pub node: String,
     /// The cause; a node may have written it.
     pub why: String,
-    /// Whether it is missing because no pod of an agent is there.
+    /// What it lacks.
     #[serde(skip)]
-    has_no_agent: bool,
+    pub lack: Lack,
+}
+
+/// What a missing node lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lack {
+    /// An answer of its agent.
+    Answer,
+    /// An agent.
+    Agent,
+    /// An agent, and perhaps the Node: Nodes may not be listed.
+    AgentOrNode,
 }
 
 /// Why a node is missing that has no pod of an agent.
@@ -66,17 +77,12 @@ pub const NO_AGENT_REMEDY: &str =
     "see the Events of the DaemonSet, its nodeSelector and tolerations";
 
 impl MissingNode {
-    /// Whether it is missing because it has no agent.
-    pub const fn has_no_agent(&self) -> bool {
-        self.has_no_agent
-    }
-
     /// A node that has no pod of an agent.
     pub fn without_agent(node: String) -> Self {
         Self {
             node,
             why: NO_AGENT.to_owned(),
-            has_no_agent: true,
+            lack: Lack::Agent,
         }
     }
 
@@ -85,7 +91,18 @@ impl MissingNode {
         Self {
             node,
             why,
-            has_no_agent: false,
+            lack: Lack::Answer,
+        }
+    }
+
+    /// A node that has no pod of an agent, where Nodes may not be listed: why not.
+    fn perhaps_unknown(node: String, why: &str) -> Self {
+        Self {
+            node,
+            why: format!(
+                "no agent's pod is there, and whether the cluster has such a node is not known: {why}"
+            ),
+            lack: Lack::AgentOrNode,
         }
     }
 }
@@ -104,6 +121,8 @@ pub struct Fleet {
     /// Nodes that should have an agent by their labels, and had no pod of one; none if nodes are
     /// chosen. In words why not, if Nodes may not be listed.
     pub without_agent: Result<Vec<String>, String>,
+    /// Why it is not known whether chosen nodes exist; none if it is known.
+    unlisted: Option<String>,
     /// Whether a line on standard error counts the nodes that have answered.
     pub shows_progress: bool,
 }
@@ -125,8 +144,8 @@ impl Agent {
 }
 
 impl Fleet {
-    /// Lists the agents and the Nodes. Errors: agents cannot be listed, there are none, or a node that
-    /// the flags name does not exist.
+    /// Lists the agents and the Nodes. Errors: agents cannot be listed, there are none, or a node
+    /// that the flags name does not exist.
     pub async fn find(scope: Scope) -> Result<Self> {
         let ApiServer { client, name } = ApiServer::connect(&scope.cluster).await?;
         let mut fleet = Self {
@@ -135,6 +154,7 @@ impl Fleet {
             agents: Vec::new(),
             missing: Vec::new(),
             without_agent: Ok(Vec::new()),
+            unlisted: None,
             shows_progress: true,
         };
         fleet
@@ -185,7 +205,7 @@ impl Fleet {
     }
 
     /// Errors: the user names a node that the cluster does not have. Where Nodes may not be listed,
-    /// that is the cause why those without an agent are missing.
+    /// those without an agent are [`Lack::AgentOrNode`].
     async fn refuse_unknown_nodes(&mut self) -> Result<()> {
         if self.scope.nodes.is_empty() || self.missing.is_empty() {
             return Ok(());
@@ -201,11 +221,8 @@ impl Fleet {
                 );
             }
             Err(why) => {
-                for missing in &mut self.missing {
-                    missing.why = format!(
-                        "no agent's pod is there, and whether the cluster has such a node is not known: {why:#}"
-                    );
-                }
+                self.unlisted = Some(format!("{why:#}"));
+                self.expect(self.scope.nodes.iter().cloned().collect());
             }
         }
         Ok(())
@@ -226,8 +243,17 @@ impl Fleet {
     }
 
     fn expect(&mut self, nodes: BTreeSet<String>) {
-        let without = nodes.into_iter().filter(|node| !self.has_agent_on(node));
-        self.missing = without.map(MissingNode::without_agent).collect();
+        let mut missing = Vec::new();
+        for node in nodes {
+            if self.has_agent_on(&node) {
+                continue;
+            }
+            missing.push(match &self.unlisted {
+                Some(why) => MissingNode::perhaps_unknown(node, why),
+                None => MissingNode::without_agent(node),
+            });
+        }
+        self.missing = missing;
     }
 
     /// Names of the nodes whose agents the flags choose.

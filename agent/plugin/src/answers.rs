@@ -1,6 +1,6 @@
 //! The answers of all nodes, and what is printed of them: a verb's table, or one document.
 
-use super::agents::{Agent, MissingNode, NO_AGENT_REMEDY};
+use super::agents::{Agent, Lack, MissingNode, NO_AGENT_REMEDY};
 use super::names::name_at_most;
 use super::scope::FleetOutput;
 use anyhow::Result;
@@ -75,7 +75,9 @@ impl<T> FleetAnswers<T> {
 
     /// Whether a node has an agent that did not answer.
     pub fn lacks_answer(&self) -> bool {
-        self.missing.iter().any(|missing| !missing.has_no_agent())
+        self.missing
+            .iter()
+            .any(|missing| missing.lack != Lack::Agent)
     }
 
     /// The nodes that did not answer, and those without an agent, by cause; empty if there are
@@ -131,10 +133,9 @@ impl<T> FleetAnswers<T> {
         let mut silent = Vec::new();
         let mut without_agent: Vec<&str> = Vec::new();
         for one in &self.missing {
-            if one.has_no_agent() {
-                without_agent.push(&one.node);
-            } else {
-                silent.push(one);
+            match one.lack {
+                Lack::Agent => without_agent.push(&one.node),
+                Lack::Answer | Lack::AgentOrNode => silent.push(one),
             }
         }
         without_agent.extend(self.without_agent.iter().map(String::as_str));
@@ -148,15 +149,20 @@ pub fn absent_lines(missing: &[MissingNode], without_agent: &[String]) -> Vec<St
     let mut without: Vec<&str> = without_agent.iter().map(String::as_str).collect();
     let mut silent = Vec::new();
     for one in missing {
-        if one.has_no_agent() {
-            without.push(&one.node);
-        } else {
-            silent.push((short_cause(&one.why), &*one.node));
+        match one.lack {
+            Lack::Agent => without.push(&one.node),
+            Lack::Answer | Lack::AgentOrNode => {
+                silent.push(((one.lack, short_cause(&one.why)), &*one.node));
+            }
         }
     }
     let mut lines = Vec::new();
-    for (cause, nodes) in group_by_value(silent) {
-        lines.push(format!("no answer from {}: {cause}", name_nodes(&nodes)));
+    for ((lack, cause), nodes) in group_by_value(silent) {
+        let names = name_nodes(&nodes);
+        lines.push(match lack {
+            Lack::Answer => format!("no answer from {names}: {cause}"),
+            Lack::Agent | Lack::AgentOrNode => format!("{names}: {cause}"),
+        });
     }
     let names = name_nodes(&without);
     let whose = match without[..] {
@@ -165,7 +171,7 @@ pub fn absent_lines(missing: &[MissingNode], without_agent: &[String]) -> Vec<St
         _ => format!("nodes {names} have"),
     };
     lines.push(format!(
-        "{whose} no agent, so packets pass there: {NO_AGENT_REMEDY}"
+        "{whose} no agent, so packets pass there (after an earlier one's lease): {NO_AGENT_REMEDY}"
     ));
     lines
 }

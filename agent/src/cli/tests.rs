@@ -95,8 +95,8 @@ fn a_wrong_value_is_refused_in_one_line_with_the_right_form_or_beside_a_list_of_
     let range = &["--protect-cidr <CIDR>", "as in 10.244.0.0/16"][..];
     for (flag, value, parts) in [
         ("--mode", "deny", &["'deny'", "off, observe, enforce"][..]),
-        ("--lease", "2", &["whole seconds in 3..=300"]),
-        ("--lease", "soon", &["whole seconds in 3..=300"]),
+        ("--lease", "2", &["whole seconds from 3 to 300"]),
+        ("--lease", "soon", &["whole seconds from 3 to 300"]),
         ("--hooks", "xdp", &["auto, tcx, clsact"]),
         ("--clsact-delay", "301", &["0..=300"]),
         (

@@ -76,7 +76,10 @@ impl ServiceArgs {
 pub fn seconds(range: RangeInclusive<u64>) -> impl TypedValueParser<Value = Duration> {
     move |text: &str| match text.parse() {
         Ok(seconds) if range.contains(&seconds) => Ok(Duration::from_secs(seconds)),
-        _ => Err(format!("write whole seconds in {range:?}")),
+        _ => {
+            let (least, most) = (range.start(), range.end());
+            Err(format!("write whole seconds from {least} to {most}"))
+        }
     }
 }
 

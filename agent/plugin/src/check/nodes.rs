@@ -2,8 +2,8 @@
 //! cannot be, as no agent runs there.
 
 use super::plan::{Candidate, one_of_each_pool};
-use crate::agents::{Fleet, MissingNode, NO_AGENT, NO_AGENT_REMEDY, list_objects};
-use crate::answers::{absent_lines, name_nodes};
+use crate::agents::{Fleet, Lack, MissingNode, NO_AGENT, NO_AGENT_REMEDY, list_objects};
+use crate::answers::{absent_lines, group_by_value, name_nodes};
 use crate::scope::Scope;
 use anyhow::{Result, ensure};
 use k8s_openapi::api::apps::v1::DaemonSet;
@@ -57,12 +57,16 @@ impl NotChecked {
     /// The lines below the table.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        if !self.nodes.is_empty() {
-            let names: Vec<&str> = self.nodes.iter().map(|one| &*one.node).collect();
-            let names = name_nodes(&names);
-            lines.push(format!(
-                "not checked: {names}: {NO_AGENT}: {NO_AGENT_REMEDY}"
-            ));
+        let mut causes = Vec::new();
+        for missing in &self.nodes {
+            let why = match missing.lack {
+                Lack::Agent => format!("{NO_AGENT}: {NO_AGENT_REMEDY}"),
+                Lack::Answer | Lack::AgentOrNode => missing.why.clone(),
+            };
+            causes.push((why, &*missing.node));
+        }
+        for (why, nodes) in group_by_value(causes) {
+            lines.push(format!("not checked: {}: {why}", name_nodes(&nodes)));
         }
         if let Some(why) = &self.unknown {
             lines.push(format!("not compared: nodes without an agent: {why}"));

@@ -1,5 +1,6 @@
 //! How many nodes are well, and what they run.
 
+use crate::agents::Lack;
 use crate::answers::StatusAnswer;
 use crate::answers::{FleetAnswers, group_by_value};
 use epguard_client::answers::status::Condition;
@@ -29,7 +30,7 @@ fn states(asked: &FleetAnswers<Condition>) -> String {
     let chosen = asked
         .missing
         .iter()
-        .filter(|one| one.has_no_agent())
+        .filter(|one| one.lack == Lack::Agent)
         .count();
     let counts = [
         (well, "well"),

@@ -99,7 +99,7 @@ fn a_node_without_an_agent_is_named_and_a_chosen_one_is_no_pass() {
         ("node-b", "nothing is made: node node-b has no agent, "),
         (
             "node-a,nope",
-            "the cluster has no node nope: `kubectl get nodes`",
+            "the cluster has no node nope: `kubectl get nodes` lists them",
         ),
     ] {
         let refused = rig.run(&format!("check --node {nodes}"));

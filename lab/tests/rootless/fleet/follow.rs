@@ -96,7 +96,7 @@ async fn a_node_whose_agent_goes_is_named() {
     let line = line.unwrap().unwrap().unwrap();
     assert_eq!(
         line,
-        "epguard: node worker-2 has no agent, so packets pass there: see the Events of the DaemonSet, its \
+        "epguard: node worker-2 has no agent, so packets pass there (after an earlier one's lease): see the Events of the DaemonSet, its \
          nodeSelector and tolerations"
     );
 }

@@ -105,11 +105,15 @@ async fn a_chosen_node_that_does_not_exist_is_told_from_one_without_an_agent() {
         rule("pods/exec", &["get", "create"])
     ]));
     let unsure = world.run("status --node worker-1,worker-9").await;
+    let unknown =
+        "worker-9: no agent's pod is there, and whether the cluster has such a node is not known: ";
     assert!(
-        unsure.starts_with("exit code 2\n")
-            && unsure.contains("no answer from worker-9: no agent's pod is there, and whether "),
+        unsure.starts_with("exit code 2\n") && unsure.contains(&format!("\n{unknown}")),
         "{unsure}"
     );
+    let unsure = world.run("mode off --node worker-9 -y").await;
+    let refused = format!("exit code 2\nepguard: nothing is changed: {unknown}");
+    assert!(unsure.starts_with(&refused), "{unsure}");
 }
 
 /// What the parser of an older version prints.
