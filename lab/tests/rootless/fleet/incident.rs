@@ -283,6 +283,9 @@ async fn a_release_is_written_for_what_is_shown_and_every_node_carries_it_out() 
     assert_eq!(data(&world), json!({"breaker-release": "44 shop/web"}));
     let (code, nothing, _) = world.document("breaker --release shop/none -y").await;
     assert_eq!((code, &nothing["written"]), (Some(0), &json!(false)));
+    assert_eq!(nothing["changes"], json!([]));
+    assert_eq!(nothing["following"], 0);
+    assert_eq!(nothing["notFollowing"], json!([]));
     expect("breaker.txt", &outputs.join("\n"));
 }
 

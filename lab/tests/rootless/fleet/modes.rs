@@ -98,6 +98,10 @@ async fn the_mode_of_chosen_nodes_is_switched_by_their_agents() {
 async fn a_mode_and_its_change_are_one_document_for_scripts_beside_the_plan() {
     let world = World::new();
     agents(&world);
+    let (code, nothing, _) = world.document("mode --unset -y").await;
+    assert_eq!((code, &nothing["written"]), (Some(0), &json!(false)));
+    assert_eq!(nothing["following"], 0);
+    assert_eq!(nothing["notFollowing"], json!([]));
     let (code, changed, beside) = world.document("mode observe -y").await;
     assert_eq!(code, Some(0));
     assert_eq!(
