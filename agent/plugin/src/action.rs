@@ -32,8 +32,8 @@ the API server.
 Exit code: as of kubectl epguard mode.
 
 Examples:
-  kubectl epguard action                           the keys, and the nodes' actions
-  kubectl epguard action reject                    reasons without a key of their own
+  kubectl epguard action                           keys, and nodes' actions
+  kubectl epguard action reject                    reasons without a key
   kubectl epguard action reject terminated=drop    the same, but one reason
   kubectl epguard action drop --canary             nodes labelled as canaries
   kubectl epguard action --unset                   the agents' flags count

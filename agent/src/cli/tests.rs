@@ -98,7 +98,7 @@ fn a_wrong_value_is_refused_in_one_line_with_the_right_form_or_beside_a_list_of_
         ("--lease", "2", &["whole seconds from 3 to 300"]),
         ("--lease", "soon", &["whole seconds from 3 to 300"]),
         ("--hooks", "xdp", &["auto, tcx, clsact"]),
-        ("--clsact-delay", "301", &["0..=300"]),
+        ("--clsact-delay", "301", &["from 0 to 300"]),
         (
             "--uplinks",
             "eth[0-9",
