@@ -1,7 +1,7 @@
 //! Tables with many columns: where the screen is narrower than the folded table, a card for each
 //! row.
 
-use crate::shared::output::{Column, table_on};
+use crate::shared::output::{Column, cells, headers, table_on};
 use crate::shared::screen::Screen;
 
 /// A table as by [`table_on`]; where no folding makes it fit, a card for each row, with an empty
@@ -17,12 +17,7 @@ pub fn table_or_cards(screen: Screen, header: &[&str], rows: &[Vec<String>]) -> 
 
 /// The same with a row for each item.
 pub fn columned_or_cards<T>(screen: Screen, columns: &[Column<T>], items: &[T]) -> String {
-    let header: Vec<&str> = columns.iter().map(|(header, _)| *header).collect();
-    let mut rows = Vec::new();
-    for item in items {
-        rows.push(columns.iter().map(|(_, cell)| cell(item)).collect());
-    }
-    table_or_cards(screen, &header, &rows)
+    table_or_cards(screen, &headers(columns), &cells(columns, items))
 }
 
 /// A line for each cell, after the header of its column.

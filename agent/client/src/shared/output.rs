@@ -77,12 +77,8 @@ fn is_hidden_in_lines(character: char) -> bool {
     character != '\n' && is_hidden(character)
 }
 
-/// A table without lines. An empty header is left out.
-pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    table_on(Screen::default(), header, rows)
-}
-
-/// The same. Where the screen is narrower, cells are folded at spaces; a word stays whole.
+/// A table without lines. An empty header is left out. Where the screen is narrower, cells are
+/// folded at spaces; a word stays whole.
 pub fn table_on(
     screen: Screen,
     header: &[&str],
@@ -131,7 +127,24 @@ fn longest_words(table: &Table) -> Vec<u16> {
 /// Header of a column, and its cell in a row.
 pub type Column<T> = (&'static str, fn(&T) -> String);
 
-/// The same with a row for each item.
+/// The headers of columns.
+pub fn headers<T>(columns: &[Column<T>]) -> Vec<&'static str> {
+    columns.iter().map(|(header, _)| *header).collect()
+}
+
+/// The cells of the columns, a row for each item.
+pub fn cells<'a, T: 'a>(
+    columns: &[Column<T>],
+    items: impl IntoIterator<Item = &'a T>,
+) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for item in items {
+        rows.push(columns.iter().map(|(_, cell)| cell(item)).collect());
+    }
+    rows
+}
+
+/// A table with a row for each item, not folded.
 pub fn columned<'a, T: 'a>(
     columns: &[Column<T>],
     items: impl IntoIterator<Item = &'a T>,
@@ -145,14 +158,7 @@ pub fn columned_on<'a, T: 'a>(
     columns: &[Column<T>],
     items: impl IntoIterator<Item = &'a T>,
 ) -> String {
-    let header: Vec<&str> = columns.iter().map(|(header, _)| *header).collect();
-    table_on(
-        screen,
-        &header,
-        items
-            .into_iter()
-            .map(|item| columns.iter().map(|(_, cell)| cell(item)).collect()),
-    )
+    table_on(screen, &headers(columns), cells(columns, items))
 }
 
 /// A number of things: `1 node`, `2 nodes`.
