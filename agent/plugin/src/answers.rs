@@ -130,40 +130,27 @@ impl<T> FleetAnswers<T> {
     /// Adds to a document the nodes that did not answer, and those without an agent, also chosen
     /// ones.
     pub fn add_absent(&self, document: &mut Value) {
-        let mut silent = Vec::new();
-        let mut without_agent: Vec<&str> = Vec::new();
-        for one in &self.missing {
-            match one.lack {
-                Lack::Agent => without_agent.push(&one.node),
-                Lack::Answer | Lack::AgentOrNode => silent.push(one),
-            }
-        }
-        without_agent.extend(self.without_agent.iter().map(String::as_str));
+        let missing = self.missing.iter();
+        let silent: Vec<&MissingNode> = missing.filter(|one| one.lack != Lack::Agent).collect();
         document["missing"] = json!(silent);
-        document["withoutAgent"] = json!(without_agent);
+        document["withoutAgent"] = json!(without_agent(&self.missing, &self.without_agent));
     }
 }
 
-/// A line for each cause why nodes are missing, and one for those without an agent.
-pub fn absent_lines(missing: &[MissingNode], without_agent: &[String]) -> Vec<String> {
-    let mut without: Vec<&str> = without_agent.iter().map(String::as_str).collect();
-    let mut silent = Vec::new();
-    for one in missing {
-        match one.lack {
-            Lack::Agent => without.push(&one.node),
-            Lack::Answer | Lack::AgentOrNode => {
-                silent.push(((one.lack, short_cause(&one.why)), &*one.node));
-            }
-        }
-    }
+/// A line for each cause why nodes are missing, and one for those without an agent, with the others
+/// that have none.
+pub fn absent_lines(missing: &[MissingNode], others: &[String]) -> Vec<String> {
+    let silent = missing.iter().filter(|one| one.lack != Lack::Agent);
+    let causes = silent.map(|one| ((one.lack, short_cause(&one.why)), &*one.node));
     let mut lines = Vec::new();
-    for ((lack, cause), nodes) in group_by_value(silent) {
+    for ((lack, cause), nodes) in group_by_value(causes) {
         let names = name_nodes(&nodes);
         lines.push(match lack {
             Lack::Answer => format!("no answer from {names}: {cause}"),
             Lack::Agent | Lack::AgentOrNode => format!("{names}: {cause}"),
         });
     }
+    let without = without_agent(missing, others);
     let names = name_nodes(&without);
     let whose = match without[..] {
         [] => return lines,
@@ -174,6 +161,13 @@ pub fn absent_lines(missing: &[MissingNode], without_agent: &[String]) -> Vec<St
         "{whose} no agent, so packets pass there (after an earlier one's lease): {NO_AGENT_REMEDY}"
     ));
     lines
+}
+
+/// Names of the missing nodes that have no agent, and of the others that have none.
+fn without_agent<'a>(missing: &'a [MissingNode], others: &'a [String]) -> Vec<&'a str> {
+    let chosen = missing.iter().filter(|one| one.lack == Lack::Agent);
+    let chosen = chosen.map(|one| &*one.node);
+    chosen.chain(others.iter().map(String::as_str)).collect()
 }
 
 /// A cause in one line; a node may have written it.

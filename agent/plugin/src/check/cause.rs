@@ -50,16 +50,14 @@ pub(super) fn unseen(evidence: &Evidence<'_>) -> Option<Problem> {
             format!("`kubectl epguard mode observe{flag}` switches it"),
         ));
     }
-    let mut shown = status.clone();
-    // A policy that is not in force changes the mode, which is known.
-    shown.mode_policy = None;
-    // It counts packets since the agent's start; those of the check's calls are counted below.
-    let gaps = &mut shown.translators.gaps;
-    gaps.retain(|gap| gap.cause != Cause::Unreadable);
-    let view = view_problems(&shown);
+    let view = view_problem(status);
     let no_denial = no_denial(evidence);
     let stalled = stalled(node, no_denial.is_some());
     let denials = stalled.or(no_denial).or_else(|| rival(evidence, status));
+    let mut shown = status.clone();
+    // It counts packets since the agent's start; those of the check's calls are counted below.
+    let gaps = &mut shown.translators.gaps;
+    gaps.retain(|gap| gap.cause != Cause::Unreadable);
     let hooks = [hook_problems(&shown), socket_lb_problems(&shown)].concat();
     let passed = passed(node);
     // Hooks first: a neighbour solicitation to a suspect has no record, and is no call.
@@ -70,14 +68,21 @@ pub(super) fn unseen(evidence: &Evidence<'_>) -> Option<Problem> {
 /// What kept the agent's view from being fresh before the calls, if it did not deny the endpoint
 /// then, or its denials had ended. The end of the check may have started a watch anew.
 fn stalled(node: &NodeEvidence, lacks_denial: bool) -> Option<Problem> {
-    let mut before = node.before.clone()?;
+    let before = node.before.as_ref()?;
     if !lacks_denial && !before.lease_has_ended() {
         return None;
     }
-    before.mode_policy = None;
-    let problem = view_problems(&before).into_iter().next();
-    let Problem { what, remedy } = problem.or_else(|| unproven_watch(&before))?;
+    let problem = view_problem(before).or_else(|| unproven_watch(before));
+    let Problem { what, remedy } = problem?;
     Some(Problem::new(format!("before the calls: {what}"), remedy))
+}
+
+/// The worst of what keeps a view from being fresh. A policy that is not in force does not: it
+/// changes the mode, which is known.
+fn view_problem(status: &Status) -> Option<Problem> {
+    let mut shown = status.clone();
+    shown.mode_policy = None;
+    view_problems(&shown).into_iter().next()
 }
 
 /// Another Service that keeps packets from showing the cell's own.
