@@ -96,7 +96,7 @@ impl MissingNode {
     }
 
     /// A node that has no pod of an agent, where Nodes may not be listed: why not.
-    fn perhaps_unknown(node: String, why: &str) -> Self {
+    pub fn perhaps_unknown(node: String, why: &str) -> Self {
         Self {
             node,
             why: format!(

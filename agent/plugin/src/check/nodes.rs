@@ -178,6 +178,26 @@ mod tests {
     use serde_json::json;
 
     #[test]
+    fn a_chosen_node_that_may_not_exist_is_not_said_to_have_no_agent() {
+        let why = "may not list nodes";
+        let not_checked = NotChecked {
+            nodes: vec![
+                MissingNode::without_agent("node-b".into()),
+                MissingNode::perhaps_unknown("nope".into(), why),
+            ],
+            unknown: None,
+            are_chosen: true,
+        };
+        assert!(not_checked.lacks_chosen());
+        let lines = [
+            "not checked: node-b: no agent runs there: see the Events of the DaemonSet, its nodeSelector and tolerations",
+            "not checked: nope: no agent's pod is there, and whether the cluster has such a node is not known: may not list \
+             nodes",
+        ];
+        assert_eq!(not_checked.lines(), lines);
+    }
+
+    #[test]
     fn a_daemonset_that_mounts_the_folder_of_plugins_is_of_the_cni() {
         let spec = |path: &str| -> PodSpec {
             serde_json::from_value(
