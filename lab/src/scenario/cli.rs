@@ -1,11 +1,12 @@
 //! `epguard-lab scenario`: runs stories and prints the results.
 
+use std::fmt;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Result;
 
@@ -35,6 +36,9 @@ pub struct Args {
     /// Run the stories with callers at a load balancer at sockets, in place of their own callers
     #[arg(long)]
     socket_lb: bool,
+    /// Attempts at each run: those that failed run again, one at a time, and the last result counts
+    #[arg(long, default_value_t = 1)]
+    attempts: u32,
     #[command(flatten)]
     how: How,
 }
@@ -77,10 +81,17 @@ impl Args {
     }
 }
 
+/// A story in one of its variants.
 struct Job<'a> {
     file: &'a Path,
     scenario: &'a Scenario,
     variant: Variant,
+}
+
+impl fmt::Display for Job<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} [{}]", self.scenario.id, self.variant)
+    }
 }
 
 /// Runs every story in every variant; the exit code says whether all held.
@@ -112,39 +123,58 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             });
         }
     }
-    let jobs = Mutex::new(runs.into_iter());
+    let all = runs.len();
     // Most of the time a run waits to see that no packet comes.
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    let parallel = args.jobs.unwrap_or(4 * processors).max(1);
-    // Runs that passed, and those that failed; locked for each report.
-    let counts = Mutex::new([0, 0]);
-    let work = || {
-        loop {
-            let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some(Job {
-                file,
-                scenario,
-                variant,
-            }) = job
-            else {
-                return;
-            };
-            let start = Instant::now();
-            let told = tell(&mut (), scenario, variant, &args.how).map(drop);
-            let name = format!("{} [{variant}]", scenario.id);
-            let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
-            counts[usize::from(told.is_err())] += 1;
-            report(file, &name, &told, start.elapsed());
+    let mut failed = tell_all(runs, args.jobs.unwrap_or(4 * processors), &args.how);
+    for attempt in 2..=args.attempts {
+        if failed.is_empty() {
+            break;
         }
-    };
-    thread::scope(|scope| (0..parallel).for_each(|_| _ = scope.spawn(work)));
-    let [passed, failed] = counts.into_inner().unwrap_or_else(PoisonError::into_inner);
-    println!("{passed} passed, {failed} failed");
-    Ok(if failed == 0 {
+        println!("\nattempt {attempt}, one at a time:");
+        failed = tell_all(failed, 1, &args.how);
+    }
+    println!("{} passed, {} failed", all - failed.len(), failed.len());
+    Ok(if failed.is_empty() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Tells the stories, so many `at_once`. Returns those that did not hold, whose evidence it prints
+/// last: the beginning of a long log may be cut off.
+fn tell_all<'a>(runs: Vec<Job<'a>>, at_once: usize, how: &How) -> Vec<Job<'a>> {
+    let waiting = Mutex::new(runs.into_iter());
+    let failed = Mutex::new(Vec::new());
+    let work = || {
+        loop {
+            let next = waiting
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .next();
+            let Some(run) = next else {
+                return;
+            };
+            let start = Instant::now();
+            let told = tell(&mut (), run.scenario, run.variant, how).map(drop);
+            let took = start.elapsed().as_secs_f64();
+            let mark = if told.is_ok() { "✓" } else { "✗" };
+            println!("{mark} {:<58} {took:5.1} s", run.to_string());
+            if let Err(failure) = told {
+                failed
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push((run, failure));
+            }
+        }
+    };
+    thread::scope(|scope| (0..at_once.max(1)).for_each(|_| _ = scope.spawn(work)));
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    for (run, failure) in &failed {
+        report(run, failure);
+    }
+    failed.into_iter().map(|(run, _)| run).collect()
 }
 
 fn is_yaml(file: &Path) -> bool {
@@ -152,21 +182,20 @@ fn is_yaml(file: &Path) -> bool {
         .is_some_and(|extension| extension == "yaml")
 }
 
-fn report(file: &Path, name: &str, told: &Result<(), Box<Failure>>, took: Duration) {
-    let mark = if told.is_ok() { "✓" } else { "✗" };
-    println!("{mark} {name:<58} {:5.1} s", took.as_secs_f64());
-    let Err(failure) = told else { return };
+/// Prints where a story did not hold, and the evidence.
+fn report(run: &Job, failure: &Failure) {
+    println!("✗ {run}");
     match failure.line {
         Some(line) => {
-            let text = std::fs::read_to_string(file).unwrap_or_default();
+            let text = std::fs::read_to_string(run.file).unwrap_or_default();
             let step = (1..).zip(text.lines()).find(|(number, _)| *number == line);
             println!(
                 "    {}:{line}: {}",
-                file.display(),
+                run.file.display(),
                 step.map_or("", |(_, step)| step.trim())
             );
         }
-        None => println!("    {}: before the first step", file.display()),
+        None => println!("    {}: before the first step", run.file.display()),
     }
     for line in format!("{:#}\n{}", failure.error, failure.evidence).lines() {
         println!("    {line}");
