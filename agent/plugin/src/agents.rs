@@ -43,6 +43,8 @@ pub struct Agent {
     pub obstacle: Option<String>,
     /// Image, arguments and environment of the agent.
     pub flags: Vec<String>,
+    /// The image of its container, if it shows one.
+    pub image: Option<String>,
     /// The mode policy that the agent watches, `namespace/name`.
     pub mode_policy: Option<String>,
 }
@@ -138,6 +140,7 @@ impl Agent {
             ready: true,
             obstacle: None,
             flags: Vec::new(),
+            image: None,
             mode_policy: None,
         }
     }
@@ -335,6 +338,7 @@ fn agent_of(pod: &Pod) -> Option<Agent> {
         ready: conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True"),
         obstacle: obstacle(pod, &container.name),
         flags: flags(container),
+        image: container.image.clone(),
         mode_policy: mode_policy(container),
     })
 }

@@ -121,7 +121,8 @@ impl<'a> Version<'a> {
             return status.mode_policy.clone();
         }
         let watch = status.watches.get(&Watched::ModePolicy);
-        let error = watch.and_then(|watch| watch.error.as_deref());
+        let down = watch.filter(|watch| !watch.up);
+        let error = down.and_then(|watch| watch.error.as_deref());
         Some(match error {
             Some(error) => format!("its watch {} is down: {error}", Watched::ModePolicy),
             None if !status.synced => {
@@ -188,6 +189,16 @@ mod tests {
             lacks(&down),
             "its watch configmaps(mode-policy) is down: 403 Forbidden"
         );
+        let watch = Watch {
+            up: true,
+            error: Some("a freshness check failed".into()),
+            ..Watch::default()
+        };
+        let late = Status {
+            watches: [(Watched::ModePolicy, watch)].into(),
+            ..status(11)
+        };
+        assert_eq!(lacks(&late), "its maps do not have the new version yet");
     }
 
     #[test]

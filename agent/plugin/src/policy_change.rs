@@ -44,7 +44,7 @@ impl PolicyChange<'_> {
     /// Shows the change, asks, writes it, and waits until the nodes follow. `missed` is what a node
     /// that has the new `ConfigMap` still lacks. Returns the exit code.
     ///
-    /// Errors: nothing is written.
+    /// Errors: nothing is written, or no answer has come in time, so that it may be.
     pub async fn carry_out(
         &self,
         fleet: &Fleet,

@@ -55,6 +55,11 @@ impl Lease {
         }
     }
 
+    /// Ends what an earlier process granted, with the next renewal.
+    pub fn end_inherited(&mut self) {
+        self.is_inherited = false;
+    }
+
     /// The end of the lease: after it nothing is denied.
     pub fn deadline(&self) -> Duration {
         self.deadline
@@ -284,6 +289,9 @@ mod tests {
             Some(s(0)),
             "the clocks jumped"
         );
+        let mut went_back = inheriting();
+        went_back.end_inherited();
+        assert_eq!(went_back.renew(at(101), false, false), Some(s(0)));
     }
 
     #[test]

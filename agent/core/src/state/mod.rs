@@ -154,7 +154,7 @@ impl State {
             || self.is_synced() && self.owners.has_changes()
     }
 
-    /// What SUSPECTS, SERVICES and DENIED should hold.
+    /// What the maps of denials should hold: SUSPECTS, SERVICES, DENIED, BACKENDS and TERMINATED.
     pub fn tables(&self) -> &Tables {
         &self.layout.tables
     }

@@ -95,40 +95,65 @@ pub(super) async fn namespaces(fleet: &Fleet) -> Result<Vec<Namespace>> {
     Ok(namespaces)
 }
 
-/// Deletes namespaces, and waits until they are gone. Returns those that are still there after the
-/// wait. Errors: one may not be deleted.
+/// Deletes namespaces, and waits until they are gone: until two looks in a row show none, since a
+/// request to make one that was given up may still be carried out. Returns those that are still
+/// there after the wait. Errors: one may not be deleted; the others are all the same.
 pub(super) async fn delete_namespaces(
     fleet: &Fleet,
     names: &[String],
     wait: Duration,
 ) -> Result<Vec<String>> {
-    let api: Api<Namespace> = all(fleet);
-    // A namespace of this name that no check has made stays.
-    let own = named(&namespaces(fleet).await?, names);
-    for name in &own {
-        let deleted = async {
-            match api.delete(name, &DeleteParams::background()).await {
-                Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => Ok(()),
-                deleted => deleted.map(drop),
+    let until = Instant::now() + wait;
+    let mut asked = Vec::new();
+    let mut was_empty = false;
+    loop {
+        // A namespace of this name that no check has made stays.
+        let left = match namespaces(fleet).await {
+            Ok(all) => named(&all, names),
+            Err(error) if asked.is_empty() || Instant::now() >= until => return Err(error),
+            // Only the look is lost: what was deleted ends by itself.
+            Err(_) => {
+                sleep(LOOKS).await;
+                continue;
             }
         };
-        let what = format!("delete namespace {name}");
-        await_answer(
-            &fleet.scope,
-            &what,
-            "the verb delete on namespaces",
-            deleted,
-        )
-        .await?;
-    }
-    let until = Instant::now() + wait;
-    loop {
-        let left = named(&namespaces(fleet).await?, names);
-        if left.is_empty() || Instant::now() >= until {
+        if left.is_empty() && was_empty || Instant::now() >= until {
             return Ok(left);
+        }
+        was_empty = left.is_empty();
+        let mut refused = None;
+        for name in left {
+            if asked.contains(&name) {
+                continue;
+            }
+            if let Err(error) = delete_namespace(fleet, &name).await {
+                refused = refused.or(Some(error));
+            }
+            asked.push(name);
+        }
+        if let Some(error) = refused {
+            return Err(error);
         }
         sleep(LOOKS).await;
     }
+}
+
+async fn delete_namespace(fleet: &Fleet, name: &str) -> Result<()> {
+    let api: Api<Namespace> = all(fleet);
+    let deleted = async {
+        match api.delete(name, &DeleteParams::background()).await {
+            Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => Ok(()),
+            deleted => deleted.map(drop),
+        }
+    };
+    let what = format!("delete namespace {name}");
+    await_answer(
+        &fleet.scope,
+        &what,
+        "the verb delete on namespaces",
+        deleted,
+    )
+    .await
 }
 
 /// The names of those that have one of these names.

@@ -164,7 +164,7 @@ async fn plan(fleet: &Fleet, args: &CheckArgs) -> Result<(Plan, NotChecked)> {
 
 /// The image of the check's pods. Each node of an agent has the agents'.
 fn image(fleet: &Fleet, args: &CheckArgs) -> Result<String> {
-    let own = fleet.agents.first().and_then(|agent| agent.flags.first());
+    let own = fleet.agents.first().and_then(|agent| agent.image.as_ref());
     let image = args.image.as_ref().or(own);
     Ok(image
         .context("no agent shows its image: pass --image")?

@@ -16,7 +16,7 @@ const SHOWN: usize = 10;
 /// A problem, and the nodes that have it.
 struct Shared<'a> {
     problem: &'a Problem,
-    /// The lowest of its places in the nodes' own lists, which begin with the worst.
+    /// Its last place in the nodes' own lists, which begin with the worst.
     place: usize,
     nodes: Vec<&'a str>,
 }

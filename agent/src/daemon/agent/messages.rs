@@ -11,7 +11,7 @@ use crate::watch::{Message, WatchEvent};
 use anyhow::Result;
 use epguard_common::{Mode, Reason};
 use epguard_core::facts::{Change, ModePolicy, ObjectName, Watched};
-use epguard_core::state::State;
+use epguard_core::state::{State, report};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -157,11 +157,9 @@ impl Agent {
 
     /// True if the agent has denials, so that it needs the lease.
     pub(super) fn denies(&self) -> bool {
-        let tables = self.state.tables();
-        let mut orphan_ip = tables.terminated.values();
-        !tables.denied.is_empty()
+        !self.state.tables().denied.is_empty()
             || self.writer.has_redirected_flows()
-            || orphan_ip.any(|orphan_ip| orphan_ip.lifted.is_none())
+            || report::denied_orphan_ips(&self.state) > 0
     }
 }
 
@@ -183,12 +181,11 @@ impl Observer for Log<'_> {
                 status.rv = *rv;
             }
             WatchEvent::Progress(rv) => status.rv = *rv,
-            WatchEvent::Proven { .. } => {
+            WatchEvent::Proven { .. } | WatchEvent::NodeSeen(_) => {
                 if status.up {
                     status.error = None;
                 }
             }
-            WatchEvent::NodeSeen(_) => {}
             WatchEvent::Behind => tracing::warn!(
                 %watch,
                 "the watch lacks changes that the API server has shown; nothing is denied until it has caught up"

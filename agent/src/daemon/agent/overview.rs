@@ -167,7 +167,10 @@ impl Agent {
         };
         let ips = &mut status.figures.ips;
         ips.insert(IpState::Denied, tables.denied.len() as u64);
-        ips.insert(IpState::Terminated, tables.terminated.len() as u64);
+        ips.insert(
+            IpState::Terminated,
+            report::denied_orphan_ips(&self.state) as u64,
+        );
         status
     }
 

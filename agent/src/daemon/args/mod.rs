@@ -99,7 +99,7 @@ pub struct AgentArgs {
     /// Age in seconds that the least fresh watch may have while anything is denied, 3 to 300
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds(3..=300))]
     pub max_view_age: Duration,
-    /// What to do with a reason after a wrong denial
+    /// What to do with a Service after a wrong denial (terminated: with that reason)
     #[arg(long, default_value = "observe")]
     pub on_wrong_deny: crate::daemon::demotion::OnWrongDeny,
     /// Form of the log

@@ -68,15 +68,18 @@ fn messages() -> Vec<Message> {
 }
 
 fn run_turn() {
-    let mut state = State::default();
+    run_turn_of(&mut State::default(), messages());
+}
+
+fn run_turn_of(state: &mut State, messages: Vec<Message>) {
     let view = Freshness::new(&Watched::ALWAYS, Duration::from_secs(30), || 0.0);
     let mut lease = Lease::new(view, Duration::from_secs(15), Clocks::now());
     let mut waiting = MessageQueue::default();
-    for message in messages() {
+    for message in messages {
         waiting.push(message);
     }
     let mut turn = Turn {
-        state: &mut state,
+        state,
         lease: &mut lease,
         waiting: &mut waiting,
         watches: &Watches::default(),
@@ -107,4 +110,31 @@ fn each_line_of_a_debug_log_names_the_fact_that_it_is_about() {
 #[test]
 fn a_log_of_the_default_level_has_no_line_of_a_fact() {
     assert_eq!(logged(LogFormat::Text, "", false, run_turn), "");
+}
+
+/// The watch of the mode policy lists last, and notices once more what the others have noticed.
+#[test]
+fn the_state_starts_over_if_a_watch_that_it_awaits_sees_that_the_api_went_back() {
+    let went_back = |watch| Message {
+        watch,
+        event: WatchEvent::Rewound("9 after 10".into()),
+    };
+    let lists = [
+        Fact::Pod(Change::Reset(vec![])),
+        Fact::Slice(Change::Reset(vec![])),
+        Fact::Service(Change::Reset(vec![])),
+        Fact::Node(Change::Reset(vec![])),
+        Fact::Namespace(Change::Reset(vec![])),
+    ];
+    let mut listed = Vec::new();
+    for list in lists {
+        listed.push(message(Watched::of(&list).unwrap(), list));
+    }
+    let mut state = State::default();
+    run_turn_of(&mut state, listed);
+    assert!(state.is_listed());
+    run_turn_of(&mut state, vec![went_back(Watched::ModePolicy)]);
+    assert!(state.is_listed());
+    run_turn_of(&mut state, vec![went_back(Watched::Services)]);
+    assert!(!state.is_listed());
 }

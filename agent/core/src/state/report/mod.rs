@@ -5,7 +5,7 @@ mod pod_counts;
 mod unproven;
 mod view;
 
-pub use pod_counts::{IpState, PodCounts, PodState, pod_counts};
+pub use pod_counts::{IpState, PodCounts, PodState, denied_orphan_ips, pod_counts};
 pub use unproven::{
     PossibleHolder, UnprovenDeaths, left_out, possible_holders, possibly_held, read_in_part,
     rivals, unproven_deaths,

@@ -111,9 +111,6 @@ fn count_ips(state: &State) -> BTreeMap<IpState, u64> {
     let shared: BTreeSet<Addr> = state.cluster.pods.shared_ips().collect();
     let suspects = state.layout.tables.suspects.values();
     let denied = suspects.filter(|suspect| suspect.flags & Suspect::DENIED != 0);
-    // Lifted ones stay in the map, but deny nothing.
-    let orphan_ips = state.layout.tables.terminated.values();
-    let terminated = orphan_ips.filter(|orphan_ip| orphan_ip.lifted.is_none());
     BTreeMap::from([
         (IpState::Owned, number(state.owners.entries.len())),
         (
@@ -125,8 +122,16 @@ fn count_ips(state: &State) -> BTreeMap<IpState, u64> {
             count_flagged(state, &shared, Owner::CONFLICT),
         ),
         (IpState::Denied, number(denied.count())),
-        (IpState::Terminated, number(terminated.count())),
+        (IpState::Terminated, number(denied_orphan_ips(state))),
     ])
+}
+
+/// How many orphan IPs are denied. Lifted ones stay in the map, but deny nothing.
+pub fn denied_orphan_ips(state: &State) -> usize {
+    let orphan_ips = state.layout.tables.terminated.values();
+    orphan_ips
+        .filter(|orphan_ip| orphan_ip.lifted.is_none())
+        .count()
 }
 
 /// How many of the IPs have an owner with the flag.
