@@ -104,32 +104,35 @@ pub(super) async fn delete_namespaces(
     wait: Duration,
 ) -> Result<Vec<String>> {
     let until = Instant::now() + wait;
-    let mut asked = Vec::new();
+    let mut has_asked = false;
     let mut was_empty = false;
     loop {
-        // A namespace of this name that no check has made stays.
-        let left = match namespaces(fleet).await {
-            Ok(all) => named(&all, names),
-            Err(error) if asked.is_empty() || Instant::now() >= until => return Err(error),
+        let all = match namespaces(fleet).await {
+            Ok(all) => all,
+            Err(error) if !has_asked || Instant::now() >= until => return Err(error),
             // Only the look is lost: what was deleted ends by itself.
             Err(_) => {
                 sleep(LOOKS).await;
                 continue;
             }
         };
+        // A namespace of this name that no check has made stays.
+        let left = named(&all, names);
         if left.is_empty() && was_empty || Instant::now() >= until {
             return Ok(left);
         }
         was_empty = left.is_empty();
         let mut refused = None;
-        for name in left {
-            if asked.contains(&name) {
+        for namespace in &all {
+            let name = namespace.name_any();
+            let is_ending = namespace.metadata.deletion_timestamp.is_some();
+            if is_ending || !left.contains(&name) {
                 continue;
             }
             if let Err(error) = delete_namespace(fleet, &name).await {
                 refused = refused.or(Some(error));
             }
-            asked.push(name);
+            has_asked = true;
         }
         if let Some(error) = refused {
             return Err(error);

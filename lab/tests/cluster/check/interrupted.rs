@@ -1,6 +1,7 @@
 //! Checks that do not come to their end leave nothing, or say what they leave.
 
 use super::rig::Rig;
+use epguard_client::shared::calls::MANAGED_BY;
 use epguard_lab::api::Kind;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -24,6 +25,36 @@ fn an_interrupted_check_removes_what_it_has_made() {
         assert!(is_sent);
         rig.is_clean();
     }
+}
+
+/// The API server may carry out a request to make it that was given up.
+#[test]
+#[ignore = "needs root: network namespaces and eBPF"]
+fn a_namespace_that_comes_late_is_removed_too() {
+    let mut rig = Rig::new("{mode: observe}");
+    let store = rig.stage.cluster.store.clone();
+    let mut late = None;
+    let mut is_interrupted = false;
+    let ended = rig.run_while("check", |rig, child| {
+        if !is_interrupted && rig.pod("stranger-1").is_some() {
+            is_interrupted = true;
+            late = rig.namespaces().pop();
+            let pid = Pid::from_raw(i32::try_from(child.id()).unwrap());
+            kill(pid, Signal::SIGINT).unwrap();
+        }
+        if rig.namespaces().is_empty()
+            && let Some(name) = late.take()
+        {
+            let labels = json!({MANAGED_BY.0: MANAGED_BY.1});
+            let namespace = json!({
+                "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels},
+            });
+            store.apply(namespace).unwrap();
+        }
+    });
+    assert!(is_interrupted && late.is_none());
+    assert!(ended.err.ends_with("epguard: interrupted\n"), "{ended:?}");
+    rig.is_clean();
 }
 
 #[test]
