@@ -167,14 +167,14 @@ impl Turn<'_> {
     }
 
     /// Starts over, because nothing known holds any more. Asks the other watches to list again:
-    /// only once, and not before they have all listed. The watch of the mode policy, which the state
-    /// does not await, only voids the view: each other watch sees for itself that the API went back
-    /// before it is proven fresh.
+    /// only once, and not before they have all listed. The watch of the mode policy may list after
+    /// that, and see the same: then everything is listed once more. It may also be the only one that
+    /// sees it, if the API has passed by now what the others have shown.
     fn start_over(&mut self, noticed_by: Watched) {
         let now = (self.clock)();
         self.lease.view.void(None, now);
         self.lease.end_inherited();
-        if self.state.is_listed() && Watched::ALWAYS.contains(&noticed_by) {
+        if self.state.is_listed() {
             self.state.start_over(now);
             self.watches.list_all(Some(noticed_by), self.state.spread());
         }

@@ -112,29 +112,29 @@ fn a_log_of_the_default_level_has_no_line_of_a_fact() {
     assert_eq!(logged(LogFormat::Text, "", false, run_turn), "");
 }
 
-/// The watch of the mode policy lists last, and notices once more what the others have noticed.
+/// It may be the only one that sees it.
 #[test]
-fn the_state_starts_over_if_a_watch_that_it_awaits_sees_that_the_api_went_back() {
-    let went_back = |watch| Message {
-        watch,
-        event: WatchEvent::Rewound("9 after 10".into()),
-    };
-    let lists = [
-        Fact::Pod(Change::Reset(vec![])),
-        Fact::Slice(Change::Reset(vec![])),
-        Fact::Service(Change::Reset(vec![])),
-        Fact::Node(Change::Reset(vec![])),
-        Fact::Namespace(Change::Reset(vec![])),
-    ];
-    let mut listed = Vec::new();
-    for list in lists {
-        listed.push(message(Watched::of(&list).unwrap(), list));
+fn the_state_starts_over_if_any_watch_sees_that_the_api_went_back_also_that_of_the_mode_policy() {
+    for watch in [Watched::Services, Watched::ModePolicy] {
+        let lists = [
+            Fact::Pod(Change::Reset(vec![])),
+            Fact::Slice(Change::Reset(vec![])),
+            Fact::Service(Change::Reset(vec![])),
+            Fact::Node(Change::Reset(vec![])),
+            Fact::Namespace(Change::Reset(vec![])),
+        ];
+        let mut listed = Vec::new();
+        for list in lists {
+            listed.push(message(Watched::of(&list).unwrap(), list));
+        }
+        let mut state = State::default();
+        run_turn_of(&mut state, listed);
+        assert!(state.is_listed());
+        let went_back = Message {
+            watch,
+            event: WatchEvent::Rewound("9 after 10".into()),
+        };
+        run_turn_of(&mut state, vec![went_back]);
+        assert!(!state.is_listed(), "{watch}");
     }
-    let mut state = State::default();
-    run_turn_of(&mut state, listed);
-    assert!(state.is_listed());
-    run_turn_of(&mut state, vec![went_back(Watched::ModePolicy)]);
-    assert!(state.is_listed());
-    run_turn_of(&mut state, vec![went_back(Watched::Services)]);
-    assert!(!state.is_listed());
 }
