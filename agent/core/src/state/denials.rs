@@ -389,9 +389,8 @@ impl OfService {
         self.fill_share(endpoint, fills_share);
     }
 
-    /// Carries out what was stopped when the agent had seen no newer resourceVersion than `until`,
-    /// also what is not proven while a pod starts: a release is asked for once. Returns its
-    /// endpoints.
+    /// Carries out what was stopped when the agent had seen no newer resourceVersion than `until`.
+    /// Returns its endpoints.
     fn release(
         &mut self,
         cluster: &ClusterIndex,
@@ -399,7 +398,7 @@ impl OfService {
         until: u64,
     ) -> Vec<Endpoint> {
         let mut released = Vec::new();
-        for (endpoint, denied) in self.denied.iter() {
+        for (endpoint, denied) in self.proven() {
             let stopped = denied.stopped.as_ref();
             if stopped.is_some_and(|stopped| stopped.resource_version <= until) {
                 released.push((*endpoint, denied.proven.dead_uid));

@@ -159,7 +159,7 @@ impl Agent {
     pub(super) fn denies(&self) -> bool {
         !self.state.tables().denied.is_empty()
             || self.writer.has_redirected_flows()
-            || report::denied_orphan_ips(&self.state) > 0
+            || report::denied_orphan_ips(&self.state).next().is_some()
     }
 }
 
@@ -181,11 +181,12 @@ impl Observer for Log<'_> {
                 status.rv = *rv;
             }
             WatchEvent::Progress(rv) => status.rv = *rv,
-            WatchEvent::Proven { .. } | WatchEvent::NodeSeen(_) => {
+            WatchEvent::Proven { .. } => {
                 if status.up {
                     status.error = None;
                 }
             }
+            WatchEvent::NodeSeen(_) => {}
             WatchEvent::Behind => tracing::warn!(
                 %watch,
                 "the watch lacks changes that the API server has shown; nothing is denied until it has caught up"

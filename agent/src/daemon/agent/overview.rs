@@ -169,7 +169,7 @@ impl Agent {
         ips.insert(IpState::Denied, tables.denied.len() as u64);
         ips.insert(
             IpState::Terminated,
-            report::denied_orphan_ips(&self.state) as u64,
+            report::denied_orphan_ips(&self.state).count() as u64,
         );
         status
     }

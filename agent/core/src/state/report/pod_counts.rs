@@ -1,6 +1,6 @@
 //! How many pods and IPs are in which state, for metrics.
 
-use crate::state::State;
+use crate::state::{OrphanIp, State};
 use epguard_common::{Addr, Owner, Suspect, UidState};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -122,16 +122,17 @@ fn count_ips(state: &State) -> BTreeMap<IpState, u64> {
             count_flagged(state, &shared, Owner::CONFLICT),
         ),
         (IpState::Denied, number(denied.count())),
-        (IpState::Terminated, number(denied_orphan_ips(state))),
+        (
+            IpState::Terminated,
+            number(denied_orphan_ips(state).count()),
+        ),
     ])
 }
 
-/// How many orphan IPs are denied. Lifted ones stay in the map, but deny nothing.
-pub fn denied_orphan_ips(state: &State) -> usize {
+/// The orphan IPs that are denied. Lifted ones stay in the map, but deny nothing.
+pub fn denied_orphan_ips(state: &State) -> impl Iterator<Item = &OrphanIp> {
     let orphan_ips = state.layout.tables.terminated.values();
-    orphan_ips
-        .filter(|orphan_ip| orphan_ip.lifted.is_none())
-        .count()
+    orphan_ips.filter(|orphan_ip| orphan_ip.lifted.is_none())
 }
 
 /// How many of the IPs have an owner with the flag.
