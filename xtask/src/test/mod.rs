@@ -107,8 +107,8 @@ fn stories() -> Result<Vec<Planned>> {
     ])
 }
 
-/// Plays the stories of a folder. One that failed beside others runs once more, alone: it waits for
-/// what a busy machine may be late with.
+/// Plays the stories of a folder. If a few fail beside others, they run once more, one at a time:
+/// they wait for what a busy machine may be late with.
 fn story(title: &str, folder: &str, arguments: &[&str]) -> Planned {
     let mut scenario = lab::lab("scenario");
     scenario

@@ -104,21 +104,22 @@ pub(super) async fn delete_namespaces(
     wait: Duration,
 ) -> Result<Vec<String>> {
     let until = Instant::now() + wait;
-    let mut has_asked = false;
+    let mut has_looked = false;
     let mut was_empty = false;
     loop {
         let all = match namespaces(fleet).await {
             Ok(all) => all,
-            Err(error) if !has_asked || Instant::now() >= until => return Err(error),
+            Err(error) if !has_looked || Instant::now() >= until => return Err(error),
             // Only the look is lost: what was deleted ends by itself.
             Err(_) => {
                 sleep(LOOKS).await;
                 continue;
             }
         };
+        has_looked = true;
         // A namespace of this name that no check has made stays.
         let left = named(&all, names);
-        if left.is_empty() && was_empty || Instant::now() >= until {
+        if left.is_empty() && was_empty {
             return Ok(left);
         }
         was_empty = left.is_empty();
@@ -132,10 +133,12 @@ pub(super) async fn delete_namespaces(
             if let Err(error) = delete_namespace(fleet, &name).await {
                 refused = refused.or(Some(error));
             }
-            has_asked = true;
         }
         if let Some(error) = refused {
             return Err(error);
+        }
+        if Instant::now() >= until {
+            return Ok(left);
         }
         sleep(LOOKS).await;
     }
