@@ -68,6 +68,11 @@ impl Lists {
         self.are_all_listed |= has_all && is_last;
     }
 
+    /// True if a list of everything of the collection was applied in whole.
+    pub fn has_listed(&self, kind: Watched) -> bool {
+        self.listed.contains(&kind)
+    }
+
     /// True if every watch has shown everything once.
     pub const fn are_all_listed(&self) -> bool {
         self.are_all_listed

@@ -233,6 +233,11 @@ impl State {
         self.cluster.redirecting > 0
     }
 
+    /// True if the watch has shown everything since the state began, or last started over.
+    pub fn has_listed(&self, watched: Watched) -> bool {
+        self.lists.has_listed(watched)
+    }
+
     /// True if every watch has shown everything once.
     pub const fn is_listed(&self) -> bool {
         self.lists.are_all_listed()

@@ -125,6 +125,11 @@ impl State {
         self.list_anew(now);
     }
 
+    /// Stores that the watch of the mode policy has listed: what it shows is no fact of the state.
+    pub fn set_policy_listed(&mut self) {
+        self.lists.set_listed(Watched::ModePolicy);
+    }
+
     /// Stores what an earlier process proved; it is restored once everything has been listed.
     pub fn restore(&mut self, tables: Tables) {
         self.layout

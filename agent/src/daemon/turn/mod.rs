@@ -130,7 +130,12 @@ impl Turn<'_> {
             } => {
                 self.state.see_resource_version(rv);
                 match *fact {
-                    Fact::ModePolicy(change) => observer.takes_policy(change),
+                    Fact::ModePolicy(change) => {
+                        if matches!(change, Change::Reset(_)) {
+                            self.state.set_policy_listed();
+                        }
+                        observer.takes_policy(change);
+                    }
                     fact => self.apply_fact(received, sent, fact, observer),
                 }
             }
@@ -166,15 +171,15 @@ impl Turn<'_> {
         self.relist_if_revived(observer);
     }
 
-    /// Starts over, because nothing known holds any more. Asks the other watches to list again:
-    /// only once, and not before they have all listed. The watch of the mode policy may list after
-    /// that, and see the same: then everything is listed once more. It may also be the only one that
-    /// sees it, if the API has passed by now what the others have shown.
+    /// Starts over, because nothing known holds any more, and asks the other watches to list again.
+    ///
+    /// They will see the same, each before its list. One that sees it later, after it has listed,
+    /// may be the only one: the API may have passed by now what the others have shown.
     fn start_over(&mut self, noticed_by: Watched) {
         let now = (self.clock)();
         self.lease.view.void(None, now);
         self.lease.end_inherited();
-        if self.state.is_listed() {
+        if self.state.has_listed(noticed_by) {
             self.state.start_over(now);
             self.watches.list_all(Some(noticed_by), self.state.spread());
         }

@@ -112,29 +112,55 @@ fn a_log_of_the_default_level_has_no_line_of_a_fact() {
     assert_eq!(logged(LogFormat::Text, "", false, run_turn), "");
 }
 
+fn list(list: Fact) -> Message {
+    message(Watched::of(&list).unwrap(), list)
+}
+
+fn all_lists() -> Vec<Message> {
+    vec![
+        list(Fact::Pod(Change::Reset(vec![]))),
+        list(Fact::Slice(Change::Reset(vec![]))),
+        list(Fact::Service(Change::Reset(vec![]))),
+        list(Fact::Node(Change::Reset(vec![]))),
+        list(Fact::Namespace(Change::Reset(vec![]))),
+        list(Fact::ModePolicy(Change::Reset(vec![]))),
+    ]
+}
+
+fn went_back(watch: Watched) -> Message {
+    Message {
+        watch,
+        event: WatchEvent::Rewound("9 after 10".into()),
+    }
+}
+
 /// It may be the only one that sees it.
 #[test]
 fn the_state_starts_over_if_any_watch_sees_that_the_api_went_back_also_that_of_the_mode_policy() {
     for watch in [Watched::Services, Watched::ModePolicy] {
-        let lists = [
-            Fact::Pod(Change::Reset(vec![])),
-            Fact::Slice(Change::Reset(vec![])),
-            Fact::Service(Change::Reset(vec![])),
-            Fact::Node(Change::Reset(vec![])),
-            Fact::Namespace(Change::Reset(vec![])),
-        ];
-        let mut listed = Vec::new();
-        for list in lists {
-            listed.push(message(Watched::of(&list).unwrap(), list));
-        }
         let mut state = State::default();
-        run_turn_of(&mut state, listed);
+        run_turn_of(&mut state, all_lists());
         assert!(state.is_listed());
-        let went_back = Message {
-            watch,
-            event: WatchEvent::Rewound("9 after 10".into()),
-        };
-        run_turn_of(&mut state, vec![went_back]);
+        run_turn_of(&mut state, vec![went_back(watch)]);
         assert!(!state.is_listed(), "{watch}");
     }
+}
+
+#[test]
+fn the_state_starts_over_if_the_api_goes_back_before_everything_is_listed() {
+    let mut state = State::default();
+    run_turn_of(&mut state, vec![list(Fact::Pod(Change::Reset(vec![])))]);
+    run_turn_of(&mut state, vec![went_back(Watched::Pods)]);
+    assert!(!state.has_listed(Watched::Pods));
+}
+
+#[test]
+fn the_state_starts_over_once_if_each_watch_sees_that_the_api_went_back() {
+    let mut state = State::default();
+    run_turn_of(&mut state, all_lists());
+    for message in all_lists() {
+        let rewound = went_back(message.watch);
+        run_turn_of(&mut state, vec![rewound, message]);
+    }
+    assert!(state.is_listed());
 }
