@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-/// The running watches; dropping this ends them.
+/// The running watches. Dropping this ends them, unless their tasks were taken out.
 #[derive(Debug, Default)]
 pub struct Watches {
     orders: BTreeMap<Watched, watch::Sender<Orders>>,
@@ -63,6 +63,12 @@ impl Watches {
         for id in self.orders.keys().filter(|id| Some(**id) != but) {
             self.list(*id, None, within);
         }
+    }
+
+    /// The tasks of the watches, for whoever has to know that one has panicked: none ends by itself
+    /// while the receiver of messages is there. Dropping them ends the watches.
+    pub fn take_tasks(&mut self) -> JoinSet<()> {
+        std::mem::take(&mut self.tasks)
     }
 
     /// Starts one watch.

@@ -34,7 +34,7 @@ use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, Sender};
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 /// Runs until a signal, or until an error after which nothing is protected any more.
@@ -62,7 +62,8 @@ pub async fn run(args: AgentArgs) -> Result<()> {
     }
 
     let (sender, messages) = mpsc::channel(BACKLOG);
-    let (watches, announcer) = use_api(&api, client, &args, &sender);
+    let (mut watches, announcer) = use_api(&api, client, &args, &sender);
+    let watch_tasks = watches.take_tasks();
     let attachments = Attachments::new(datapath, args.selection(), args.clsact_delay);
     let work = NodeWork::new(attachments, translators);
     let (node_thread, hooks_ended) = NodeThread::start(work)?;
@@ -97,7 +98,8 @@ pub async fn run(args: AgentArgs) -> Result<()> {
         interfaces,
         routes: node.spawn(netlink::presence(announce, agent.ranges_in_question())),
         hooks: hooks_ended,
-        watches: api_ended,
+        api: api_ended,
+        watches: watch_tasks,
         metrics,
         health,
         status,
@@ -148,7 +150,9 @@ struct Background<'a> {
     /// The thread that hooks interfaces.
     hooks: oneshot::Receiver<Result<NodeWork>>,
     /// The thread of the watches.
-    watches: oneshot::Receiver<()>,
+    api: oneshot::Receiver<()>,
+    /// The watches.
+    watches: JoinSet<()>,
     metrics: LocalBoxFuture<'a, Result<()>>,
     health: LocalBoxFuture<'a, Result<()>>,
     status: LocalBoxFuture<'a, Result<()>>,
@@ -167,7 +171,8 @@ impl Background<'_> {
                 Ok(Ok(_)) => anyhow!("the thread of the hooks has ended: restart the agent"),
                 Err(error) => Error::new(error).context("the thread of the hooks ended"),
             },
-            _ = &mut self.watches => anyhow!("the thread of the watches has ended: restart the agent"),
+            _ = &mut self.api => anyhow!("the thread of the watches has ended: restart the agent"),
+            Some(ended) = self.watches.join_next() => because(ended, "a watch of the API has ended: restart the agent"),
             ended = &mut self.metrics => because(ended, "cannot serve metrics"),
             ended = &mut self.health => because(ended, "cannot serve health"),
             ended = &mut self.status => because(ended, "cannot serve the status"),

@@ -117,3 +117,10 @@ async fn what_waits_behind_a_full_channel_is_as_old_as_that_until_the_stream_was
     stream.event("MODIFIED", &pod("a", 8 + count)).await;
     assert!(rig.received().await > filled);
 }
+
+#[tokio::test(start_paused = true)]
+async fn whoever_has_the_tasks_of_the_watches_notices_that_one_has_panicked() {
+    let mut rig = Rig::with_clock(|| panic!("there is no clock"));
+    let ended = rig.watches.take_tasks().join_next().await;
+    assert!(ended.unwrap().unwrap_err().is_panic());
+}

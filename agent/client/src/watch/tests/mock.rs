@@ -3,7 +3,7 @@
 use crate::watch::attempts::Start;
 use crate::watch::session::Narrowing;
 use crate::watch::tests::boot;
-use crate::watch::{Message, WatchEvent, Watches};
+use crate::watch::{Clock, Message, WatchEvent, Watches};
 use bytes::Bytes;
 use epguard_core::facts::{Change, Fact, ObjectName, Pod, Watched};
 use epguard_core::freshness::Proof;
@@ -41,12 +41,13 @@ pub struct Stream(Sender<Bytes>);
 
 impl Rig {
     pub fn new() -> Self {
-        Self::start(None, None)
+        Self::start(boot, None, None)
     }
 
     /// A watch of the pods of which one is watched alone, if there are more than `most`.
     pub fn narrowed(name: &str, most: usize) -> Self {
         Self::start(
+            boot,
             None,
             Some(Narrowing {
                 name: name.to_owned(),
@@ -57,16 +58,21 @@ impl Rig {
 
     /// A watch of one pod.
     pub fn watching(pod: &ObjectName) -> Self {
-        Self::start(Some(pod), None)
+        Self::start(boot, Some(pod), None)
     }
 
-    fn start(one: Option<&ObjectName>, narrowing: Option<Narrowing>) -> Self {
+    /// A watch with another clock.
+    pub fn with_clock(clock: Clock) -> Self {
+        Self::start(clock, None, None)
+    }
+
+    fn start(clock: Clock, one: Option<&ObjectName>, narrowing: Option<Narrowing>) -> Self {
         let (client, server) = Server::new();
         let (tx, messages) = mpsc::channel(ROOM);
         let mut watches = Watches::default();
         let start = Start {
             client,
-            clock: boot,
+            clock,
             watched: Watched::Pods,
             one: one.cloned(),
             narrowing,
