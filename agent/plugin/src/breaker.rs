@@ -108,7 +108,8 @@ async fn release(fleet: &Fleet, service: &str, yes: bool) -> Result<ExitCode> {
     if !absent.is_empty() {
         now = format!("{now}\n{absent}");
     }
-    let Some(release) = release_of(&stopped, service)? else {
+    let current = policy.value(PolicyKey::BreakerRelease);
+    let Some(release) = release_of(&stopped, service, current)? else {
         let report = ChangeReport::new(&policy.name, Vec::new());
         let document = asked.document(serde_json::to_value(report)?);
         print(&output.of_documents().text(&document, |_| now)?)?;
@@ -138,9 +139,13 @@ async fn release_on_nodes(fleet: &Fleet, service: &str, yes: bool) -> Result<Exi
     switch_nodes(fleet, &what, "", &command, yes).await
 }
 
-/// The release of what was found; none if nothing is stopped. Errors: an agent is older than
-/// releases by the mode policy.
-fn release_of(stopped: &[StoppedService], service: &str) -> Result<Option<BreakerRelease>> {
+/// The release of what was found; none if nothing is stopped. `current` is the value that the
+/// `ConfigMap` has. Errors: an agent is older than releases by the mode policy.
+fn release_of(
+    stopped: &[StoppedService],
+    service: &str,
+    current: Option<&str>,
+) -> Result<Option<BreakerRelease>> {
     for found in stopped {
         ensure!(
             found.resource_version > 0,
@@ -148,11 +153,18 @@ fn release_of(stopped: &[StoppedService], service: &str) -> Result<Option<Breake
             name_nodes(&found.nodes)
         );
     }
-    let until = stopped.iter().map(|found| found.resource_version).max();
-    Ok(until.map(|until| BreakerRelease {
+    let Some(until) = stopped.iter().map(|found| found.resource_version).max() else {
+        return Ok(None);
+    };
+    let mut release = BreakerRelease {
         until,
         services: ObjectName::parse(service).into_iter().collect(),
-    }))
+    };
+    // Nodes carry out a value once. What a starting pod kept from being proven then is stopped now.
+    if current.and_then(BreakerRelease::parse).as_ref() == Some(&release) {
+        release.until += 1;
+    }
+    Ok(Some(release))
 }
 
 /// Of which Service a node still stops what is released; none if it has released everything.
@@ -236,13 +248,22 @@ mod tests {
     #[test]
     fn a_release_reaches_to_the_last_stop_that_was_shown() {
         let all = merged(&[found("shop/cart", 15), found("shop/web", 12)]);
-        let of_all = release_of(&all, "").unwrap().unwrap();
+        let of_all = release_of(&all, "", None).unwrap().unwrap();
         assert_eq!(of_all.to_string(), "15");
-        let of_one = release_of(&all[1..], "shop/web").unwrap().unwrap();
+        let of_one = release_of(&all[1..], "shop/web", Some("15"))
+            .unwrap()
+            .unwrap();
         assert_eq!(of_one.to_string(), "12 shop/web");
-        assert_eq!(release_of(&[], "").unwrap(), None);
+        assert_eq!(release_of(&[], "", None).unwrap(), None);
         let older = merged(&[found("shop/web", 0)]);
-        assert!(release_of(&older, "").is_err());
+        assert!(release_of(&older, "", None).is_err());
+    }
+
+    #[test]
+    fn what_is_shown_stopped_after_a_release_is_released_by_another_value() {
+        let all = merged(&[found("shop/web", 12)]);
+        let again = release_of(&all, "shop/web", Some("12 shop/web")).unwrap();
+        assert_eq!(again.unwrap().to_string(), "13 shop/web");
     }
 
     #[test]
