@@ -72,6 +72,7 @@ pub(super) mod testing {
     use super::{LogFormat, filter, subscriber};
     use std::fs::{File, read_to_string};
     use tempfile::tempdir;
+    use tracing::subscriber::NoSubscriber;
     use tracing_subscriber::fmt::writer::BoxMakeWriter;
     use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -86,6 +87,9 @@ pub(super) mod testing {
         let path = folder.path().join("log");
         let writer = BoxMakeWriter::new(File::create(&path).unwrap());
         let filter = filter(directives, datapath).unwrap();
+        // With one subscriber alone, tracing takes a record for unwanted that a thread without a
+        // subscriber makes first.
+        let _another = tracing::Dispatch::new(NoSubscriber::new());
         let guard = subscriber(format, filter, writer, false).set_default();
         records();
         drop(guard);
