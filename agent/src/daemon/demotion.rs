@@ -7,7 +7,7 @@ use crate::shared::run_dir::DEMOTED;
 use anyhow::Result;
 use clap::ValueEnum;
 use epguard_core::facts::ObjectName;
-use epguard_core::state::{Cost, Evidence, Finding, State};
+use epguard_core::state::{Contradiction, Cost, Finding, State};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -88,14 +88,14 @@ fn log(state: &State, names: &Names, finding: &Finding, cost: Option<Cost<'_>>) 
     let Finding {
         case,
         packets,
-        evidence,
+        contradiction,
     } = finding;
-    let evidence = match evidence {
-        Evidence::HeldUnpublished(uid) => {
+    let evidence = match contradiction {
+        Contradiction::HeldUnpublished(uid) => {
             format!("{} held the IP without showing it", names.text(state, *uid))
         }
-        Evidence::MeantIsAlive => "the pod that was meant is alive".to_owned(),
-        Evidence::Listed(uid) => format!(
+        Contradiction::MeantIsAlive => "the pod that was meant is alive".to_owned(),
+        Contradiction::Listed(uid) => format!(
             "a slice of the Service lists {} at the IP",
             names.text(state, *uid)
         ),

@@ -20,7 +20,7 @@ const TURN: usize = 64;
 /// All denials.
 #[derive(Debug, Clone, Default)]
 pub struct Denials {
-    of_services: BTreeMap<ObjectName, OfService>,
+    of_services: BTreeMap<ObjectName, ServiceDenials>,
     /// Denials that an earlier process carried out: until the first lists are judged, a list that
     /// shows them again is no new proof.
     pub restored: BTreeSet<(Addr, Uid)>,
@@ -28,7 +28,7 @@ pub struct Denials {
 
 /// The denials of one Service.
 #[derive(Debug, Clone, Default)]
-struct OfService {
+struct ServiceDenials {
     denied: SortedMap<Endpoint, Denied>,
     /// How many denials at each IP fill the share of the Service.
     share: Counts<Addr>,
@@ -169,7 +169,7 @@ impl Denials {
     /// Those of a Service that are proven.
     pub fn of_service(&self, service: &ObjectName) -> impl Iterator<Item = (&Endpoint, &Denied)> {
         let of_service = self.of_services.get(service);
-        of_service.into_iter().flat_map(OfService::proven)
+        of_service.into_iter().flat_map(ServiceDenials::proven)
     }
 
     /// True if a denial of the Service is proven.
@@ -320,7 +320,7 @@ impl Denials {
     }
 }
 
-impl OfService {
+impl ServiceDenials {
     fn proven(&self) -> impl Iterator<Item = (&Endpoint, &Denied)> {
         self.denied.iter().filter(|(_, denied)| denied.is_proven)
     }
@@ -485,7 +485,7 @@ mod tests {
             port,
             protocol: Protocol::Tcp,
         });
-        let mut of_service = OfService::default();
+        let mut of_service = ServiceDenials::default();
         for endpoint in &all {
             let denied = Denied::new(&DENIAL, None);
             of_service.denied.insert(*endpoint, denied);

@@ -46,7 +46,7 @@ pub use report::{
     DenialView, EndpointView, IpState, PodCounts, PodState, PodView, PossibleHolder, ServiceView,
     TargetView, UnprovenDeaths, View,
 };
-pub use review::{Cost, Evidence, Finding, OPEN};
+pub use review::{Contradiction, Cost, Finding, OPEN};
 pub use tables::{Changes, Numbers, Tables};
 
 use crate::facts::{Cidr, ObjectName, Selection, Text, Watched};

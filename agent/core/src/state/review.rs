@@ -55,9 +55,9 @@ pub struct Packets {
     convicted: bool,
 }
 
-/// Why a denial was wrong.
+/// What contradicts a past denial: why it was wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Evidence {
+pub enum Contradiction {
     /// The pod published the IP, and may have held it unpublished when a packet was denied.
     HeldUnpublished(Uid),
     /// The pod that was meant is alive.
@@ -73,8 +73,8 @@ pub struct Finding {
     pub case: PastDenial,
     /// The packets of the case.
     pub packets: Packets,
-    /// The evidence that the denial was wrong.
-    pub evidence: Evidence,
+    /// What contradicts it.
+    pub contradiction: Contradiction,
 }
 
 /// What is only observed after a denial that was wrong.
@@ -175,7 +175,7 @@ impl Review {
                 return None;
             }
             let is_alive = cluster.pods.get(case.meant).is_some_and(Record::is_live);
-            is_alive.then_some(Evidence::MeantIsAlive)
+            is_alive.then_some(Contradiction::MeantIsAlive)
         });
     }
 
@@ -204,7 +204,7 @@ impl Review {
                 }
                 None => cluster.is_own(&record.pod),
             };
-            is_rightful.then_some(Evidence::HeldUnpublished(published.uid))
+            is_rightful.then_some(Contradiction::HeldUnpublished(published.uid))
         });
     }
 
@@ -219,16 +219,16 @@ impl Review {
             }
             let is_listing_enough = cluster.proves_nothing(cluster.service(name)?);
             let is_listed = cluster.endpoint_index.lists(name, case.ip, packets.owner);
-            (is_listing_enough && is_listed).then_some(Evidence::Listed(packets.owner))
+            (is_listing_enough && is_listed).then_some(Contradiction::Listed(packets.owner))
         });
     }
 
-    fn convict(&mut self, evidence: impl Fn(&PastDenial, &Packets) -> Option<Evidence>) {
+    fn convict(&mut self, contradicts: impl Fn(&PastDenial, &Packets) -> Option<Contradiction>) {
         for (case, packets) in &mut self.open {
             if packets.convicted {
                 continue;
             }
-            let Some(evidence) = evidence(case, packets) else {
+            let Some(contradiction) = contradicts(case, packets) else {
                 continue;
             };
             packets.convicted = true;
@@ -236,7 +236,7 @@ impl Review {
             self.findings.push(Finding {
                 case: case.clone(),
                 packets: *packets,
-                evidence,
+                contradiction,
             });
         }
     }

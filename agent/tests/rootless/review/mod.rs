@@ -42,12 +42,12 @@ fn scanned(world: &mut World, dst: Addr, dst_port: u16) {
     });
 }
 
-fn findings(world: &mut World) -> Vec<(Reason, Evidence)> {
+fn findings(world: &mut World) -> Vec<(Reason, Contradiction)> {
     world.now += Duration::from_secs(2);
     world.state.tick(world.now);
     let findings = world.state.take_findings().into_iter();
     findings
-        .map(|finding| (finding.case.reason, finding.evidence))
+        .map(|finding| (finding.case.reason, finding.contradiction))
         .collect()
 }
 
@@ -61,7 +61,7 @@ fn a_pod_of_the_service_that_held_the_ip_unpublished_was_denied_wrongly() {
     denied(&mut world, DeadBackend, a.uid);
     let b = on("node-b", pod("shop", "b", "web", &[X]));
     world.pod(&b);
-    let wrong = [(DeadBackend, Evidence::HeldUnpublished(b.uid))];
+    let wrong = [(DeadBackend, Contradiction::HeldUnpublished(b.uid))];
     assert_eq!(findings(&mut world), wrong);
     assert_eq!(world.state.review().wrong.get(&DeadBackend), Some(&1));
     world.pod(&b);
@@ -106,7 +106,10 @@ fn a_retired_pod_that_is_seen_alive_again_was_denied_wrongly() {
         denied(&mut world, reason, a.uid);
         assert_eq!(findings(&mut world), []);
         world.pod(&a);
-        assert_eq!(findings(&mut world), [(reason, Evidence::MeantIsAlive)]);
+        assert_eq!(
+            findings(&mut world),
+            [(reason, Contradiction::MeantIsAlive)]
+        );
     }
     // A packet that is reported after the pod was seen alive.
     let (mut world, a) = World::cluster().with_a();
@@ -122,7 +125,7 @@ fn a_retired_pod_that_is_seen_alive_again_was_denied_wrongly() {
     });
     assert_eq!(
         findings(&mut world),
-        [(RetiredBackend, Evidence::MeantIsAlive)]
+        [(RetiredBackend, Contradiction::MeantIsAlive)]
     );
 }
 
@@ -214,7 +217,7 @@ fn a_scan_of_one_ip_evicts_no_denial_of_another() {
     world.pod(&a);
     assert_eq!(
         findings(&mut world),
-        [(RetiredBackend, Evidence::MeantIsAlive)]
+        [(RetiredBackend, Contradiction::MeantIsAlive)]
     );
     assert_eq!(world.state.review().evicted, 5000 - 128);
 }
@@ -293,7 +296,7 @@ fn a_pod_that_was_hit_was_meant_if_a_slice_lists_it_there_unless_a_selector_prov
             namespaces,
             ..slice("web", &[(X, Some(after.uid))])
         }));
-        let wrong = is_wrong.then_some((Reused, Evidence::Listed(after.uid)));
+        let wrong = is_wrong.then_some((Reused, Contradiction::Listed(after.uid)));
         assert_eq!(findings(&mut world), Vec::from_iter(wrong), "{sentence}");
     }
 }

@@ -22,6 +22,6 @@ fn every_pod_of_this_node_that_held_the_orphan_ip_was_denied_wrongly() {
     world.pod(&b);
     assert_eq!(
         findings(&mut world),
-        [(Terminated, Evidence::HeldUnpublished(b.uid))]
+        [(Terminated, Contradiction::HeldUnpublished(b.uid))]
     );
 }

@@ -128,7 +128,7 @@ pub type Endpoints = SortedMap<(Endpoint, Target), Listing>;
 
 /// What slices show of a Service, or showed recently.
 #[derive(Debug, Clone, Default)]
-pub struct OfService {
+pub struct ServiceEndpoints {
     /// Its endpoints.
     pub endpoints: Endpoints,
     /// How many listings of pods have another writer than the `EndpointSlice` controller, or had.
@@ -137,7 +137,7 @@ pub struct OfService {
     pub namespaces: Vec<Text>,
 }
 
-impl OfService {
+impl ServiceEndpoints {
     /// Edits the listing of a target. True if it is new.
     pub fn edit(&mut self, key: (Endpoint, Target), edit: impl FnOnce(&mut Listing)) -> bool {
         let Some(listing) = self.endpoints.get_mut(&key) else {

@@ -1,7 +1,7 @@
 //! Index of the endpoints that each Service lists, or listed recently: conntrack, proxies and
 //! clients keep endpoints longer than slices do.
 
-use super::endpoint::OfService;
+use super::endpoint::ServiceEndpoints;
 use super::places::Places;
 use super::{Endpoint, Listing, Target, Targets};
 use crate::counts::{Counts, Groups, uncount, ungroup};
@@ -27,7 +27,7 @@ const NOTED_EVERY: Duration = Duration::from_mins(1);
 #[derive(Debug, Clone, Default)]
 pub struct EndpointIndex {
     pub(crate) slices: HashMap<ObjectName, Box<Slice>>,
-    pub(crate) services: HashMap<ObjectName, OfService>,
+    pub(crate) services: HashMap<ObjectName, ServiceEndpoints>,
     /// How many they are in each namespace.
     pub(super) of_namespaces: Counts<Text>,
     /// Services by the namespaces, other than their own, of the pods that their slices name.
@@ -137,7 +137,7 @@ impl EndpointIndex {
         let of_namespaces = &mut self.of_namespaces;
         let known = self.services.entry(service.clone()).or_insert_with(|| {
             *of_namespaces.entry(service.namespace.clone()).or_default() += 1;
-            OfService::default()
+            ServiceEndpoints::default()
         });
         let mut remembered = self.remembered.remove(service).unwrap_or_default();
         let mut new = Vec::new();
