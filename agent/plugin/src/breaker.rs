@@ -55,7 +55,7 @@ pub struct FleetBreakerArgs {
 
 /// What the nodes stop of a Service.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct StoppedService {
+struct StoppedOnNodes {
     service: String,
     /// The largest number of endpoints (IPs) on a node.
     stopped: usize,
@@ -66,7 +66,7 @@ struct StoppedService {
     nodes: Vec<String>,
 }
 
-const COLUMNS: [Column<StoppedService>; 6] = [
+const COLUMNS: [Column<StoppedOnNodes>; 6] = [
     ("SERVICE", |service| service.service.clone()),
     ("STOPPED", |service| service.stopped.to_string()),
     ("READY RECENTLY", |service| {
@@ -142,7 +142,7 @@ async fn release_on_nodes(fleet: &Fleet, service: &str, yes: bool) -> Result<Exi
 /// The release of what was found; none if nothing is stopped. `current` is the value that the
 /// `ConfigMap` has. Errors: an agent is older than releases by the mode policy.
 fn release_of(
-    stopped: &[StoppedService],
+    stopped: &[StoppedOnNodes],
     service: &str,
     current: Option<&str>,
 ) -> Result<Option<BreakerRelease>> {
@@ -179,13 +179,13 @@ fn still_stopped(status: &Status, release: &BreakerRelease) -> Option<String> {
 }
 
 /// A row for each Service, with all nodes that stop its denials.
-fn merge(answers: &[NodeAnswer<Vec<StoppedDenials>>]) -> Vec<StoppedService> {
-    let mut services: BTreeMap<&str, StoppedService> = BTreeMap::new();
+fn merge(answers: &[NodeAnswer<Vec<StoppedDenials>>]) -> Vec<StoppedOnNodes> {
+    let mut services: BTreeMap<&str, StoppedOnNodes> = BTreeMap::new();
     for answer in answers {
         for found in &answer.known {
             let merged = services
                 .entry(&found.service)
-                .or_insert_with(|| StoppedService {
+                .or_insert_with(|| StoppedOnNodes {
                     service: found.service.clone(),
                     stopped: 0,
                     ready_recently: 0,
@@ -209,7 +209,7 @@ fn merge(answers: &[NodeAnswer<Vec<StoppedDenials>>]) -> Vec<StoppedService> {
     services.into_values().collect()
 }
 
-fn table(stopped: &[StoppedService], screen: Screen) -> String {
+fn table(stopped: &[StoppedOnNodes], screen: Screen) -> String {
     if stopped.is_empty() {
         return "no denial is stopped".to_owned();
     }
@@ -232,8 +232,8 @@ mod tests {
         }
     }
 
-    fn merged(all: &[StoppedDenials]) -> Vec<StoppedService> {
-        let stopped = all.iter().map(|found| StoppedService {
+    fn merged(all: &[StoppedDenials]) -> Vec<StoppedOnNodes> {
+        let stopped = all.iter().map(|found| StoppedOnNodes {
             service: found.service.clone(),
             stopped: found.stopped,
             ready_recently: found.ready_recently,

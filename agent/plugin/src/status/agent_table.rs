@@ -12,7 +12,7 @@ const MANY: usize = 20;
 
 /// One agent, or several that are equal in all that is not a number.
 #[derive(Debug, Clone)]
-struct Row {
+struct AgentRow {
     /// The name of the node, or how many there are.
     nodes: String,
     count: usize,
@@ -34,7 +34,7 @@ struct Row {
     pod: String,
 }
 
-impl Row {
+impl AgentRow {
     fn of(answer: &StatusAnswer) -> Self {
         let status = &answer.known.status;
         let interfaces = &status.interfaces;
@@ -77,14 +77,14 @@ impl Row {
     }
 }
 
-const DENIED: Column<Row> = ("DENIED", |row| {
+const DENIED: Column<AgentRow> = ("DENIED", |row| {
     if row.enforces {
         row.denied.to_string()
     } else {
         "-".to_owned()
     }
 });
-const WOULD_DENY: Column<Row> = ("WOULD DENY", |row| {
+const WOULD_DENY: Column<AgentRow> = ("WOULD DENY", |row| {
     if row.enforces || row.mode == Mode::Off.as_str() {
         "-".to_owned()
     } else {
@@ -92,7 +92,7 @@ const WOULD_DENY: Column<Row> = ("WOULD DENY", |row| {
     }
 });
 /// What only a wide table shows.
-const MORE: [Column<Row>; 4] = [
+const MORE: [Column<AgentRow>; 4] = [
     ("LEASE", |row| row.lease.clone()),
     ("INTERFACES", |row| row.interfaces.clone()),
     ("KERNEL", |row| row.kernel.clone()),
@@ -102,7 +102,7 @@ const MORE: [Column<Row>; 4] = [
 /// A row for each node, degraded ones first, if all are asked for, or if there are few and the screen is wide enough;
 /// else a row for equal ones. Empty without agents.
 pub fn agent_table(answers: &[StatusAnswer], screen: Screen) -> String {
-    let mut rows: Vec<Row> = answers.iter().map(Row::of).collect();
+    let mut rows: Vec<AgentRow> = answers.iter().map(AgentRow::of).collect();
     rows.sort_by_key(|row| row.state == "well");
     if rows.is_empty() {
         return String::new();
@@ -132,8 +132,8 @@ pub fn agent_table(answers: &[StatusAnswer], screen: Screen) -> String {
 const VERSION: &str = "VERSION";
 
 /// The columns of all tables. What is denied and what would be have one each, if they differ.
-fn columns(nodes: &'static str, rows: &[Row]) -> Vec<Column<Row>> {
-    let mut columns: Vec<Column<Row>> = vec![
+fn columns(nodes: &'static str, rows: &[AgentRow]) -> Vec<Column<AgentRow>> {
+    let mut columns: Vec<Column<AgentRow>> = vec![
         (nodes, |row| row.nodes.clone()),
         ("STATE", |row| row.state.to_owned()),
         ("MODE", |row| row.mode.to_owned()),
@@ -154,12 +154,12 @@ fn columns(nodes: &'static str, rows: &[Row]) -> Vec<Column<Row>> {
 }
 
 /// Equal rows as one: degraded ones first, then those of the most nodes.
-fn folded(rows: &[Row]) -> Vec<Row> {
-    let mut folded: Vec<Row> = Vec::new();
+fn folded(rows: &[AgentRow]) -> Vec<AgentRow> {
+    let mut folded: Vec<AgentRow> = Vec::new();
     for row in rows {
         match folded.iter_mut().find(|other| other.is_equal_to(row)) {
             Some(sum) => sum.add(row),
-            None => folded.push(Row {
+            None => folded.push(AgentRow {
                 nodes: "1".to_owned(),
                 ..row.clone()
             }),
