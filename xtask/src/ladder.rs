@@ -50,13 +50,13 @@ pub(crate) struct Ladder {
 
 struct Step {
     title: String,
-    outcome: Outcome,
+    outcome: StepOutcome,
     took: Duration,
     /// What a failed command printed, to be shown last: the beginning of a long log may be cut off.
     failure: Vec<u8>,
 }
 
-enum Outcome {
+enum StepOutcome {
     Counted(Count),
     /// Not run, with the reason.
     LeftOut(String),
@@ -133,7 +133,7 @@ impl Ladder {
             }
         });
         let title = title.into();
-        let outcome = Outcome::Counted(count);
+        let outcome = StepOutcome::Counted(count);
         self.done.push(Step {
             title,
             outcome,
@@ -160,7 +160,7 @@ impl Ladder {
     pub(crate) fn leave_out(&mut self, title: &str, why: &str) {
         println!("\n== {title}\nleft out: {why}");
         let title = title.into();
-        let outcome = Outcome::LeftOut(why.into());
+        let outcome = StepOutcome::LeftOut(why.into());
         self.done.push(Step {
             title,
             outcome,
@@ -188,7 +188,7 @@ impl Ladder {
         } in &self.done
         {
             match outcome {
-                Outcome::Counted(Count { passed, failed }) => {
+                StepOutcome::Counted(Count { passed, failed }) => {
                     let verdict = if *failed == 0 { "ok" } else { "FAILED" };
                     println!(
                         "{title:<28}{verdict:<8}{passed:>5} passed {failed:>4} failed {:>7.1} s",
@@ -197,7 +197,7 @@ impl Ladder {
                     sum.passed += passed;
                     sum.failed += failed;
                 }
-                Outcome::LeftOut(why) => println!("{title:<28}left out: {why}"),
+                StepOutcome::LeftOut(why) => println!("{title:<28}left out: {why}"),
             }
         }
         println!("{} passed, {} failed", sum.passed, sum.failed);
@@ -234,7 +234,7 @@ impl Planned {
             Vec::new()
         };
         let title = self.title.clone();
-        let outcome = Outcome::Counted(count);
+        let outcome = StepOutcome::Counted(count);
         (
             Step {
                 title,
@@ -376,7 +376,7 @@ mod tests {
         ladder.run_together([(vec![step], 1)]);
         let [
             Step {
-                outcome: Outcome::Counted(count),
+                outcome: StepOutcome::Counted(count),
                 ..
             },
         ] = &ladder.done[..]
