@@ -23,9 +23,9 @@ pub const CAPABILITIES: [u32; 3] = [12, 38, 39];
 /// Time limit for actions that take an agent milliseconds.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The command-line arguments that every agent gets.
+/// What every agent is given on its command line.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct AgentSetup<'a> {
     /// `--node-name`.
     pub node: &'a str,
     /// Content of the file for `--kubeconfig`.
@@ -36,7 +36,7 @@ pub struct Place<'a> {
     pub pin_dir: &'a Path,
 }
 
-impl Place<'_> {
+impl AgentSetup<'_> {
     /// Writes the kubeconfig into the run directory, and returns the arguments of `epguard`,
     /// `agent` first.
     pub fn arguments(&self) -> Result<Vec<OsString>> {

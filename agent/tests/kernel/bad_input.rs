@@ -2,7 +2,7 @@
 //! a non-zero exit.
 
 use crate::UNREACHABLE;
-use crate::launcher::{AgentProcess, Place};
+use crate::launcher::{AgentProcess, AgentSetup};
 use nix::sched::{CloneFlags, unshare};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ impl Scratch {
     /// `epguard agent` in a network namespace of its own if `alone`, with the address of an API
     /// server that does not run.
     fn agent(&self, more: &[&str], alone: bool) -> Command {
-        let place = Place {
+        let setup = AgentSetup {
             node: "n",
             kubeconfig: UNREACHABLE,
             run_dir: self.path(),
@@ -55,7 +55,7 @@ impl Scratch {
         };
         let mut command = Command::new(env!("CARGO_BIN_EXE_epguard"));
         command
-            .args(place.arguments().unwrap())
+            .args(setup.arguments().unwrap())
             .args(["--metrics-listen", "0.0.0.0:0"])
             .args(more);
         if alone {

@@ -1,20 +1,20 @@
 //! The requests of the agent, as the API server counts them.
 
-use epguard_lab::api::{Audit, Request};
+use epguard_lab::api::{Audit, LoggedRequest};
 use std::time::Instant;
 
 /// How the agent calls itself.
 const CLIENT: &str = "epguard/";
 
 /// The agent's requests so far.
-pub(crate) fn asked(audit: &Audit) -> Vec<Request> {
+pub(crate) fn asked(audit: &Audit) -> Vec<LoggedRequest> {
     let mut requests = audit.requests();
     requests.retain(|request| request.user_agent.starts_with(CLIENT));
     requests
 }
 
 /// The requests since a moment that read, and are no freshness checks of a watch.
-pub(crate) fn second_lists(audit: &Audit, since: Instant, namespace: &str) -> Vec<Request> {
+pub(crate) fn second_lists(audit: &Audit, since: Instant, namespace: &str) -> Vec<LoggedRequest> {
     let mut requests = asked(audit);
     requests.retain(|request| {
         let reads = ["list", "watch", "get"].contains(&&*request.verb);
@@ -24,13 +24,13 @@ pub(crate) fn second_lists(audit: &Audit, since: Instant, namespace: &str) -> Ve
 }
 
 /// Octets of the answers so far.
-pub(crate) fn octets<'a>(requests: impl IntoIterator<Item = &'a Request>) -> f64 {
-    as_f64(requests.into_iter().map(Request::octets).sum())
+pub(crate) fn octets<'a>(requests: impl IntoIterator<Item = &'a LoggedRequest>) -> f64 {
+    as_f64(requests.into_iter().map(LoggedRequest::octets).sum())
 }
 
 /// True if the request only shows whether a watch is up to date: it reads outside of this
 /// namespace, and few objects, a named one, or a watch of seconds.
-fn is_freshness_check(request: &Request, namespace: &str) -> bool {
+fn is_freshness_check(request: &LoggedRequest, namespace: &str) -> bool {
     let number = |name: &str| {
         let mut pairs = request
             .query

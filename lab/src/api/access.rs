@@ -11,10 +11,10 @@ use super::protocol::Route;
 
 /// The rules that are granted to the user. Everything is allowed until a role is bound.
 #[derive(Debug, Default)]
-pub struct Access(Mutex<State>);
+pub struct Access(Mutex<AccessState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct AccessState {
     granted: Option<Vec<Rule>>,
     refused: Vec<String>,
 }
@@ -87,7 +87,7 @@ impl Access {
         granted.is_none_or(|granted| granted.iter().any(|rule| rule.allows(verb, route)))
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, AccessState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 /// One request, logged when it arrives.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct LoggedRequest {
     /// As Kubernetes calls it: get, list, watch, create, update, patch, delete, deletecollection;
     /// or the HTTP method.
     pub verb: String,
@@ -24,7 +24,7 @@ pub struct Request {
     pub(super) sent: Arc<AtomicU64>,
 }
 
-impl Request {
+impl LoggedRequest {
     /// Octets of the answer's body that were sent so far, without HTTP and TLS around it.
     pub fn octets(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
@@ -33,11 +33,11 @@ impl Request {
 
 /// A log of requests.
 #[derive(Debug, Default)]
-pub struct Audit(Mutex<Vec<Request>>);
+pub struct Audit(Mutex<Vec<LoggedRequest>>);
 
 impl Audit {
     /// Every request so far, oldest first.
-    pub fn requests(&self) -> Vec<Request> {
+    pub fn requests(&self) -> Vec<LoggedRequest> {
         self.logged().clone()
     }
 
@@ -54,11 +54,11 @@ impl Audit {
         self.logged().clear();
     }
 
-    pub(super) fn log(&self, request: Request) {
+    pub(super) fn log(&self, request: LoggedRequest) {
         self.logged().push(request);
     }
 
-    fn logged(&self) -> MutexGuard<'_, Vec<Request>> {
+    fn logged(&self) -> MutexGuard<'_, Vec<LoggedRequest>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -16,7 +16,7 @@ mod server;
 mod store;
 
 pub use access::Access;
-pub use audit::{Audit, Request};
+pub use audit::{Audit, LoggedRequest};
 pub use error::ApiError;
 pub use faults::{Faults, Lie, set_dead_status};
 pub use kind::{Kind, ObjectRef};

@@ -17,7 +17,7 @@ use crate::net::Topology;
 use crate::object::{each, name};
 use anyhow::{Context, Result};
 pub use process::enter_mounts;
-use process::{Container, Place};
+use process::{Container, ContainerPlace};
 use serde_json::Value;
 use status::PodStatus;
 use std::collections::BTreeMap;
@@ -44,12 +44,12 @@ pub struct Kubelets {
     /// The cgroups of pods, and of those in the host network; none leaves processes where they are.
     pub cgroups: Option<[PathBuf; 2]>,
     /// By `namespace/name`.
-    pods: BTreeMap<String, Pod>,
+    pods: BTreeMap<String, KubeletPod>,
     next_address: u8,
 }
 
 /// A pod that has a sandbox, or had one.
-struct Pod {
+struct KubeletPod {
     id: ObjectRef,
     /// Its sandbox is in the topology under its name; none in the host network, and after its end.
     has_sandbox: bool,
@@ -127,7 +127,7 @@ impl Kubelets {
         let cgroups = self.cgroups.as_ref();
         let mounts_node =
             each(&object["spec"]["volumes"]).any(|volume| volume["hostPath"].is_object());
-        let place = Place {
+        let place = ContainerPlace {
             netns: &netns,
             mounts: if mounts_node {
                 self.mounts.get(node_name)
@@ -139,7 +139,7 @@ impl Kubelets {
         let container = Container::start(&place, &self.program, object, &report)?;
         status.started();
         store.patch(&id, &status.patch())?;
-        let pod = Pod {
+        let pod = KubeletPod {
             id,
             has_sandbox: !is_on_host,
             container: Some(container),

@@ -29,7 +29,7 @@ pub(super) struct Container {
 }
 
 /// Where a container runs.
-pub(super) struct Place<'a> {
+pub(super) struct ContainerPlace<'a> {
     pub(super) netns: &'a NetNs,
     /// A mount namespace; none: that of this process.
     pub(super) mounts: Option<&'a Arc<File>>,
@@ -49,7 +49,7 @@ impl Container {
     /// Starts the program with the container's arguments. Its termination message is in the file
     /// `report`, and its standard output in one beside, [`log`].
     pub(super) fn start(
-        place: &Place<'_>,
+        place: &ContainerPlace<'_>,
         program: &Path,
         object: &Value,
         report: &Path,

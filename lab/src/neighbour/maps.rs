@@ -13,10 +13,10 @@ use epguard_common::Addr;
 use super::Neighbour;
 
 /// Address, IPv4 as v4-mapped, port in network order, and padding.
-pub(crate) type Endpoint = [u8; 20];
+pub(crate) type EndpointKey = [u8; 20];
 
 /// The key of an endpoint.
-pub(crate) fn endpoint(of: SocketAddr) -> Endpoint {
+pub(crate) fn endpoint(of: SocketAddr) -> EndpointKey {
     let mut octets = [0; 20];
     octets[..16].copy_from_slice(&Addr::from(of.ip()).octets);
     octets[16..18].copy_from_slice(&of.port().to_be_bytes());
@@ -67,7 +67,7 @@ pub(crate) fn replace<K: Pod + Ord, V: Pod>(
 
 /// A flow that the policy forbids: TCP and UDP packets from an address to an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flow {
+pub struct ForbiddenFlow {
     /// The sender.
     pub from: IpAddr,
     /// The destination in the packet at the hook of the policy.
@@ -117,7 +117,7 @@ impl std::fmt::Display for Counts {
 const FIELDS: &str = "len pkt_type mark queue_mapping protocol vlan_present vlan_tci vlan_proto priority ingress_ifindex ifindex \
     tc_index cb[0] cb[1] cb[2] cb[3] cb[4] hash tc_classid napi_id wire_len gso_segs gso_size tstamp hwtstamp octets";
 
-impl Flow {
+impl ForbiddenFlow {
     /// The key of FORBIDDEN.
     fn key(&self) -> [u8; 36] {
         let mut key = [0; 36];
@@ -129,13 +129,13 @@ impl Flow {
 
 impl Neighbour {
     /// Makes the policy forbid these flows and no others.
-    pub fn forbid(&self, flows: &[Flow]) -> Result<()> {
+    pub fn forbid(&self, flows: &[ForbiddenFlow]) -> Result<()> {
         let wanted: BTreeMap<[u8; 36], u32> = flows.iter().map(|flow| (flow.key(), 1)).collect();
         replace(&self.pins, "FORBIDDEN", &wanted)
     }
 
     /// Writes the node's interface of each endpoint, for
-    /// [`Kind::HostRouting`](super::Kind::HostRouting).
+    /// [`NeighbourKind::HostRouting`](super::NeighbourKind::HostRouting).
     pub fn route(&self, endpoints: &BTreeMap<SocketAddr, u32>) -> Result<()> {
         let wanted = endpoints
             .iter()
@@ -166,7 +166,7 @@ impl Neighbour {
     }
 
     /// The fields that epguard's programs have changed in packets that passed, with the number of
-    /// these packets. Only of [`Kind::Recorder`](super::Kind::Recorder).
+    /// these packets. Only of [`NeighbourKind::Recorder`](super::NeighbourKind::Recorder).
     pub fn changed(&self) -> Result<BTreeMap<&'static str, u64>> {
         let changed = FIELDS.split(' ').zip(sums::<26>(&self.pins, "CHANGED")?);
         Ok(changed.filter(|(_, packets)| *packets > 0).collect())

@@ -13,15 +13,15 @@ use aya::programs::TcAttachType::{Egress, Ingress};
 use aya::programs::tc::SchedClassifierLink;
 
 use crate::net::NetNs;
-use object::{At, Object};
+use object::{At, BpfObject};
 
-pub use maps::{Counts, Flow};
+pub use maps::{Counts, ForbiddenFlow};
 pub(crate) use object::{BALANCER_MAPS, load, program};
 
 /// The programs of a neighbour, and their hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum NeighbourKind {
     /// Policy at the egress of pod interfaces; bit 0 of `tc_index` switches it off for a packet.
     Policy,
     /// Policy at the ingress of the sender's interface, and redirection past the egress hook of the
@@ -38,7 +38,7 @@ pub enum Kind {
     PacketLb,
 }
 
-impl Kind {
+impl NeighbourKind {
     /// Whether its programs are also at the interfaces that lead out of the node.
     pub const fn is_everywhere(self) -> bool {
         matches!(self, Self::Scrambler | Self::Recorder)
@@ -68,8 +68,8 @@ pub enum Place {
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// Its programs.
-    pub kind: Kind,
-    /// Their place. Those of [`Kind::Recorder`] are at both.
+    pub kind: NeighbourKind,
+    /// Their place. Those of [`NeighbourKind::Recorder`] are at both.
     pub place: Place,
     /// Filters of clsact; otherwise TCX.
     pub clsact: bool,
@@ -78,12 +78,12 @@ pub struct Plan {
 impl Plan {
     fn programs(self) -> Vec<(&'static str, At)> {
         let (ingress, egress) = match self.kind {
-            Kind::Policy => ("from_container", "to_container"),
-            Kind::HostRouting => ("from_container_routed", "to_container"),
-            Kind::Scrambler => ("scramble", "scramble"),
-            Kind::PacketLb => ("lb_from_container", "lb_to_container"),
-            Kind::Tunnel => return vec![("from_overlay", At::last(Ingress))],
-            Kind::Recorder => {
+            NeighbourKind::Policy => ("from_container", "to_container"),
+            NeighbourKind::HostRouting => ("from_container_routed", "to_container"),
+            NeighbourKind::Scrambler => ("scramble", "scramble"),
+            NeighbourKind::PacketLb => ("lb_from_container", "lb_to_container"),
+            NeighbourKind::Tunnel => return vec![("from_overlay", At::last(Ingress))],
+            NeighbourKind::Recorder => {
                 return vec![
                     ("before", At::first(Ingress)),
                     ("after", At::last(Ingress)),
@@ -117,7 +117,7 @@ pub struct Neighbour {
     plan: Plan,
     node: NetNs,
     pins: PathBuf,
-    object: Option<Object>,
+    object: Option<BpfObject>,
     /// Whether it hooks new interfaces.
     is_alive: bool,
     /// By the node's interface and the program's place in the plan. Must be dropped in the node's
@@ -141,7 +141,7 @@ impl Neighbour {
     }
 
     /// Its programs.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> NeighbourKind {
         self.plan.kind
     }
 
@@ -167,12 +167,12 @@ impl Neighbour {
     /// a CNI that restarts does with its pinned links. Needs root.
     pub fn start(&mut self) -> Result<()> {
         let mut object = match self.plan.kind {
-            Kind::PacketLb => Object::load(
+            NeighbourKind::PacketLb => BpfObject::load(
                 &self.pins,
                 &BALANCER_MAPS,
                 &["lb_from_container", "lb_to_container"],
             )?,
-            _ => Object::load(&self.pins, &object::MAPS, &object::PROGRAMS)?,
+            _ => BpfObject::load(&self.pins, &object::MAPS, &object::PROGRAMS)?,
         };
         let programs = self.plan.programs();
         let links = std::mem::take(&mut self.links);
@@ -211,7 +211,7 @@ impl Neighbour {
 
     /// Hooks the node's interfaces that have none of its programs yet; drops the entries of those
     /// that are gone. Programs that belong before epguard's are attached once `epguard_is_there`,
-    /// as the last one to come is the first one, and those of [`Kind::Recorder`] all.
+    /// as the last one to come is the first one, and those of [`NeighbourKind::Recorder`] all.
     pub fn hook(&mut self, interfaces: &[&str], epguard_is_there: bool) -> Result<()> {
         let links = &mut self.links;
         let plan = self.plan;
@@ -224,7 +224,7 @@ impl Neighbour {
                 return Ok(());
             }
             for (index, (name, at)) in plan.programs().into_iter().enumerate() {
-                let waits_for_epguard = at.first || plan.kind == Kind::Recorder;
+                let waits_for_epguard = at.first || plan.kind == NeighbourKind::Recorder;
                 if waits_for_epguard && !epguard_is_there {
                     continue;
                 }

@@ -110,9 +110,9 @@ impl At {
 
 /// Programs, loaded over the maps under the pin folder.
 #[derive(Debug)]
-pub(super) struct Object(Ebpf, &'static [&'static str]);
+pub(super) struct BpfObject(Ebpf, &'static [&'static str]);
 
-impl Object {
+impl BpfObject {
     /// Loads the programs; the maps are made if they are not pinned yet.
     pub(super) fn load(
         pins: &Path,

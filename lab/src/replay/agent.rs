@@ -1,7 +1,7 @@
 //! The agent's state machine, fed with a recording.
 
 use super::oracle::{Denial, Shape};
-use super::recording::{ApiEvent, Change, Kind, Listed, Object, Recording, WATCHED};
+use super::recording::{ApiEvent, Change, Kind, Listed, RecordedObject, Recording, WATCHED};
 use super::world::Key;
 use anyhow::{Result, bail};
 use epguard_common::{Mode, Uid, UidState};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Adapter for `epguard_core::state::State`.
 #[derive(Debug)]
-pub struct Agent {
+pub struct ReplayedAgent {
     /// The state machine itself.
     pub state: State,
     listed: Listed,
@@ -26,7 +26,7 @@ fn recorded(watched: Watched) -> Option<Kind> {
         .filter(|kind| WATCHED.contains(kind))
 }
 
-impl Agent {
+impl ReplayedAgent {
     /// An agent on one of the recording's nodes.
     pub fn new(recording: &Recording) -> Self {
         let settings = Settings {
@@ -136,7 +136,7 @@ impl Agent {
 /// The change in the form of the agent's watches. The end of a watch is no event for the state
 /// machine.
 fn change<T: facts::Object>(event: &ApiEvent) -> Result<Option<facts::Change<T>>> {
-    let parse = |object: &Object| {
+    let parse = |object: &RecordedObject| {
         T::parse(&serde_json::to_vec(object.as_ref())?).map_err(anyhow::Error::from_boxed)
     };
     Ok(Some(match &event.change {

@@ -1,6 +1,6 @@
 //! `epguard-lab replay DIR...`
 
-use super::agent::Agent;
+use super::agent::ReplayedAgent;
 use super::judge::{self, Finding, Story, Verdict};
 use super::recording::Recording;
 use crate::files;
@@ -25,7 +25,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<()> {
     let mut stories = Vec::new();
     for dir in recordings(&args.dirs)? {
-        let story = judge::replay(&Recording::read(&dir)?, Agent::denials)?;
+        let story = judge::replay(&Recording::read(&dir)?, ReplayedAgent::denials)?;
         print!("{}", findings(&story));
         stories.push(story);
     }
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_story_reads_as_a_table_and_a_line() {
-        let story = judge::replay(&recording("t-drain"), Agent::denials).unwrap();
+        let story = judge::replay(&recording("t-drain"), ReplayedAgent::denials).unwrap();
         let table = findings(&story);
         let lines: Vec<&str> = table.lines().map(str::trim_end).collect();
         assert_eq!(lines[0], "t-drain");

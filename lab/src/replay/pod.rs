@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 /// Result of a rule. `Perhaps`: only a cautious reading of its text gives a yes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Answer {
+pub(super) enum RuleResult {
     No,
     Perhaps,
     Yes,
@@ -78,19 +78,19 @@ pub(super) fn node_ips(pod: &Value) -> Vec<IpAddr> {
 /// A new sandbox is first reported with the old IPs and the old containers; the IPs are current
 /// once a container was started after it. The kubelet writes both times in UTC and whole seconds,
 /// so they compare as text.
-pub(super) fn may_hold_unpublished(pod: &Value) -> Answer {
+pub(super) fn may_hold_unpublished(pod: &Value) -> RuleResult {
     if non_empty(&pod["spec"]["nodeName"]).is_none() || is_terminal(pod) || is_host_network(pod) {
-        return Answer::No;
+        return RuleResult::No;
     }
     let sandbox = condition(pod, "PodReadyToStartContainers");
     if status_ips(pod).next().is_none() || sandbox.is_some_and(|c| c["status"] != "True") {
-        return Answer::Yes;
+        return RuleResult::Yes;
     }
     let up_since = sandbox.and_then(|c| c["lastTransitionTime"].as_str());
     match (containers(pod).filter_map(last_start).max(), up_since) {
-        (Some(start), Some(up)) if start < up => Answer::Yes,
-        (Some(_), _) => Answer::No,
-        (None, _) => Answer::Perhaps,
+        (Some(start), Some(up)) if start < up => RuleResult::Yes,
+        (Some(_), _) => RuleResult::No,
+        (None, _) => RuleResult::Perhaps,
     }
 }
 

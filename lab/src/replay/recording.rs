@@ -80,7 +80,7 @@ impl Recording {
     }
 
     /// Every version of every object of a kind that the watches showed, with its time.
-    pub fn objects(&self, kind: Kind) -> impl Iterator<Item = (Duration, &Object)> {
+    pub fn objects(&self, kind: Kind) -> impl Iterator<Item = (Duration, &RecordedObject)> {
         let events = self
             .instants
             .iter()
@@ -150,7 +150,7 @@ fn time(line: &Value) -> Result<Duration> {
 }
 
 /// An API object as recorded, shared between the world, the truth and the agent.
-pub type Object = Arc<Value>;
+pub type RecordedObject = Arc<Value>;
 
 /// The kinds that are watched, in the order of their events at one instant.
 pub const WATCHED: [Kind; 4] = [Kind::Node, Kind::Service, Kind::Pod, Kind::EndpointSlice];
@@ -168,11 +168,11 @@ pub struct ApiEvent {
 #[derive(Debug, Clone)]
 pub enum Change {
     /// The initial events are complete: the whole collection.
-    Reset(Vec<Object>),
+    Reset(Vec<RecordedObject>),
     /// ADDED or MODIFIED.
-    Applied(Object),
+    Applied(RecordedObject),
     /// DELETED, with the last state.
-    Deleted(Object),
+    Deleted(RecordedObject),
     /// The watch ended: the collection may be outdated until the next `Reset` or `Resumed`.
     Closed,
     /// The watch goes on where it ended, with nothing missed.
@@ -181,7 +181,7 @@ pub enum Change {
 
 impl Change {
     /// The objects that it shows.
-    pub fn objects(&self) -> &[Object] {
+    pub fn objects(&self) -> &[RecordedObject] {
         match self {
             Self::Reset(list) => list,
             Self::Applied(object) | Self::Deleted(object) => std::slice::from_ref(object),
@@ -192,7 +192,7 @@ impl Change {
 
 /// The objects that the API server would list, by kind and name.
 #[derive(Debug, Clone, Default)]
-pub struct Listed(BTreeMap<Kind, BTreeMap<String, Object>>);
+pub struct Listed(BTreeMap<Kind, BTreeMap<String, RecordedObject>>);
 
 impl Listed {
     /// Takes one event.
@@ -209,11 +209,11 @@ impl Listed {
     }
 
     /// The objects of a kind.
-    pub fn of(&self, kind: Kind) -> impl Iterator<Item = &Object> {
+    pub fn of(&self, kind: Kind) -> impl Iterator<Item = &RecordedObject> {
         self.0.get(&kind).into_iter().flat_map(BTreeMap::values)
     }
 
-    pub(super) fn get(&self, kind: Kind, name: &str) -> Option<&Object> {
+    pub(super) fn get(&self, kind: Kind, name: &str) -> Option<&RecordedObject> {
         self.0.get(&kind)?.get(name)
     }
 }
@@ -223,7 +223,7 @@ impl Listed {
 enum Stream {
     Closed,
     /// Between opening and the bookmark that ends the initial events.
-    Listing(Vec<Object>),
+    Listing(Vec<RecordedObject>),
     Watching,
 }
 

@@ -2,7 +2,7 @@
 //! alone.
 
 use super::pod;
-use super::recording::{ApiEvent, Change, Kind, Listed, Object, WATCHED};
+use super::recording::{ApiEvent, Change, Kind, Listed, RecordedObject, WATCHED};
 use crate::object::{
     self, Port, endpoints, has_selector, is_controllers, named_namespaces, ports, selects,
     slice_service,
@@ -50,7 +50,7 @@ pub struct World {
 #[derive(Debug, Default)]
 pub(super) struct PodRecord {
     /// The latest state; of a deleted pod the last.
-    pub(super) object: Object,
+    pub(super) object: RecordedObject,
     pub(super) gone: Gone,
     /// Proven dead; never false again.
     pub(super) dead: bool,
@@ -125,7 +125,10 @@ impl World {
     }
 
     /// The slices of a Service.
-    pub(super) fn slices<'a>(&'a self, service: &'a str) -> impl Iterator<Item = &'a Object> {
+    pub(super) fn slices<'a>(
+        &'a self,
+        service: &'a str,
+    ) -> impl Iterator<Item = &'a RecordedObject> {
         let slices = self.listed.of(Kind::EndpointSlice);
         slices.filter(move |slice| slice_service(slice).as_deref() == Some(service))
     }
@@ -233,7 +236,7 @@ impl World {
             }
             record.dead |= pod::is_dead(object);
             record.gone = gone;
-            record.object = Object::clone(object);
+            record.object = RecordedObject::clone(object);
         }
     }
 

@@ -19,7 +19,7 @@ use epguard_common::{Addr, Terminated, View};
 use epguard_core::facts::Watched;
 use serde_json::Value;
 
-use crate::agent::{AgentProcess, Place};
+use crate::agent::{AgentProcess, AgentSetup};
 use crate::api::Store;
 use crate::net::NetNs;
 use crate::process;
@@ -52,13 +52,13 @@ impl Agent {
     ) -> Result<Self> {
         let run_dir = workdir.path.clone();
         let pin_dir = workdir.pins().join("epguard");
-        let place = Place {
+        let setup = AgentSetup {
             node: "node-a",
             kubeconfig,
             run_dir: &run_dir,
             pin_dir: &pin_dir,
         };
-        let mut arguments = place.arguments()?;
+        let mut arguments = setup.arguments()?;
         let given = flags
             .into_iter()
             .filter_map(|(flag, value)| Some(format!("--{flag}={}", value?)));

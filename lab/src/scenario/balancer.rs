@@ -10,7 +10,7 @@ use epguard::shared::status::Status;
 
 use super::agent::Agent;
 use super::format::{Call, Caller, SocketLbStep};
-use crate::neighbour::{Kind, Neighbour, Place, Plan};
+use crate::neighbour::{Neighbour, NeighbourKind, Place, Plan};
 use crate::net::{NetCls, NetNs, SocketRoot};
 use crate::socket_lb::SocketLb;
 use crate::wait;
@@ -41,7 +41,7 @@ impl Balancer {
             root.make(cgroup)?;
         }
         let plan = Plan {
-            kind: Kind::PacketLb,
+            kind: NeighbourKind::PacketLb,
             place: Place::Behind,
             clsact,
         };

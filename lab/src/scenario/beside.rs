@@ -10,7 +10,7 @@ use super::cluster::Cluster;
 use super::format::{Call, Forbidden, NeighbourStep};
 use super::stage::Stage;
 use super::traffic::{Aim, destination};
-use crate::neighbour::{Counts, Flow, Kind, Neighbour};
+use crate::neighbour::{Counts, ForbiddenFlow, Neighbour, NeighbourKind};
 use crate::wait;
 
 impl Stage {
@@ -94,7 +94,7 @@ impl Stage {
             interfaces = uplinks.iter().skip(1).copied().collect();
         }
         neighbour.hook(&interfaces, epguard_is_there)?;
-        if neighbour.kind() != Kind::HostRouting || !neighbour.is_attached() {
+        if neighbour.kind() != NeighbourKind::HostRouting || !neighbour.is_attached() {
             return Ok(());
         }
         let node = &cluster.topology.node("node-a")?.netns;
@@ -161,7 +161,7 @@ pub(super) fn check(
     Ok(())
 }
 
-fn flow(forbidden: &Forbidden, cluster: &Cluster) -> Result<Flow> {
+fn flow(forbidden: &Forbidden, cluster: &Cluster) -> Result<ForbiddenFlow> {
     let aim = Aim::tcp(forbidden.port);
     let to = destination(&forbidden.to, aim, "client", cluster)?;
     let from = match &*forbidden.from {
@@ -169,5 +169,5 @@ fn flow(forbidden: &Forbidden, cluster: &Cluster) -> Result<Flow> {
         "external" => cluster.topology.external_ip(to.is_ipv4())?,
         pod => cluster.names.address(pod)?,
     };
-    Ok(Flow { from, to })
+    Ok(ForbiddenFlow { from, to })
 }

@@ -11,11 +11,11 @@ use epguard_common::{Outcome, Reason};
 use super::agent::Agent;
 use super::format::{Action, Burst, Group};
 use super::names::Names;
-use super::tell::{Presenter, Run};
+use super::tell::{Presenter, RunningStory};
 use super::traffic::word;
 use crate::counters::Counters;
 use crate::figures::percentile;
-use crate::traffic::{Answer, Call, Client, Server};
+use crate::traffic::{Answer, Client, ClientCall, Server};
 use crate::wait;
 
 /// Between two calls: few enough a second for epguard to report every packet.
@@ -65,7 +65,7 @@ pub fn milliseconds(latency: Duration) -> String {
     format!("{number:.digits$} ms")
 }
 
-impl<'a> Run<'a> {
+impl<'a> RunningStory<'a> {
     /// Makes the calls and hands every claim to the presenter.
     pub(super) fn burst(&mut self, burst: &'a Burst) -> Result<()> {
         self.stage.catch_up()?;
@@ -253,7 +253,11 @@ fn outcome(group: &Group) -> Outcome {
 }
 
 /// Lets the callers call in turns, and shows after each answer what there is.
-fn make(calls: &[Vec<(Client, Call)>], played: &mut Played<'_>, presenter: &mut dyn Presenter) {
+fn make(
+    calls: &[Vec<(Client, ClientCall)>],
+    played: &mut Played<'_>,
+    presenter: &mut dyn Presenter,
+) {
     presenter.answers(played);
     let (tell, told) = mpsc::channel();
     thread::scope(|scope| {

@@ -44,7 +44,7 @@ pub trait Presenter {
 impl Presenter for () {}
 
 /// A story in progress.
-pub(super) struct Run<'a> {
+pub(super) struct RunningStory<'a> {
     scenario: &'a Scenario,
     variant: Variant,
     pub(super) clients: Clients,
@@ -75,7 +75,7 @@ pub fn tell(
     variant: Variant,
     how: &How,
 ) -> Result<Stage, Box<Failure>> {
-    let mut run = Run {
+    let mut run = RunningStory {
         scenario,
         variant,
         clients: Clients::default(),
@@ -110,7 +110,7 @@ pub fn tell(
     }))
 }
 
-impl<'a> Run<'a> {
+impl<'a> RunningStory<'a> {
     fn step(&mut self, step: &'a Step) -> Result<()> {
         self.presenter.step(&self.stage, &self.played, step)?;
         match step {

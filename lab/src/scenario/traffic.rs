@@ -12,7 +12,7 @@ use epguard_common::PENDING_NS;
 use super::cluster::Cluster;
 use super::format::{Call, Sees, Wire};
 use super::variant::Variant;
-use crate::traffic::{self, Answer, Client, Flow, Outcome, UdpPeer};
+use crate::traffic::{Answer, Client, ClientCall, Flow, Outcome, UdpPeer};
 
 /// Time limit for a reply that must come. It takes a millisecond, and on a slow machine TCP may
 /// repeat a SYN after 1, 3 and 7 s.
@@ -81,7 +81,7 @@ impl Clients {
         to: &str,
         timeout: Duration,
         cluster: &Cluster,
-    ) -> Result<(Client, traffic::Call)> {
+    ) -> Result<(Client, ClientCall)> {
         let to = destination(to, Aim::tcp(None), from, cluster)?;
         Ok((
             cluster.client(from, None)?,
@@ -177,14 +177,9 @@ impl Clients {
 }
 
 /// A call from this source port, or from one that the kernel chooses.
-fn from_port(
-    port: Option<u16>,
-    protocol: Wire,
-    to: SocketAddr,
-    timeout: Duration,
-) -> traffic::Call {
+fn from_port(port: Option<u16>, protocol: Wire, to: SocketAddr, timeout: Duration) -> ClientCall {
     let from = port.map(|port| SocketAddr::new(any(to), port));
-    traffic::Call {
+    ClientCall {
         protocol: protocol.into(),
         to,
         from,

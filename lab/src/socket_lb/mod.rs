@@ -1,7 +1,8 @@
 //! A stand-in for Cilium where it replaces kube-proxy: the programs of
 //! `lab/neighbour/src/socket_lb` at a root cgroup, which translate cluster IPs at `connect` and
 //! `sendmsg`. Only calls change its Services, so that it can be late. Its maps are also those of
-//! the programs that translate packets ([`Kind::PacketLb`](crate::neighbour::Kind::PacketLb)).
+//! the programs that translate packets
+//! ([`NeighbourKind::PacketLb`](crate::neighbour::NeighbourKind::PacketLb)).
 //!
 //! Its root is a cgroup of the lab's own ([`crate::net::SocketRoot`]), and it acts only on sockets
 //! of the network namespaces that it is given: no process of this machine meets it.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::neighbour::maps::{Endpoint, endpoint, insert, open, replace, retain};
+use crate::neighbour::maps::{EndpointKey, endpoint, insert, open, replace, retain};
 use crate::proxy::{Frontend, Protocol, ServiceRule};
 
 /// How long a client stays with its backend: the default of
@@ -13,13 +13,13 @@ use crate::proxy::{Frontend, Protocol, ServiceRule};
 const AFFINITY_SECONDS: u32 = 10_800;
 
 /// An endpoint with the protocol in its padding.
-type ServiceKey = Endpoint;
+type ServiceKey = EndpointKey;
 
 /// The numbers that Services and backends have in the maps. None is given twice.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     services: BTreeMap<ServiceKey, u32>,
-    backends: BTreeMap<(u32, Endpoint), u32>,
+    backends: BTreeMap<(u32, EndpointKey), u32>,
     last: u32,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Tables {
 struct Wanted {
     services: BTreeMap<ServiceKey, [u32; 4]>,
     slots: BTreeMap<[u32; 2], u32>,
-    backends: BTreeMap<u32, Endpoint>,
+    backends: BTreeMap<u32, EndpointKey>,
     /// Cluster IPs by numbers of Services, both in network order.
     reversals4: BTreeMap<[u8; 2], [u8; 6]>,
     reversals6: BTreeMap<[u8; 2], [u8; 18]>,
@@ -39,7 +39,7 @@ impl Tables {
     /// by one write, and old ones go after it: no call finds half of it.
     pub(super) fn write_services(&mut self, pins: &Path, rules: &[ServiceRule]) -> Result<()> {
         let wanted = self.wanted(rules);
-        let mut backends = open::<u32, Endpoint>(pins, "SOCKET_BACKENDS")?;
+        let mut backends = open::<u32, EndpointKey>(pins, "SOCKET_BACKENDS")?;
         let mut slots = open::<[u32; 2], u32>(pins, "SOCKET_SLOTS")?;
         let mut services = open::<ServiceKey, [u32; 4]>(pins, "SOCKET_SERVICES")?;
         replace(pins, "cilium_lb4_reverse_nat", &wanted.reversals4)?;
@@ -98,7 +98,7 @@ impl Tables {
         *services.entry(key).or_insert_with(|| next(last))
     }
 
-    fn backend(&mut self, service: u32, backend: Endpoint) -> u32 {
+    fn backend(&mut self, service: u32, backend: EndpointKey) -> u32 {
         let Self { backends, last, .. } = self;
         *backends
             .entry((service, backend))

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use socket2::{Domain, Socket, Type};
 
-use super::{Answer, Call, Flow, UdpPeer, abort};
+use super::{Answer, ClientCall, Flow, UdpPeer, abort};
 use crate::net::{NetNs, socket_in};
 use crate::proxy::Protocol;
 
@@ -42,7 +42,7 @@ impl Client {
     }
 
     /// Makes one request on a new socket and closes it. Network errors are part of the answer.
-    pub fn call(&self, call: Call) -> Answer {
+    pub fn call(&self, call: ClientCall) -> Answer {
         let start = Instant::now();
         let answer = self.open(call).map_or_else(
             |unopened| unopened,
@@ -56,7 +56,7 @@ impl Client {
 
     /// Opens a flow (for TCP: connects) that stays open and has made no request yet. `Err` is the
     /// result that prevented it.
-    pub fn open(&self, call: Call) -> Result<Flow, Answer> {
+    pub fn open(&self, call: ClientCall) -> Result<Flow, Answer> {
         let start = Instant::now();
         let mut local = None;
         let opened = self.netns.io(|| self.unconnected(call)).and_then(|socket| {
@@ -91,7 +91,7 @@ impl Client {
         })
     }
 
-    fn unconnected(&self, call: Call) -> io::Result<Socket> {
+    fn unconnected(&self, call: ClientCall) -> io::Result<Socket> {
         let kind = match call.protocol {
             Protocol::Tcp => Type::STREAM,
             Protocol::Udp => Type::DGRAM,

@@ -24,7 +24,7 @@ pub use udp::UdpPeer;
 
 /// A request of a client.
 #[derive(Clone, Copy, Debug)]
-pub struct Call {
+pub struct ClientCall {
     /// TCP (connect, request, reply) or UDP (request, reply).
     pub protocol: Protocol,
     /// The destination.

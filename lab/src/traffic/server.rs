@@ -18,12 +18,12 @@ use tokio::runtime::{Builder, Runtime};
 /// Drop it outside of async code: it owns a tokio runtime.
 #[derive(Debug)]
 pub struct Server {
-    service: Arc<Service>,
+    responder: Arc<Responder>,
     _runtime: Runtime,
 }
 
 #[derive(Debug)]
-struct Service {
+struct Responder {
     name: String,
     requests: AtomicU64,
 }
@@ -34,7 +34,7 @@ impl Server {
         let bound = netns
             .io(|| unless_closing(|| bind_all(ports)))
             .with_context(|| format!("cannot bind the ports {ports:?} of {name}"))?;
-        let service = Arc::new(Service {
+        let responder = Arc::new(Responder {
             name: name.to_owned(),
             requests: AtomicU64::new(0),
         });
@@ -44,18 +44,18 @@ impl Server {
             .enable_io()
             .build()?;
         for (listener, socket) in bound {
-            runtime.spawn(serve_connections(listener, Arc::clone(&service)));
-            runtime.spawn(serve_datagrams(socket, Arc::clone(&service)));
+            runtime.spawn(serve_connections(listener, Arc::clone(&responder)));
+            runtime.spawn(serve_datagrams(socket, Arc::clone(&responder)));
         }
         Ok(Self {
-            service,
+            responder,
             _runtime: runtime,
         })
     }
 
     /// How many requests have arrived, answered or not.
     pub fn requests(&self) -> u64 {
-        self.service.requests.load(Ordering::Relaxed)
+        self.responder.requests.load(Ordering::Relaxed)
     }
 }
 
@@ -90,38 +90,38 @@ fn dual_stack(kind: Type, port: u16) -> io::Result<Socket> {
 /// open.
 async fn serve_connections(
     listener: std::net::TcpListener,
-    service: Arc<Service>,
+    responder: Arc<Responder>,
 ) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
     loop {
         let (stream, _) = listener.accept().await?;
-        tokio::spawn(serve_stream(stream, Arc::clone(&service)));
+        tokio::spawn(serve_stream(stream, Arc::clone(&responder)));
     }
 }
 
 /// As [`serve_connections`].
-async fn serve_datagrams(socket: std::net::UdpSocket, service: Arc<Service>) -> io::Result<()> {
+async fn serve_datagrams(socket: std::net::UdpSocket, responder: Arc<Responder>) -> io::Result<()> {
     let socket = UdpSocket::from_std(socket)?;
     let mut datagram = [0; 2048];
     loop {
         let (length, client) = socket.recv_from(&mut datagram).await?;
         let _ = socket
-            .send_to(&service.answer(&datagram[..length]), client)
+            .send_to(&responder.answer(&datagram[..length]), client)
             .await;
     }
 }
 
-async fn serve_stream(stream: TcpStream, service: Arc<Service>) -> io::Result<()> {
+async fn serve_stream(stream: TcpStream, responder: Arc<Responder>) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
     let mut line = Vec::new();
     while stream.read_until(b'\n', &mut line).await? > 0 {
-        stream.write_all(&service.answer(&line)).await?;
+        stream.write_all(&responder.answer(&line)).await?;
         line.clear();
     }
     Ok(())
 }
 
-impl Service {
+impl Responder {
     fn answer(&self, request: &[u8]) -> Vec<u8> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         reply(request, &self.name)

@@ -6,7 +6,7 @@
 )]
 
 use epguard::shared::status::{self, Status};
-use epguard_lab::agent::{AgentProcess, CAPABILITIES, Place};
+use epguard_lab::agent::{AgentProcess, AgentSetup, CAPABILITIES};
 use epguard_lab::api::{ApiServer, Kind, ObjectRef, Store};
 use epguard_lab::net::NetNs;
 use epguard_lab::process;
@@ -81,14 +81,14 @@ impl World {
         options: &[&str],
         prepare: impl FnOnce(&mut Command),
     ) {
-        let place = Place {
+        let setup = AgentSetup {
             node: "n",
             kubeconfig,
             run_dir: &self.dir,
             pin_dir: &self.workdir.pins().join("epguard"),
         };
         let mut command = self.epguard();
-        command.args(place.arguments().unwrap());
+        command.args(setup.arguments().unwrap());
         command.args(["--reason-mode", "retired-backend=enforce"]);
         if !options.contains(&"--mode") {
             command.args(["--mode", "enforce"]);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::UNREACHABLE;
-use crate::launcher::{AgentProcess, Place};
+use crate::launcher::{AgentProcess, AgentSetup};
 use aya::programs::{SchedClassifier, TcAttachType};
 use epguard::shared::status::{self, Attachment, SocketLb, Status};
 use std::path::PathBuf;
@@ -60,14 +60,14 @@ impl Agent {
     pub fn start(node: &Node, options: &[&str]) -> Self {
         let run_dir = node.run_dir();
         std::fs::create_dir_all(&run_dir).unwrap();
-        let place = Place {
+        let setup = AgentSetup {
             node: "n",
             kubeconfig: UNREACHABLE,
             run_dir: &run_dir,
             pin_dir: &node.pins(),
         };
         let mut command = Command::new(env!("CARGO_BIN_EXE_epguard"));
-        command.args(place.arguments().unwrap());
+        command.args(setup.arguments().unwrap());
         command.args(["--pod-interfaces", "pod*"]).args(options);
         Self {
             process: AgentProcess::start(command, &run_dir).unwrap(),

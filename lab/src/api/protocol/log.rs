@@ -26,11 +26,11 @@ impl Api {
     }
 }
 
-type Place = dyn Fn(&ObjectRef) -> PathBuf + Send + Sync;
+type LogPath = dyn Fn(&ObjectRef) -> PathBuf + Send + Sync;
 
 /// The files of the logs; at first no pod has one.
 #[derive(Default)]
-pub struct Logs(OnceLock<Box<Place>>);
+pub struct Logs(OnceLock<Box<LogPath>>);
 
 impl Logs {
     /// Names the file of each pod's log, once.

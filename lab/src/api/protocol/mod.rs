@@ -24,7 +24,7 @@ use hyper::{Request, Response, StatusCode};
 use serde_json::Value;
 use tokio::sync::watch::Receiver;
 
-use super::{Access, ApiError, Audit, Faults, Kind, ObjectRef, Request as Logged, Store};
+use super::{Access, ApiError, Audit, Faults, Kind, LoggedRequest, ObjectRef, Store};
 pub use exec::{Exec, Execs, Run};
 pub use log::Logs;
 use reply::Body;
@@ -47,7 +47,7 @@ pub struct Api {
 }
 
 /// A request for a resource, read completely.
-struct Call {
+struct ApiCall {
     kind: Kind,
     route: Route,
     query: Query,
@@ -63,7 +63,7 @@ impl Api {
         let route = Route::parse(parts.uri.path());
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let verb = verb(&parts.method, route.as_ref(), query.flag("watch"));
-        let logged = Logged {
+        let logged = LoggedRequest {
             verb: verb.clone(),
             resource: route
                 .as_ref()
@@ -132,7 +132,7 @@ impl Api {
         if query.text("dryRun").is_some() {
             return Err(ApiError::bad_request("dryRun is not served here"));
         }
-        let call = Call {
+        let call = ApiCall {
             kind,
             route,
             query,
@@ -155,7 +155,7 @@ impl Api {
     }
 }
 
-impl Call {
+impl ApiCall {
     fn target(&self) -> Result<ObjectRef, ApiError> {
         self.route.target(self.kind, None)
     }

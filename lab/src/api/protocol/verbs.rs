@@ -9,7 +9,7 @@ use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::reply::{self, Body};
-use super::{Api, Call, event, header, service_ip};
+use super::{Api, ApiCall, event, header, service_ip};
 use crate::api::object::{Object, Selector};
 use crate::api::{ApiError, Kind, patch};
 use crate::object::non_empty;
@@ -21,7 +21,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 const FRESHNESS_CHECK: usize = 11;
 
 impl Api {
-    pub(super) fn get(&self, call: &Call) -> Result<Response<Body>, ApiError> {
+    pub(super) fn get(&self, call: &ApiCall) -> Result<Response<Body>, ApiError> {
         let target = call.target()?;
         let object = self.store.get(&target).ok_or_else(|| target.missing())?;
         Ok(reply::json(StatusCode::OK, &object))
@@ -29,7 +29,7 @@ impl Api {
 
     /// A list of the state now, or of that of the first page; an asked resourceVersion is the
     /// oldest that it may show.
-    pub(super) async fn list(&self, call: &Call) -> Result<Response<Body>, ApiError> {
+    pub(super) async fn list(&self, call: &ApiCall) -> Result<Response<Body>, ApiError> {
         let kind = call.kind;
         let query = &call.query;
         let selector = call.selector()?;
@@ -53,7 +53,7 @@ impl Api {
         Ok(reply::parts(list(&head, &page.items)))
     }
 
-    pub(super) fn create(&self, call: &Call) -> Result<Response<Body>, ApiError> {
+    pub(super) fn create(&self, call: &ApiCall) -> Result<Response<Body>, ApiError> {
         let mut object = call.object()?;
         call.check(None, &object)?;
         if call.kind == Kind::Service {
@@ -80,7 +80,7 @@ impl Api {
 
     /// Replaces the object that the path names by the body, or by what the patch in the body makes
     /// of the object. An object that is applied need not exist.
-    pub(super) fn update(&self, call: &Call, verb: &str) -> Result<Response<Body>, ApiError> {
+    pub(super) fn update(&self, call: &ApiCall, verb: &str) -> Result<Response<Body>, ApiError> {
         let target = call.target()?;
         let format = header(&call.headers, CONTENT_TYPE);
         if format == patch::SERVER_SIDE && self.store.get(&target).is_none() {
@@ -99,7 +99,7 @@ impl Api {
         Ok(reply::json(StatusCode::OK, &stored))
     }
 
-    pub(super) fn delete(&self, call: &Call) -> Result<Response<Body>, ApiError> {
+    pub(super) fn delete(&self, call: &ApiCall) -> Result<Response<Body>, ApiError> {
         let body = if call.body.is_empty() {
             Value::Null
         } else {
@@ -113,7 +113,7 @@ impl Api {
     }
 }
 
-impl Call {
+impl ApiCall {
     /// The namespace, labels and fields that the request selects; a name in the path counts.
     pub(super) fn selector(&self) -> Result<Selector, ApiError> {
         let mut fields = Vec::new();

@@ -12,9 +12,9 @@ use tokio::time::{Instant, sleep_until};
 
 use super::reply::{self, Body};
 use super::verbs::PATIENCE;
-use super::{Api, Call};
+use super::{Api, ApiCall};
 use crate::api::object::{Selector, encode};
-use crate::api::store::{Change, State};
+use crate::api::store::{ObjectChange, State};
 use crate::api::{ApiError, Faults, Kind, Store};
 
 /// Life of a stream unless the client sets a timeout, as in the real server.
@@ -47,7 +47,7 @@ struct Watch {
 }
 
 impl Api {
-    pub(super) async fn watch(&self, call: &Call) -> Result<Response<Body>, ApiError> {
+    pub(super) async fn watch(&self, call: &ApiCall) -> Result<Response<Body>, ApiError> {
         let query = &call.query;
         let (asked, may_be_newer) = query.version()?;
         let initial_events = query.flag("sendInitialEvents");
@@ -195,7 +195,7 @@ impl Watch {
 
 /// A change as seen through a selector: objects that enter it are ADDED, objects that leave it
 /// DELETED.
-fn select(selector: &Selector, change: &Change) -> Option<Event> {
+fn select(selector: &Selector, change: &ObjectChange) -> Option<Event> {
     let before = change
         .previous
         .as_ref()

@@ -10,7 +10,7 @@ use crate::api::object::Object;
 
 /// One change, as watches send it.
 #[derive(Debug)]
-pub(crate) struct Change {
+pub(crate) struct ObjectChange {
     pub(crate) rv: u64,
     key: String,
     /// The new state; for a deletion the last state with the deletion's resourceVersion.
@@ -28,7 +28,7 @@ pub(super) type Objects = BTreeMap<String, Arc<Object>>;
 pub(crate) struct Collection {
     pub(super) objects: Objects,
     /// In the order of their resourceVersions.
-    history: VecDeque<Arc<Change>>,
+    history: VecDeque<Arc<ObjectChange>>,
     /// resourceVersion of the last change that is no longer kept.
     dropped: u64,
     /// Lists and new watches from resourceVersions below this one are expired; open streams go on.
@@ -46,7 +46,7 @@ impl Collection {
             self.objects.insert(key.clone(), Arc::clone(&object))
         };
         self.last = rv;
-        self.history.push_back(Arc::new(Change {
+        self.history.push_back(Arc::new(ObjectChange {
             rv,
             key,
             object,
@@ -71,7 +71,7 @@ impl Collection {
     }
 
     /// Changes after `rv` for an open stream; expired if some of them are no longer kept.
-    pub(crate) fn since(&self, rv: u64) -> Result<Vec<Arc<Change>>, ApiError> {
+    pub(crate) fn since(&self, rv: u64) -> Result<Vec<Arc<ObjectChange>>, ApiError> {
         if rv < self.dropped {
             return Err(ApiError::expired(
                 "too old resource version: the stream fell behind the kept history",
@@ -80,7 +80,7 @@ impl Collection {
         Ok(self.after(rv).cloned().collect())
     }
 
-    fn after(&self, rv: u64) -> impl DoubleEndedIterator<Item = &Arc<Change>> {
+    fn after(&self, rv: u64) -> impl DoubleEndedIterator<Item = &Arc<ObjectChange>> {
         self.history
             .range(self.history.partition_point(|change| change.rv <= rv)..)
     }

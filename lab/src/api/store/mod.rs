@@ -13,8 +13,8 @@ use tokio::sync::watch;
 
 use super::object::{Object, Selector};
 use super::{ApiError, Kind, ObjectRef};
-pub(crate) use collection::Change;
 use collection::Collection;
+pub(crate) use collection::ObjectChange;
 pub(crate) use write::{random_uid, timestamp};
 
 /// resourceVersion of an empty store.

@@ -1,7 +1,7 @@
 //! One recording, replayed: the verdicts at each instant, on each denial and on each that is
 //! missing, and their story.
 
-use super::agent::Agent;
+use super::agent::ReplayedAgent;
 use super::oracle::{self, Denial, Proof};
 use super::recording::{ApiEvent, Recording, What};
 use super::truth::{PodIdentity, Truth};
@@ -217,9 +217,9 @@ impl Story {
 /// what `denials` says it denies.
 pub fn replay(
     recording: &Recording,
-    mut denials: impl FnMut(&Agent) -> Vec<Denial>,
+    mut denials: impl FnMut(&ReplayedAgent) -> Vec<Denial>,
 ) -> Result<Story> {
-    let mut agent = Agent::new(recording);
+    let mut agent = ReplayedAgent::new(recording);
     let mut judge = Judge {
         truth: Truth::of(recording),
         ..Judge::default()

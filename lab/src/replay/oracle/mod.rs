@@ -4,7 +4,7 @@
 //! Deliberately without indexes and without stored verdicts: each call reads all objects again.
 //! Where the text is ambiguous, a denial is allowed but not required.
 
-use super::pod::{self, Answer};
+use super::pod::{self, RuleResult};
 use super::recording::Kind;
 use super::world::{Gone, Key, PodRecord, Standing, World};
 use crate::object::{
@@ -260,9 +260,9 @@ impl Case<'_> {
             && world.selector_proves(key)
         {
             match pod::may_hold_unpublished(&stranger.object) {
-                Answer::No => return Ok(()),
-                Answer::Perhaps => *required = false,
-                Answer::Yes => {}
+                RuleResult::No => return Ok(()),
+                RuleResult::Perhaps => *required = false,
+                RuleResult::Yes => {}
             }
         }
         let own = world
@@ -271,10 +271,12 @@ impl Case<'_> {
         for (_, PodRecord { object, .. }) in own {
             match pod::may_hold_unpublished(object) {
                 // Whether its node hands out such IPs depends on how fresh the Nodes are.
-                Answer::Yes if is_of_other_range(world, key.ip, meant, object) => *required = false,
-                Answer::Yes => return Err("a pod of the Service may hold the IP unpublished"),
-                Answer::Perhaps => *required = false,
-                Answer::No => {}
+                RuleResult::Yes if is_of_other_range(world, key.ip, meant, object) => {
+                    *required = false;
+                }
+                RuleResult::Yes => return Err("a pod of the Service may hold the IP unpublished"),
+                RuleResult::Perhaps => *required = false,
+                RuleResult::No => {}
             }
         }
         Ok(())
@@ -317,9 +319,10 @@ impl Case<'_> {
         };
         match (
             retired.is_empty(),
-            retired
-                .iter()
-                .all(|old| dead.iter().any(|new| self.order(new, old) != Answer::No)),
+            retired.iter().all(|old| {
+                dead.iter()
+                    .any(|new| self.order(new, old) != RuleResult::No)
+            }),
         ) {
             (true, _) => vec![all],
             (false, true) => vec![openers, all],
@@ -337,9 +340,9 @@ impl Case<'_> {
             .filter(|uid| self.world.standing(uid) == Standing::Retired)
         {
             match self.order(owner, uid) {
-                Answer::Yes => {}
-                Answer::Perhaps => self.required = false,
-                Answer::No => return Err("which claim of the IP is newer is unknown"),
+                RuleResult::Yes => {}
+                RuleResult::Perhaps => self.required = false,
+                RuleResult::No => return Err("which claim of the IP is newer is unknown"),
             }
         }
         Ok(())
@@ -347,12 +350,14 @@ impl Case<'_> {
 
     /// Whether one pod's claim is newer than another's; across a gap in the watch the order is
     /// uncertain.
-    fn order(&self, newer: &str, older: &str) -> Answer {
+    fn order(&self, newer: &str, older: &str) -> RuleResult {
         let claim = |uid| self.world.pods.get(uid)?.claims.get(&self.key.ip);
         match (claim(newer), claim(older)) {
-            (Some(new), Some(old)) if new > old && *old >= self.world.pods_listed => Answer::Yes,
-            (Some(new), Some(old)) if new > old => Answer::Perhaps,
-            _ => Answer::No,
+            (Some(new), Some(old)) if new > old && *old >= self.world.pods_listed => {
+                RuleResult::Yes
+            }
+            (Some(new), Some(old)) if new > old => RuleResult::Perhaps,
+            _ => RuleResult::No,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Small sets of objects: a Service `ns/s` (selector `app: s`, target port 8080) and two nodes.
 
 use super::*;
-use crate::replay::recording::{ApiEvent, Change, Object};
+use crate::replay::recording::{ApiEvent, Change, RecordedObject};
 use serde_json::json;
 
 const DEAD: &str = "dead-backend";
@@ -74,7 +74,7 @@ impl Small {
 fn shows(object: Value) -> ApiEvent {
     ApiEvent {
         kind: kind(&object),
-        change: Change::Applied(Object::new(object)),
+        change: Change::Applied(RecordedObject::new(object)),
     }
 }
 
@@ -82,7 +82,7 @@ fn shows(object: Value) -> ApiEvent {
 fn deletes(object: Value) -> ApiEvent {
     ApiEvent {
         kind: kind(&object),
-        change: Change::Deleted(Object::new(object)),
+        change: Change::Deleted(RecordedObject::new(object)),
     }
 }
 
@@ -90,7 +90,7 @@ fn deletes(object: Value) -> ApiEvent {
 fn lists(kind: Kind, objects: Vec<Value>) -> ApiEvent {
     ApiEvent {
         kind,
-        change: Change::Reset(objects.into_iter().map(Object::new).collect()),
+        change: Change::Reset(objects.into_iter().map(RecordedObject::new).collect()),
     }
 }
 

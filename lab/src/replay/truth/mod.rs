@@ -1,6 +1,6 @@
 //! The pods that really held each address, by the node's records. No API object counts here.
 
-use super::recording::{Kind, Object, Recording, What};
+use super::recording::{Kind, RecordedObject, Recording, What};
 use crate::object::{annotation, each, ip, name, non_empty, uid};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use std::time::Duration;
 pub struct Truth {
     leases: Vec<Lease>,
     pods: BTreeMap<String, PodIdentity>,
-    versions: BTreeMap<String, Vec<(Duration, Object)>>,
+    versions: BTreeMap<String, Vec<(Duration, RecordedObject)>>,
 }
 
 /// A pod as the node identifies it.
@@ -47,7 +47,7 @@ impl Truth {
                     .versions
                     .entry(uid.into())
                     .or_default()
-                    .push((at, Object::clone(pod)));
+                    .push((at, RecordedObject::clone(pod)));
             }
         }
         for (at, what) in &recording.instants {
@@ -75,7 +75,7 @@ impl Truth {
     }
 
     /// The latest API object of a pod at this time, or the first one after it.
-    pub fn object(&self, pod: &PodIdentity, at: Duration) -> Option<&Object> {
+    pub fn object(&self, pod: &PodIdentity, at: Duration) -> Option<&RecordedObject> {
         let versions = pod
             .uids
             .iter()

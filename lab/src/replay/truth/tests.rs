@@ -8,7 +8,7 @@ const X: &str = "10.244.1.5";
 fn truth(lines: Vec<Value>) -> Truth {
     let pod = json!({"metadata": {"namespace": "ns", "name": "p", "uid": "uid-of-p"}});
     let kind = Kind::Pod;
-    let change = Change::Applied(Object::new(pod));
+    let change = Change::Applied(RecordedObject::new(pod));
     let mut instants = vec![(Duration::ZERO, What::Api(ApiEvent { kind, change }))];
     let times = (1..).map(Duration::from_millis);
     instants.extend(times.zip(lines.into_iter().map(What::Node)));

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use strum::Display;
 
 use super::number;
-use crate::neighbour::{Kind, Place};
+use crate::neighbour::{NeighbourKind, Place};
 use crate::proxy::Protocol;
 
 /// A pod of the story. It exists once a step creates it.
@@ -123,8 +123,8 @@ impl From<Wire> for Protocol {
 /// The neighbour of a story. It hooks all pods of node-a.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Neighbour {
-    pub kind: Kind,
+pub struct NeighbourOptions {
+    pub kind: NeighbourKind,
     #[serde(default)]
     pub place: Place,
     #[serde(default)]

@@ -32,7 +32,7 @@ use crate::net::{Cni, Overlay};
 
 pub use call::{Action, Burst, BurstCaller, Call, ForbiddenIn, Group, Sees};
 pub use cast::{
-    First, Forbidden, Kubelet, Namespace, Neighbour, NodeServer, Owner, Pod, Service, Wire,
+    First, Forbidden, Kubelet, Namespace, NeighbourOptions, NodeServer, Owner, Pod, Service, Wire,
 };
 pub use step::{
     ABSENT, AddressEvent, AgentStep, ApiStep, CallsInModes, CgroupEvent, Condition, Entries,
@@ -52,8 +52,8 @@ pub struct Scenario {
     #[serde(default)]
     pub runs: Runs,
     #[serde(default)]
-    pub agent: Agent,
-    pub neighbour: Option<Neighbour>,
+    pub agent: AgentOptions,
+    pub neighbour: Option<NeighbourOptions>,
     #[serde(default)]
     pub pods: BTreeMap<String, Pod>,
     #[serde(default)]
@@ -68,7 +68,7 @@ pub struct Scenario {
 /// How the agent is started.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct Agent {
+pub struct AgentOptions {
     pub mode: Option<String>,
     pub enforce_retired: bool,
     pub xdp: Option<String>,

@@ -1,7 +1,7 @@
 //! An agent on node-b, beside that of the stage on node-a.
 
 use crate::node_b::NodeB;
-use epguard_lab::agent::{AgentProcess, Place};
+use epguard_lab::agent::{AgentProcess, AgentSetup};
 use epguard_lab::process;
 use epguard_lab::scenario::stage::Stage;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ impl SecondNode {
         let node = NodeB::new(&stage.cluster);
         let run_dir = stage.workdir.path.join("node-b");
         std::fs::create_dir(&run_dir).unwrap();
-        let place = Place {
+        let setup = AgentSetup {
             node: "node-b",
             kubeconfig: &node.api.kubeconfig(),
             run_dir: &run_dir,
@@ -28,7 +28,7 @@ impl SecondNode {
         };
         let mut command = node.netns.command(process::epguard().unwrap());
         command
-            .args(place.arguments().unwrap())
+            .args(setup.arguments().unwrap())
             .args(["--mode", mode, "--clsact-delay", "0"]);
         let mut agent = AgentProcess::start(command, &run_dir).unwrap();
         agent

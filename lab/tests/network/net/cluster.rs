@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use epguard_lab::net::{Cni, Overlay, Topology, TopologyOptions};
 use epguard_lab::proxy::{Frontend, Protocol, Proxy, ProxyOptions, ServiceRule};
-use epguard_lab::traffic::{Call, Client, Outcome, Server};
+use epguard_lab::traffic::{Client, ClientCall, Outcome, Server};
 
 /// The port that pods serve.
 pub(crate) const TARGET_PORT: u16 = 8080;
@@ -121,7 +121,7 @@ impl Cluster {
     ) -> Outcome {
         let client = Client::new(self.lab.netns(from).unwrap());
         client
-            .call(Call {
+            .call(ClientCall {
                 protocol,
                 to,
                 from: None,

@@ -3,7 +3,7 @@
 use super::cluster::{Cluster, PROTOCOLS, on_every_cni_and_family};
 use epguard_lab::net::{Cni, NetNs, Overlay, Topology, TopologyOptions};
 use epguard_lab::proxy::Protocol;
-use epguard_lab::traffic::{Call, Client, Outcome};
+use epguard_lab::traffic::{Client, ClientCall, Outcome};
 use std::io::Read;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -84,7 +84,7 @@ fn a_killed_server_resets_its_clients_and_one_without_a_link_is_silent() {
     let second = Duration::from_secs(1);
     let open = |to| {
         client
-            .open(Call {
+            .open(ClientCall {
                 protocol: Protocol::Tcp,
                 to,
                 from: None,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::cluster::{Cluster, PROTOCOLS, on_every_cni_and_family};
 use epguard_lab::proxy::{Protocol, ProxyOptions};
-use epguard_lab::traffic::{Call, Client, Outcome};
+use epguard_lab::traffic::{Client, ClientCall, Outcome};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -112,7 +112,7 @@ fn an_established_flow_keeps_its_backend_when_rules_change() {
         let client = Client::new(cluster.lab.netns("shop/client").unwrap());
         let open = |protocol| {
             client
-                .open(Call {
+                .open(ClientCall {
                     protocol,
                     to: cluster.vip(),
                     from: None,
@@ -157,7 +157,7 @@ fn one_source_port_serves_many_destinations_at_once() {
         ];
         for protocol in PROTOCOLS {
             for (to, pod) in destinations {
-                let answer = client.call(Call {
+                let answer = client.call(ClientCall {
                     protocol,
                     to,
                     from: Some(from),

@@ -8,7 +8,7 @@ use super::world::World;
 use crate::net::cluster::PROTOCOLS;
 use epguard_common::{Action, AnswerLimits, Config, Mode, Outcome as Counted, ReasonActions};
 use epguard_lab::proxy::Protocol;
-use epguard_lab::traffic::{Call, Client, Outcome};
+use epguard_lab::traffic::{Client, ClientCall, Outcome};
 
 /// Rejects all denied packets, with limits that these tests never reach.
 pub(crate) fn reject(world: &mut World) {
@@ -58,7 +58,7 @@ pub(crate) fn calls(
     timeout: Duration,
 ) -> Vec<Outcome> {
     let caller = Client::new(world.netns(client));
-    let call = Call {
+    let call = ClientCall {
         protocol,
         to,
         from: None,

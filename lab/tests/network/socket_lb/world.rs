@@ -9,7 +9,7 @@ use crate::net::cluster::Cluster;
 use epguard_lab::net::{SocketRoot, TopologyOptions, socket_in};
 use epguard_lab::proxy::{Frontend, Protocol, ServiceRule};
 use epguard_lab::socket_lb::SocketLb;
-use epguard_lab::traffic::{Call, Client, Outcome};
+use epguard_lab::traffic::{Client, ClientCall, Outcome};
 use epguard_lab::workdir::Workdir;
 use socket2::{Domain, SockAddr, Socket, Type};
 
@@ -75,7 +75,7 @@ impl World {
     pub(crate) fn call(&self, from: &str, protocol: Protocol, to: SocketAddr) -> Outcome {
         let client =
             Client::new(self.cluster.lab.netns(from).unwrap()).in_cgroups(vec![self.cgroup()]);
-        let call = Call {
+        let call = ClientCall {
             protocol,
             to,
             from: None,

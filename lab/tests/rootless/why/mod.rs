@@ -11,7 +11,7 @@ use epguard_client::answers::why::{WhyMoment, WhyQuestion, WhySubject, explain};
 use epguard_common::Addr;
 use epguard_core::history::{Chronicle, History};
 use epguard_core::state::{State, report};
-use epguard_lab::replay::agent::Agent;
+use epguard_lab::replay::agent::ReplayedAgent;
 use epguard_lab::replay::recording::{Recording, What};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -26,7 +26,7 @@ const FULL: Screen = Screen {
 
 /// The agent's history after a whole recording, its state then, and what it denied at each moment.
 struct Remembered {
-    agent: Agent,
+    agent: ReplayedAgent,
     history: History,
     end: Duration,
     denied: BTreeMap<Duration, Vec<Line>>,
@@ -67,7 +67,7 @@ impl Remembered {
             .join("traces")
             .join(name);
         let recording = Recording::read(&dir).unwrap();
-        let mut agent = Agent::new(&recording);
+        let mut agent = ReplayedAgent::new(&recording);
         let mut history = History::default();
         let mut end = Duration::ZERO;
         let mut denied_at = BTreeMap::new();
