@@ -16,7 +16,7 @@ use crate::net::NetNs;
 use object::{At, BpfObject};
 
 pub use maps::{Counts, ForbiddenFlow};
-pub(crate) use object::{BALANCER_MAPS, load, program};
+pub(crate) use object::{BALANCER_MAPS, load, load_program, program};
 
 /// The programs of a neighbour, and their hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]

@@ -2,6 +2,7 @@
 
 use nix::libc;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
@@ -59,6 +60,9 @@ pub(crate) const BALANCER_MAPS: [(&str, &str); 13] = [
     ("NAT6", "cilium_lb6_reverse_nat"),
 ];
 
+/// How often a program is loaded whose check signals end, as libbpf does.
+const LOADS: usize = 5;
+
 /// The priority of epguard's filters: among those of one priority the youngest runs first.
 const OURS: u16 = 1;
 
@@ -77,6 +81,21 @@ pub(crate) fn load(pins: &Path, maps: &[(&str, &str)]) -> Result<Ebpf> {
     loader
         .load(OBJECT)
         .context("cannot load the neighbours' object")
+}
+
+/// Loads a program. The kernel gives up its check with EAGAIN when a signal comes for the thread
+/// (`do_check` in kernel/bpf/verifier.c): then loads it again, up to [`LOADS`] times in all.
+pub(crate) fn load_program(
+    mut load: impl FnMut() -> Result<(), ProgramError>,
+) -> Result<(), ProgramError> {
+    for _ in 1..LOADS {
+        match load() {
+            Err(ProgramError::LoadError { io_error, .. })
+                if io_error.kind() == ErrorKind::WouldBlock => {}
+            result => return result,
+        }
+    }
+    load()
 }
 
 /// A program of the object.
@@ -121,8 +140,9 @@ impl BpfObject {
     ) -> Result<Self> {
         let mut object = Self(load(pins, maps)?, programs);
         for name in programs {
-            let result = object.program(name)?.load();
-            result.with_context(|| format!("cannot load the neighbour's program {name}"))?;
+            let program = object.program(name)?;
+            load_program(|| program.load())
+                .with_context(|| format!("cannot load the neighbour's program {name}"))?;
         }
         Ok(object)
     }
@@ -197,5 +217,35 @@ fn add_clsact(interface: &str) -> Result<()> {
     match qdisc_add_clsact(interface) {
         Err(TcError::NetlinkError(error)) if error.raw_os_error() == Some(libc::EEXIST) => Ok(()),
         added => added.with_context(|| format!("cannot add a clsact qdisc to {interface}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aya_obj::VerifierLog;
+    use std::io;
+
+    #[test]
+    fn a_program_is_loaded_again_if_a_signal_ended_its_check_and_for_no_other_error() {
+        for (errno, failures, loads) in [
+            (libc::EAGAIN, 2, 3),
+            (libc::EAGAIN, LOADS, LOADS),
+            (libc::EACCES, 1, 1),
+        ] {
+            let mut loaded = 0;
+            let result = load_program(|| {
+                loaded += 1;
+                if loaded > failures {
+                    return Ok(());
+                }
+                Err(ProgramError::LoadError {
+                    io_error: io::Error::from_raw_os_error(errno),
+                    verifier_log: VerifierLog::new(String::new()),
+                })
+            });
+            assert_eq!(result.is_ok(), loads > failures, "{errno}");
+            assert_eq!(loaded, loads, "{errno}");
+        }
     }
 }

@@ -20,7 +20,7 @@ use aya_obj::generated::{BPF_F_NO_COMMON_LRU, BPF_F_NO_PREALLOC, bpf_attach_type
 use epguard::kernel::datapath::bpf;
 use tables::Tables;
 
-use crate::neighbour::{BALANCER_MAPS, load, maps, program};
+use crate::neighbour::{BALANCER_MAPS, load, load_program, maps, program};
 use crate::net::{NetNs, netns_cookie};
 use crate::proxy::ServiceRule;
 
@@ -198,8 +198,9 @@ fn replace_maps(pins: &Path, with_other_flags: bool) -> Result<()> {
 pub(super) fn load_programs(pins: &Path) -> Result<Ebpf> {
     let mut object = load(pins, &BALANCER_MAPS)?;
     for (name, _) in PROGRAMS {
-        let result = program::<CgroupSockAddr>(&mut object, name)?.load();
-        result.with_context(|| format!("cannot load the load balancer's program {name}"))?;
+        let program = program::<CgroupSockAddr>(&mut object, name)?;
+        load_program(|| program.load())
+            .with_context(|| format!("cannot load the load balancer's program {name}"))?;
     }
     Ok(object)
 }
