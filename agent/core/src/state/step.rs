@@ -127,7 +127,7 @@ impl State {
 
     /// Stores that the watch of the mode policy has listed: what it shows is no fact of the state.
     pub fn set_policy_listed(&mut self) {
-        self.lists.set_listed(Watched::ModePolicy);
+        self.lists.set_policy_listed();
     }
 
     /// Stores what an earlier process proved; it is restored once everything has been listed.
