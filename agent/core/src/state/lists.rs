@@ -68,16 +68,6 @@ impl Lists {
         self.are_all_listed |= has_all && is_last;
     }
 
-    /// Stores that the mode policy was listed. The state waits for no list of it.
-    pub fn set_policy_listed(&mut self) {
-        self.listed.insert(Watched::ModePolicy);
-    }
-
-    /// True if a list of everything of the collection was applied in whole.
-    pub fn has_listed(&self, kind: Watched) -> bool {
-        self.listed.contains(&kind)
-    }
-
     /// True if every watch has shown everything once.
     pub const fn are_all_listed(&self) -> bool {
         self.are_all_listed

@@ -97,6 +97,9 @@ use tables::{Inherited, Owners};
 pub struct State {
     cluster: ClusterIndex,
     lists: Lists,
+    /// The watches, also that of the mode policy, that have listed everything since the API last went
+    /// back.
+    listed_since_rewind: BTreeSet<Watched>,
     /// Services that have not been judged since everything was listed.
     unjudged: BTreeSet<ObjectName>,
     queue: Queue,
@@ -233,9 +236,9 @@ impl State {
         self.cluster.redirecting > 0
     }
 
-    /// True if the watch has shown everything since the state began, or last started over.
+    /// True if the watch has listed everything since the API last went back, or ever if it has not.
     pub fn has_listed(&self, watched: Watched) -> bool {
-        self.lists.has_listed(watched)
+        self.listed_since_rewind.contains(&watched)
     }
 
     /// True if every watch has shown everything once.

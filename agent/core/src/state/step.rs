@@ -122,12 +122,14 @@ impl State {
     /// restored pod may run again under its old UID. Nothing is denied until all is listed anew.
     pub fn start_over(&mut self, now: Duration) {
         self.revivals.forget_deaths();
+        self.listed_since_rewind.clear();
         self.list_anew(now);
     }
 
-    /// Stores that the watch of the mode policy has listed: what it shows is no fact of the state.
-    pub fn set_policy_listed(&mut self) {
-        self.lists.set_policy_listed();
+    /// Stores that a watch has listed everything, also that of the mode policy, which shows no fact
+    /// of the state.
+    pub fn set_listed(&mut self, watched: Watched) {
+        self.listed_since_rewind.insert(watched);
     }
 
     /// Stores what an earlier process proved; it is restored once everything has been listed.

@@ -196,7 +196,7 @@ impl Observer for Log<'_> {
                 status.error = Some(error.clone());
             }
             WatchEvent::Rewound(error) => {
-                tracing::error!(%watch, error, "nothing is denied until everything is listed again");
+                tracing::error!(%watch, error, "nothing is denied until every watch is proven fresh anew");
             }
             WatchEvent::Up => {
                 tracing::info!(%watch, "watching");

@@ -129,13 +129,11 @@ impl Turn<'_> {
                 fact,
             } => {
                 self.state.see_resource_version(rv);
+                if sent.is_some() {
+                    self.state.set_listed(watch);
+                }
                 match *fact {
-                    Fact::ModePolicy(change) => {
-                        if matches!(change, Change::Reset(_)) {
-                            self.state.set_policy_listed();
-                        }
-                        observer.takes_policy(change);
-                    }
+                    Fact::ModePolicy(change) => observer.takes_policy(change),
                     fact => self.apply_fact(received, sent, fact, observer),
                 }
             }
@@ -173,8 +171,9 @@ impl Turn<'_> {
 
     /// Starts over, because nothing known holds any more, and asks the other watches to list again.
     ///
-    /// They will see the same, each before its list. One that sees it later, after it has listed,
-    /// may be the only one: the API may have passed by now what the others have shown.
+    /// Each of them may see the same before its list, and that starts nothing over again. A watch
+    /// that has listed since sees something new, and may be the only one: the API may have passed by
+    /// now the resourceVersions that the others have shown.
     fn start_over(&mut self, noticed_by: Watched) {
         let now = (self.clock)();
         self.lease.view.void(None, now);

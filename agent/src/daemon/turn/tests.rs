@@ -4,6 +4,7 @@ use super::*;
 use crate::daemon::telemetry::LogFormat;
 use crate::daemon::telemetry::testing::logged;
 use crate::shared::clock::boot;
+use epguard_common::UidState;
 use epguard_core::facts::{Object, Part, Pod, Selection, Service};
 use epguard_core::freshness::Freshness;
 use tokio::time::Instant;
@@ -113,7 +114,14 @@ fn a_log_of_the_default_level_has_no_line_of_a_fact() {
 }
 
 fn list(list: Fact) -> Message {
-    message(Watched::of(&list).unwrap(), list)
+    let watch = Watched::of(&list).unwrap();
+    let event = WatchEvent::Fact {
+        received: Instant::now(),
+        sent: Some(Duration::ZERO),
+        rv: 1,
+        fact: Box::new(list),
+    };
+    Message { watch, event }
 }
 
 fn all_lists() -> Vec<Message> {
@@ -163,4 +171,26 @@ fn the_state_starts_over_once_if_each_watch_sees_that_the_api_went_back() {
         run_turn_of(&mut state, vec![rewound, message]);
     }
     assert!(state.is_listed());
+}
+
+/// It may be the only one that sees it, and a pod that is shown alive again lists the others anew.
+#[test]
+fn the_state_starts_over_although_it_waits_for_the_mode_policy_after_a_pod_was_shown_alive_again() {
+    let mut state = State::default();
+    run_turn_of(&mut state, all_lists());
+    for uid_state in [UidState::Dead, UidState::Live] {
+        let pod = Pod {
+            uid_state,
+            ..parsed(POD)
+        };
+        let changed = message(Watched::Pods, Fact::Pod(Change::Applied(pod)));
+        run_turn_of(&mut state, vec![changed]);
+    }
+    assert!(!state.is_listed());
+    let mut lists = all_lists();
+    lists.retain(|list| list.watch != Watched::ModePolicy);
+    run_turn_of(&mut state, lists);
+    assert!(state.is_listed());
+    run_turn_of(&mut state, vec![went_back(Watched::ModePolicy)]);
+    assert!(!state.is_listed());
 }
