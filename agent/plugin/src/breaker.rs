@@ -3,7 +3,8 @@
 //!
 //! A release names the newest resourceVersion that any of the shown agents had seen when it stopped
 //! one of the shown denials. An agent that stops a denial later has seen a newer one, so that a
-//! release that stays in the `ConfigMap` releases nothing else.
+//! release that stays in the `ConfigMap` releases nothing else. If the `ConfigMap` names that
+//! resourceVersion already, a release of the same again names the next one.
 
 use super::agents::Fleet;
 use super::answers::{FleetAnswers, NodeAnswer, name_nodes};
@@ -160,9 +161,13 @@ fn release_of(
         until,
         services: ObjectName::parse(service).into_iter().collect(),
     };
-    // Nodes carry out a value once. What a starting pod kept from being proven then is stopped now.
-    if current.and_then(BreakerRelease::parse).as_ref() == Some(&release) {
-        release.until += 1;
+    // A node carries out each value once. What it did not carry out of this one, since a starting pod
+    // kept it from being proven, takes a value that no node has seen.
+    if let Some(current) = current.and_then(BreakerRelease::parse)
+        && current.services == release.services
+        && current.until >= until
+    {
+        release.until = current.until.saturating_add(1);
     }
     Ok(Some(release))
 }
@@ -264,6 +269,8 @@ mod tests {
         let all = merged(&[found("shop/web", 12)]);
         let again = release_of(&all, "shop/web", Some("12 shop/web")).unwrap();
         assert_eq!(again.unwrap().to_string(), "13 shop/web");
+        let once_more = release_of(&all, "shop/web", Some("13 shop/web")).unwrap();
+        assert_eq!(once_more.unwrap().to_string(), "14 shop/web");
     }
 
     #[test]
