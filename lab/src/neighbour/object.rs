@@ -60,7 +60,8 @@ pub(crate) const BALANCER_MAPS: [(&str, &str); 13] = [
     ("NAT6", "cilium_lb6_reverse_nat"),
 ];
 
-/// How often a program is loaded whose check signals end, as libbpf does.
+/// How often the lab tries to load a program while signals end the kernel's check. libbpf tries as
+/// often.
 const LOADS: usize = 5;
 
 /// The priority of epguard's filters: among those of one priority the youngest runs first.
@@ -83,8 +84,8 @@ pub(crate) fn load(pins: &Path, maps: &[(&str, &str)]) -> Result<Ebpf> {
         .context("cannot load the neighbours' object")
 }
 
-/// Loads a program. The kernel gives up its check with EAGAIN when a signal comes for the thread
-/// (`do_check` in kernel/bpf/verifier.c): then loads it again, up to [`LOADS`] times in all.
+/// Loads a program, and tries it up to [`LOADS`] times: the kernel ends its check with EAGAIN when a
+/// signal comes for the thread (`do_check` in kernel/bpf/verifier.c).
 pub(crate) fn load_program(
     mut load: impl FnMut() -> Result<(), ProgramError>,
 ) -> Result<(), ProgramError> {

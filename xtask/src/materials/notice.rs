@@ -21,7 +21,7 @@ pub(super) fn of_agent(triple: &str) -> Result<String> {
 /// crates that it is of. cargo-about reads them from the crates' files, and accepts those in
 /// about.toml alone.
 pub(super) fn of_crates(folder: &str, triple: &str) -> Result<String> {
-    // It compares each file with each licence, and without this for a quarter of an hour.
+    // It compares each file with each licence. Without this, that takes a quarter of an hour.
     let quick = "profile.dev.package.spdx.opt-level=3";
     let features = ["--features", "cli", "--config", quick];
     let about = tools::cargo_tool("cargo-about", "0.9.3", &features)?;

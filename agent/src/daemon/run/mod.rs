@@ -151,7 +151,7 @@ struct Background<'a> {
     hooks: oneshot::Receiver<Result<NodeWork>>,
     /// The thread of the watches.
     api: oneshot::Receiver<()>,
-    /// The watches.
+    /// The tasks on it: the watches, and what asks for Nodes.
     watches: JoinSet<()>,
     metrics: LocalBoxFuture<'a, Result<()>>,
     health: LocalBoxFuture<'a, Result<()>>,
@@ -172,7 +172,7 @@ impl Background<'_> {
                 Err(error) => Error::new(error).context("the thread of the hooks ended"),
             },
             _ = &mut self.api => anyhow!("the thread of the watches has ended: restart the agent"),
-            Some(ended) = self.watches.join_next() => because(ended, "a watch of the API has ended: restart the agent"),
+            Some(ended) = self.watches.join_next() => because(ended, "a task of the watches has ended: restart the agent"),
             ended = &mut self.metrics => because(ended, "cannot serve metrics"),
             ended = &mut self.health => because(ended, "cannot serve health"),
             ended = &mut self.status => because(ended, "cannot serve the status"),

@@ -87,8 +87,8 @@ pub(super) mod testing {
         let path = folder.path().join("log");
         let writer = BoxMakeWriter::new(File::create(&path).unwrap());
         let filter = filter(directives, datapath).unwrap();
-        // With one subscriber alone, tracing takes a record for unwanted that a thread without a
-        // subscriber makes first.
+        // While a process has one subscriber, the thread that makes a record first decides for all
+        // threads whether it is wanted. Another test's thread has no subscriber, and wants none.
         let _another = tracing::Dispatch::new(NoSubscriber::new());
         let guard = subscriber(format, filter, writer, false).set_default();
         records();
